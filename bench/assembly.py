@@ -18,10 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.clock import SystemClock
 from common.files import write_atomic
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.prompt.changes import Changes
-from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
 from modules.services.owner_files import LocalOwnerFiles

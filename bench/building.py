@@ -10,6 +10,8 @@ FOLDER/homes.
 Prints each half minute, and at the end, the pull requests of each task with their verdicts, the comments on each plan,
 and the calls and tokens of each SOUL by purpose. `FOLDER/town.txt` has the addresses and tokens, so that a person can
 comment and merge meanwhile.
+
+What the drivers of whole SOULs share: homes with an account on the town's GitHub, and the ledger of calls.
 """
 
 from __future__ import annotations
@@ -18,29 +20,90 @@ import argparse
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from typing import TYPE_CHECKING, NamedTuple
 
 from adapters.github.types import Repo
-from bench.homes import OWNER, github_home, told_spent
 from common.clock import SystemClock
-from modules.services.plans.parse import parse_plan
+from modules.runtime.home import Home
+from modules.services.plans.plan_text import parse_plan
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+from modules.services.workspaces.watched import WatchedWorkspaces
 from tests.program import started
-from tests.running_town import open_running_town
+from tests.running_town import RunningTown, open_running_town
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
 if TYPE_CHECKING:
     from town.github.values import GitHubAccount, StoredIssue, StoredRepo
+
+
+OWNER = "owner"
+_SPENT = """SELECT purpose, count(*), total(input_tokens), total(output_tokens), max(input_tokens) FROM model_calls
+    WHERE state = 'settled' GROUP BY purpose ORDER BY 3 DESC"""
+
+
+class PurposeSpent(NamedTuple):
+    """The calls for one purpose, and their tokens; `largest` is the input of the largest."""
+
+    purpose: str
+    calls: int
+    taken: float
+    given: float
+    largest: int
+
+
+def github_home(town: RunningTown, network: GitHubNetwork, name: str, watched: Sequence[Repo], **more: str) -> Home:
+    """Make the home of a SOUL that has the account `name` on GitHub too, and watches these repositories.
+
+    Raises `LookupError` where GitHub has no such account.
+    """
+    account = network.find(name)
+    if account is None:
+        raise LookupError(f"{name} has no account")
+    settings = {
+        "GITHUB_API_URL": town.github_url,
+        "AGENT_GITHUB_USERNAME": name,
+        "AGENT_GITHUB_TOKEN": account.token,
+        "OWNER_GITHUB_USERNAME": OWNER,
+        "SOUL_ALLOW_PRIVATE_NET": "on",
+        "BUDGET_TOKENS_PER_DAY": "100000000",
+    }
+    home = town.make_home(name, **(settings | more))
+    home.memory.mkdir(parents=True, exist_ok=True)
+    workspaces = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
+    for repo in watched:
+        workspaces.watch(repo)
+    return home
+
+
+def spent_by_purpose(home: Home) -> list[PurposeSpent]:
+    """Return what the model was called for, the most tokens first."""
+    with closing(read_only(home)) as connection:
+        return [PurposeSpent(*row) for row in connection.execute(_SPENT)]
+
+
+def told_spent(home: Home) -> Iterator[str]:
+    """Yield a line in all, and one for each purpose for which the model was called."""
+    spent = spent_by_purpose(home)
+    tokens = sum(one.taken + one.given for one in spent)
+    yield f"{home.root.name}: {sum(one.calls for one in spent)} calls, {tokens:,.0f} tokens"
+    yield from (f"  {one.purpose}: {one.calls} calls, {one.taken:,.0f} in, {one.given:,.0f} out" for one in spent)
+
+
+def read_only(home: Home) -> sqlite3.Connection:
+    """Open the database of a SOUL that lives."""
+    return sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)
+
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 NAMES = ("rowan", "wren")
 _TOLD_EVERY_S = 30.0

@@ -40,14 +40,22 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
-from modules.runtime.llm.dialect import MARK, without_marks, worded_for
-from modules.runtime.llm.messages import convert_messages, convert_tools
-from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.runtime.llm.dialect import (
+    MARK,
+    Message,
+    PromptBlock,
+    Text,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
+    without_marks,
+    worded_for,
+)
+from modules.runtime.llm.policy import convert_messages, convert_tools
+from modules.services.agent.prompt.bootstrap import Audience
 from modules.services.agent.prompt.cache_order import placed
-from modules.services.agent.prompt.core import Core
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice
 from modules.services.agent.prompt.sources import PromptTurn, Sources
-from modules.services.agent.prompt.types import Audience
 from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 import httpx
 
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebTransport
 from common.clock import SystemClock
 from common.redact import Redactor
 from common.settings import load_settings
@@ -39,8 +39,8 @@ from modules.lives.space.classifiers import ModelMessageJudge, judge_wanted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
 from modules.services.skills.skills import Skills

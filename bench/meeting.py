@@ -9,30 +9,37 @@ home stays in FOLDER, beside `calls.jsonl`, which holds each request to the mode
 The people and their words are those of `meeting_day.py`. One situation begins after the other, once all was answered or
 after `--most` seconds; the night lasts `--night` hours of the SOUL. At the end it prints as Markdown a table by
 situation and the totals. "As written" is an answer that left with the words that the model wrote first.
+
+A model service between a SOUL and the model of your choice, which keeps every request and answer. What came of the
+situations of `meeting.py`, as Markdown: a table by situation, and the totals.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from inspect import isawaitable
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from starlette.responses import Response, StreamingResponse
 
+from adapters.atproto.types import Post
 from adapters.github.types import Repo
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
-from bench.homes import OWNER, github_home, read_only
-from bench.kept_mind import KeptMind
+from adapters.space.types import Said
+from bench.building import OWNER, github_home, read_only, spent_by_purpose, told_spent
 from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, MeetingDay, Situation
-from bench.meeting_report import SituationTime, is_own, report
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock, parse_iso
 from common.files import write_atomic
 from modules.runtime.home import Home
 from tests.patience import until
@@ -41,8 +48,358 @@ from tests.running_town import KEY, open_running_town
 from tests.scenarios.room_society import Onlooker
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.model.service import model_app
+from town.model.service import GatewayMind, model_app
+from town.model.types import Json
 from town.serving import serve
+
+SAID = {
+    "answer_request": "text",
+    "bluesky_reply": "text",
+    "bluesky_reply_picture": "text",
+    "bluesky_post": "text",
+    "graceful_exit": "closing_message",
+    "message_answer": "text",
+    "github_create_issue_comment": "body",
+    "github_graceful_exit": "closing_message",
+    "github_submit_review": "body",
+    "space_decision": "message",
+}
+"""The argument of each tool that holds words for somebody else."""
+_KEPT_MIND_OWNER = "owner-communication"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """Words for somebody that a call wrote, and with which tool; "" for those of the answer itself."""
+
+    tool: str
+    text: str
+
+
+@dataclass(slots=True)
+class KeptCall:
+    """A request of the SOUL, when it came and ended, and what was answered. `ended` is None while it is under way."""
+
+    at: datetime
+    body: Json
+    ended: datetime | None = None
+    received: bytes = b""
+
+    @property
+    def purpose(self) -> str:
+        """What the call was for, as the SOUL tells it; "" where it does not."""
+        return str((self.body.get("facts") or {}).get("purpose") or "")
+
+    @property
+    def tools(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The calls of tools in the answer, in order."""
+        return [_as_call(one) for one in self._answer()[1]]
+
+    def written(self) -> Iterator[WrittenText]:
+        """Yield the words for somebody else, in order."""
+        content, _ = self._answer()
+        for name, arguments in self.tools:
+            if text := str(arguments.get(SAID.get(name, "")) or "").strip():
+                yield WrittenText(name, text)
+        if self.purpose == _KEPT_MIND_OWNER and content.strip() and not self.tools:
+            yield WrittenText("", content.strip())
+
+    def told_of(self, written: WrittenText) -> str:
+        """Return what this request says came of `written` earlier in its turn; "" if nothing."""
+        messages = self.body["messages"]
+        made = {one["id"]: _as_call(one) for message in messages for one in message.get("tool_calls") or ()}
+        ids = {
+            key
+            for key, (name, arguments) in made.items()
+            if name == written.tool and str(arguments.get(SAID.get(name, ""), "")).strip() == written.text
+        }
+        answers = [_kept_mind_plain(one["content"]) for one in messages if one.get("tool_call_id") in ids]
+        return answers[-1] if answers else ""
+
+    def _answer(self) -> tuple[str, list[Json]]:
+        """Return the words and the calls of tools of the answer, whether it was streamed or not."""
+        text = self.received.decode(errors="replace")
+        if text.startswith("{"):
+            message = (json.loads(text).get("choices") or [{}])[0].get("message") or {}
+            return _kept_mind_plain(message.get("content")), message.get("tool_calls") or []
+        words, calls = "", dict[int, Json]()
+        for line in text.splitlines():
+            if not line.startswith("data: {"):
+                continue
+            for choice in json.loads(line.removeprefix("data: ")).get("choices") or ():
+                delta = choice.get("delta") or {}
+                words += delta.get("content") or ""
+                for piece in delta.get("tool_calls") or ():
+                    kept = calls.setdefault(piece.get("index", 0), {"function": {"name": "", "arguments": ""}})
+                    for name, part in (piece.get("function") or {}).items():
+                        kept["function"][name] = kept["function"].get(name, "") + (part or "")
+        return words, list(calls.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMind(GatewayMind):
+    """Sends each request on, without the facts, and keeps it with its answer.
+
+    Attributes:
+        path: a file to which each is added as a line of JSON once it has ended.
+        calls: all of them, oldest first.
+
+    """
+
+    path: Path
+    calls: list[KeptCall] = field(default_factory=list)
+    clock: Clock = field(default_factory=SystemClock)
+
+    async def forward(self, body: Json) -> Response:
+        kept = KeptCall(self.clock.now(), body)
+        self.calls.append(kept)
+        try:
+            response = await GatewayMind.forward(self, body)
+        except BaseException:
+            self._end(kept)
+            raise
+        if isinstance(response, StreamingResponse):
+            response.body_iterator = self._keep(kept, response.body_iterator)
+        else:
+            kept.received = bytes(response.body)
+            self._end(kept)
+        return response
+
+    def _end(self, kept: KeptCall) -> None:
+        kept.ended = self.clock.now()
+        line = {"at": f"{kept.at}", "asked": kept.body, "answered": kept.received.decode(errors="replace")}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    async def _keep(self, kept: KeptCall, parts: Any) -> AsyncIterator[bytes]:  # noqa: ANN401 - Starlette's own union
+        try:
+            async for part in parts:
+                kept.received += part
+                yield part
+        finally:
+            self._end(kept)
+
+
+def _as_call(call: Json) -> tuple[str, Mapping[str, Any]]:
+    """Return the name and the arguments of a call; arguments that are no JSON object count as none."""
+    function = call.get("function") or {}
+    try:
+        arguments = json.loads(function.get("arguments") or "{}")
+    except ValueError:
+        arguments = {}
+    return str(function.get("name")), arguments if isinstance(arguments, dict) else {}
+
+
+def _kept_mind_plain(content: object) -> str:
+    """Return the text of a message's content, which is a text or a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+_SHOWN_CHARS, _REASON_CHARS = 160, 120
+_OWNER, _PUBLIC = "owner-communication", "bluesky-response"
+_OWN = frozenset({"expression", "reflection", "memory-extraction", "voice-phrases", "prosoche", "grounding"})
+_INTENTS = """SELECT kind, body, target, state, created_at, sent_at, error FROM intents
+    WHERE coalesce(cause_id, '') <> 'expression' ORDER BY created_at"""
+_LEDGER = "SELECT at, purpose, input_tokens, output_tokens FROM model_calls WHERE state = 'settled'"
+_STOPPED = frozenset({"blocked", "failed", "expired"})
+_TALK = frozenset({"reply", "post", "direct_message", "issue_comment", "space_chat", "review"})
+_FAR = datetime.max.replace(tzinfo=UTC)
+
+
+def is_own(purpose: str) -> bool:
+    """Return whether a call for this purpose belongs to no situation: the SOUL thinks by itself."""
+    return purpose in _OWN
+
+
+@dataclass(slots=True)
+class SituationTime:
+    """A situation in time.
+
+    Attributes:
+        name: as the table tells it.
+        began: when the people spoke.
+        room_from: how many events the room had seen then.
+        ended: when the next one may begin.
+        in_time: whether all was answered, and what was wanted was there, before the situation was given up.
+        wanted: whether what was asked for was done; None where silence is as good as an answer.
+
+    """
+
+    name: str
+    began: datetime
+    room_from: int
+    ended: datetime | None = None
+    in_time: bool = True
+    wanted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What left, or would have: `text` is "" for an act without words."""
+
+    kind: str
+    text: str
+    state: str
+    at: datetime | None
+    error: str
+
+    def told(self) -> str:
+        """What the table shows of it."""
+        state = "" if self.state == "done" else f" ({self.state}{f': {self.error}' if self.error else ''})"
+        return f"{self.kind}{state}{f': {_short(self.text)}' if self.text else ''}"
+
+
+@dataclass(slots=True)
+class _Row:
+    """A line of the table, with what the totals need: each text that was written first in its turn, and its fate."""
+
+    window: SituationTime
+    calls: list[KeptCall]
+    tokens: tuple[float, float]
+    left: list[_Left]
+    notes: list[str]
+    fates: list[tuple[WrittenText, str]] = field(default_factory=list)
+
+    def told(self) -> str:
+        """The row in Markdown."""
+        written = [_short(one.text) for one, _ in self.fates[:2]]
+        acts = ", ".join(name for call in self.calls for name, _ in call.tools)
+        verdict = "; ".join(dict.fromkeys(fate for _, fate in self.fates))
+        went = [one.told() for one in self.left] or ["silence"]
+        seconds = [(one.at - self.window.began).total_seconds() for one in self.left if one.at]
+        late = "" if self.window.in_time else "given up after the longest wait"
+        cells = (
+            self.window.name,
+            str(len(self.calls)),
+            f"{self.tokens[0]:,.0f}",
+            f"{self.tokens[1]:,.0f}",
+            "<br>".join(written) or acts or "-",
+            "<br>".join(went),
+            "<br>".join(filter(None, (verdict, *self.notes, "NOT DONE" if self.window.wanted is False else "", late)))
+            or "-",
+            f"{min(seconds):.0f}" if seconds else "-",
+        )
+        return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def report(
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[SituationTime], host: Onlooker, posts: Sequence[Post]
+) -> str:
+    """Return the whole report; `posts` are those of the SOUL."""
+    rows = list(_rows(home, calls, windows, host, posts))
+    fates = [fate for row in rows for _, fate in row.fates]
+    wanted = [row.window.wanted for row in rows if row.window.wanted is not None]
+    spent = spent_by_purpose(home)
+    largest = {one.purpose: one.largest for one in spent}
+    own = [one for one in spent if is_own(one.purpose)]
+    lines = [
+        "| situation | calls | in | out | first written | left | verdict | s |",
+        "|---|---|---|---|---|---|---|---|",
+        *(row.told() for row in rows),
+        *(f"| by itself: {one.purpose} | {one.calls} | {one.taken:,.0f} | {one.given:,.0f} | | | | |" for one in own),
+        "",
+        f"- sent as written: {fates.count('as written')} of {len(fates)}",
+        f"- sent back: {sum(fate.startswith('sent back') for fate in fates)}",
+        f"- changed or dropped: {sum(fate.startswith(('changed', 'dropped')) for fate in fates)}",
+        f"- done of what needs an answer or an act: {wanted.count(True)} of {len(wanted)} situations",
+        f"- largest owner's call: {largest.get(_OWNER, 0):,} tokens; largest public call: {largest.get(_PUBLIC, 0):,}",
+        "",
+        *(f"    {line}" for line in told_spent(home)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[SituationTime], host: Onlooker, posts: Sequence[Post]
+) -> Iterator[_Row]:
+    with closing(read_only(home)) as connection:
+        connection.row_factory = sqlite3.Row
+        ledger = connection.execute(_LEDGER).fetchall()
+        intents = connection.execute(_INTENTS).fetchall()
+        journal = connection.execute("SELECT at, summary, reason FROM journal ORDER BY id").fetchall()
+    ends = [*(one.began for one in windows[1:]), _FAR]
+    events = [*(one.room_from for one in windows[1:]), len(host.seen)]
+    for window, end, event in zip(windows, ends, events, strict=True):
+        there = [one for one in calls if window.began <= one.at < end and not is_own(one.purpose)]
+        paid = [(i, o) for at, purpose, i, o in ledger if window.began <= parse_iso(at) < end and not is_own(purpose)]
+        said = [one for one in host.seen[window.room_from : event] if isinstance(one, Said) and not one.by_host]
+        left = [_left(one) for one in intents if window.began <= parse_iso(one["created_at"]) < end]
+        left += [_Left("room", one.content, "done", parse_iso(one.timestamp), "") for one in said]
+        # NOTE(self): what was said to somebody who was forgotten since then stands in the thread alone.
+        known = " ".join(_plain(one.text) for one in left)
+        made = [(one, parse_iso(one.created_at)) for one in posts]
+        left += [
+            _Left("reply", one.text, "done", at, "")
+            for one, at in made
+            if one.reply and window.began <= at < end and _plain(one.text) not in known
+        ]
+        notes = [
+            f"{_short(summary, _REASON_CHARS)}: {_short(reason, _REASON_CHARS)}"
+            for at, summary, reason in journal
+            if window.began <= parse_iso(at) < end and "REJECTED" in summary
+        ]
+        row = _Row(window, there, (sum(i for i, _ in paid), sum(o for _, o in paid)), left, notes)
+        row.fates = list(_fates(there, left))
+        yield row
+
+
+def _left(intent: sqlite3.Row) -> _Left:
+    body: str = intent["body"]
+    fields = json.loads(body) if body.startswith("{") else {}
+    words = "\n".join(str(fields[name]) for name in ("title", "text", "body") if fields.get(name))
+    at = parse_iso(intent["sent_at"]) if intent["sent_at"] else None
+    text = words or ("" if intent["kind"] in _TALK else intent["target"])
+    return _Left(intent["kind"], text, intent["state"], at, intent["error"] or "")
+
+
+def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[WrittenText, str]]:
+    """Yield the words that the model wrote first in each turn, and what became of them."""
+    began = {id(one) for one in calls if not _goes_on(one)}
+    sent = [_plain(one.text) for one in left if one.text and one.state not in _STOPPED]
+    for number, call in enumerate(calls):
+        for written in call.written():
+            told = next((found for later in calls[number + 1 :] if (found := later.told_of(written))), "")
+            is_first = id(call) in began or not any(
+                True for earlier in calls[:number] if _same_turn(earlier, call) for _ in earlier.written()
+            )
+            if is_first:
+                yield written, _fate(_plain(written.text), sent, told)
+
+
+def _fate(text: str, sent: Sequence[str], told: str) -> str:
+    """Return what became of a text: it left, was sent back with `told`, or left otherwise."""
+    whole = " ".join(sent)
+    if text in sent or text in whole:
+        return "as written"
+    if told and not told.lstrip().startswith('{"state"'):
+        return f"sent back: {_short(told, _REASON_CHARS)}"
+    beginning = text[: max(20, len(text) // 2)]
+    return "changed" if beginning in whole else "dropped"
+
+
+def _goes_on(call: KeptCall) -> bool:
+    """Return whether a request goes on with its turn: the last that it tells is what came of a tool."""
+    messages = call.body["messages"]
+    return bool(messages) and messages[-1].get("role") == "tool"
+
+
+def _same_turn(earlier: KeptCall, later: KeptCall) -> bool:
+    one, other = (call.body["messages"] for call in (earlier, later))
+    return len(one) < len(other) and one[1:] == other[1 : len(one)]
+
+
+def _short(text: str, chars: int = _SHOWN_CHARS) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= chars else f"{words[:chars]}…"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 _LOOK_S = 0.5
 _QUIET_S = 5.0

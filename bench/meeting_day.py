@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from adapters.space.server import SpaceServer
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import Onlooker
-from town.atproto.values import PROFILE
+from town.atproto.index import PROFILE
 from town.github.network import GitHubNetwork
 from town.github.values import StoredIssue, StoredRepo
 

@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, NewMemory, Query
+from modules.services.memory.admission import Kind, NewMemory, Query
+from modules.services.memory.rows import MemoryStore
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SPAN = timedelta(days=720)

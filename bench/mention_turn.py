@@ -22,11 +22,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.turn_parts import parts_of, show
+from bench.room_turn import parts_of, show
 from modules.runtime.home import Home
-from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.memory.types import NewMemory
+from modules.services.agent.prompt.prompter import Core
+from modules.services.memory.admission import NewMemory
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.running_town import RunningSoul, RunningTown, awake, call, open_running_town, replying

@@ -6,6 +6,8 @@ A talk of six among peers, 60 messages long; the SOUL is the one that `soul init
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
 where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
 follows it costs both.
+
+The parts of one request to a model and what each costs; for the benches of single turns.
 """
 
 from __future__ import annotations
@@ -15,38 +17,70 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from adapters.space.types import Presence
-from bench.turn_parts import show
 from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
 from local_tools.space_tool import space_tools
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.decide import SpaceTurn
 from modules.lives.space.first_look import QUESTION, shown
-from modules.lives.space.prompting import SKILL, PromptWriter
+from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
-from modules.runtime.llm.messages import convert_tools
-from modules.services.agent.prompt.core import Core
+from modules.runtime.llm.policy import convert_tools
+from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
-from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.verdicts import SKILL as JUDGEMENT
 from modules.services.agent.verdicts import messages_for
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_identity import PeerRelationships
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS, template
+
+_OTHER = "files and the moment"
+
+
+def parts_of(
+    system: str, message: str, tools: str, *, files: Mapping[str, str], skills: Skills, estimate: Callable[[str], int]
+) -> dict[str, int]:
+    """Return the tokens of each part. `files` are the texts that the system prompt holds whole, by their names."""
+    counted: dict[str, str] = {}
+    left = system
+    for name, text in files.items():
+        if text.strip() in left:
+            left = left.replace(text.strip(), "", 1)
+            counted[name] = text.strip()
+    headings = skills.subsections("workspace", "Headings")
+    days = tuple(headings[name] for name in ("yesterday", "today"))
+    recalled = skills.section("memory", "Recalled").split("{{")[0].strip()
+    for part in left.split(RULE):
+        name = "notes of two days" if part.strip().startswith(days) else _OTHER
+        name = "recalled memories" if part.strip().startswith(recalled) else name
+        counted[name] = counted.get(name, "") + part
+    counted |= {"tools": tools, "message": message}
+    return {name: estimate(text) for name, text in counted.items()}
+
+
+def show(title: str, parts: Mapping[str, int], limit: int) -> bool:
+    """Print a table of the parts, and the sum beside its limit; return whether it is kept."""
+    total = sum(parts.values())
+    sys.stdout.write(f"{title}: {total} tokens (at most {limit})\n")
+    for name, tokens in sorted(parts.items(), key=lambda part: -part[1]):
+        sys.stdout.write(f"  {name:<22} {tokens:>6}\n")
+    return total <= limit
+
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 MOST_TOKENS, MOST_SHARE = 3_000, 0.25
 SILENT_SHARES = (0.5, 0.8)

@@ -28,13 +28,13 @@ sys.path.insert(0, str(ROOT))
 
 from adapters.atproto.richtext import detect_urls
 from adapters.atproto.types import Actor, Notification
-from adapters.github.parse_url import extract_github_urls
+from adapters.github.types import extract_github_urls
 from common.facts import PostFacts, SaidLine
 from common.json_lines import split_lines
 from common.text.closings import asks
 from modules.lives.bluesky.policy import should_respond_to
-from town.mind.bank import load_bank
 from town.mind.choosing import choose
+from town.mind.words import load_bank
 
 BANK = load_bank()
 CASES = ROOT / "tests" / "data" / "word_rules.jsonl"

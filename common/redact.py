@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from common.text.lookalikes import skeleton
+from common.text.hidden import skeleton
 
 MASK = "[redacted]"
 LEAK = "it would give away a secret"

@@ -21,19 +21,17 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_inputs import (
+from local_tools.bluesky_turns import (
     ActorInput,
     ActorListInput,
+    BlueskyLooks,
     ExitInput,
     LimitInput,
     PictureReplyInput,
+    ReplyCheck,
     ReplyInput,
     SilenceInput,
     SubjectInput,
-)
-from local_tools.bluesky_looks import BlueskyLooks
-from local_tools.bluesky_replies import ReplyCheck
-from local_tools.bluesky_turns import (
     act_terms,
     add_sentence,
     bare_account,
@@ -61,11 +59,11 @@ from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.departures import SOON_S
 from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture, bare_words
-from modules.services.plans.wishes import tells_link
+from modules.services.plans.events import tells_link
 from modules.services.rights.types import ASKED
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.store import Phrase
+from modules.services.voice_phrases.regenerate import Phrase
 
 
 class BlueskyTools:

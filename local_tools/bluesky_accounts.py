@@ -14,17 +14,16 @@ from adapters.atproto.client import Atproto
 from common.clock import Clock
 from common.settings import Approval
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_inputs import DidInput, MuteInput
-from local_tools.bluesky_turns import act_terms, request_tool
+from local_tools.bluesky_turns import DidInput, MuteInput, act_terms, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.named_accounts import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.outbox import approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody
-from modules.services.peers.own_records import FOLLOWS, find_own_record
+from modules.services.peers.own_identity import FOLLOWS, find_own_record
 from modules.services.rights.mute import change_mute, withdrawn_line
 from modules.services.skills.skills import Skills
 

@@ -1,26 +1,168 @@
-"""What the tools of Bluesky read of the turn in which they are called."""
+"""What the tools of Bluesky read of the turn in which they are called.
+
+What the Bluesky tools take: described in `skills/bluesky-tools`. Empty always means "the one given". Why the words
+of a reply must not stand in its thread: by rule, or because a judge finds that they repeat. What a SOUL can look up
+on Bluesky when the model asks. All of it is untrusted text.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor, Page, Post
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.impression import Impression
 from common.provenance import Provenance
+from common.result import ApiResult
+from common.text.closings import asks
+from common.text.echo import is_loop
 from common.text.graphemes import grapheme_len, leading_sentences
-from common.text.repetition import is_loop
-from common.text.strings import is_given_in
+from common.text.strings import account_name, is_given_in
 from local_tools.words import ToolWords
-from modules.lives.bluesky.reply_check import sayable
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.reply_check import (
+    ReplyProblem,
+    SuspectedEcho,
+    repeats,
+    reply_problem,
+    sayable,
+    suspected_echo,
+    unsayable,
+)
+from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.lives.messages.types import MessageTurn
+from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.peers.identity_post import tells_username
+from modules.services.moderation.moderation import Moderation
+from modules.services.peers.discovery import tells_username
+from modules.services.rights.preferences import Preferences
+
+AccountName = Annotated[str, AfterValidator(account_name)]
+"""A handle, a login or a DID as a model gives it; the @ before it is taken away."""
+
+
+class PictureInput(BaseModel):
+    """A post or a reply beside a picture."""
+
+    text: str
+    alt_text: str = ""
+
+
+class PictureReplyInput(PictureInput):
+    """A reply beside a picture."""
+
+    impression: Impression = ""
+    wish: str = ""
+
+
+class ReplyInput(BaseModel):
+    """A reply. Without `post_uri` it answers the post of this turn."""
+
+    text: str
+    post_uri: str = ""
+    impression: Impression = ""
+    wish: str = ""
+
+
+class SubjectInput(BaseModel):
+    """A post to like or repost, by its uri or its web address. Empty means the post of this turn."""
+
+    post_uri: str = ""
+
+
+class ExitInput(BaseModel):
+    """Leave a conversation."""
+
+    closing_type: Literal["like", "message"] = "like"
+    reason: str
+    closing_message: str = ""
+
+
+class SilenceInput(BaseModel):
+    """Say nothing."""
+
+    reason: str
+
+
+class DidInput(BaseModel):
+    """An account."""
+
+    did: AccountName
+
+
+class MuteInput(DidInput):
+    """An account to mute, or with `off` to unmute."""
+
+    off: bool = False
+
+
+class ActorInput(BaseModel):
+    """An account."""
+
+    actor: AccountName
+
+
+class ActorListInput(ActorInput):
+    """A list that belongs to an account."""
+
+    limit: int = Field(default=50, ge=1, le=100)
+
+
+class LimitInput(BaseModel):
+    """How much to read."""
+
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCheck:
+    """Checks replies. `publisher` knows where we spoke; `judge` is asked once about each text."""
+
+    publisher: Publisher
+    judge: ClaimJudge
+
+    async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
+        """Return why these words must not stand in the thread; None if they may. Raises `Fatal`.
+
+        The owner is answered: of the second text only words of our prompt are refused, and that its writer is a person.
+        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was asked,
+        the publisher likes instead.
+        """
+        if thread.is_owner and thread.revisions.asked_for_better:
+            return unsayable(text, thread.scaffold, thread.said)
+        if repeats(text, thread.notification.text):
+            return "repeats them"
+        if any(repeats(text, told) for told in thread.revisions.told_done):
+            return "repeats"
+        spoken = self.publisher.has_spoken(thread.root) and not asks(thread.notification.text)
+        may_thank = closing or thread.is_owner or spoken
+        meanwhile = thread.revisions.peers_since
+        said = (*thread.said, *meanwhile)
+        # NOTE(self): what we made is news, however much its words are like those of others who made a part of it.
+        peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
+        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank):
+            return found
+        suspected = suspected_echo(text, said, peers_said)
+        return suspected.problem if suspected and await self._is_echo(text, suspected, thread, turn) else None
+
+    async def _is_echo(self, text: str, suspected: SuspectedEcho, thread: ThreadTurn, turn: Turn) -> bool:
+        """Return whether the judge confirms that `text` only says the suspected post again."""
+        judged = thread.revisions.judged
+        if (text, suspected) not in judged:
+            judged[text, suspected] = await self.judge.is_same(
+                text, suspected.post, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+            )
+        return judged[text, suspected]
+
 
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
@@ -212,3 +354,80 @@ def data_of(act: Act, reason: str, published: Published) -> dict[str, Any]:
     """Return what the life reads of a result: see `Disposition`."""
     held = published.status == "held"
     return {"act": act, "reason": reason, "intent_id": published.intent_id or None, "held": held}
+
+
+@dataclass(slots=True)
+class BlueskyLooks:
+    """The handlers, with what they need; `framed` puts what was read into a frame."""
+
+    atproto: Atproto
+    preferences: Preferences
+    moderation: Moderation
+    words: ToolWords
+    framed: Callable[[object], ToolResult]
+
+    async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = (await self.atproto.get_timeline(limit=args.limit)).or_raise()
+        seen = [item for item in page.items if not self.moderation.why_unseen(item.post)]
+        quoted = [item.post.quoted for item in seen if item.post.quoted]
+        shown = await self._allowed(post.author for post in (*(item.post for item in seen), *quoted))
+        readable = {one.uri for one in quoted if one.author.did in shown and not self.moderation.why_unseen(one)}
+        return self.framed([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
+
+    async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = (await self.atproto.get_notifications(limit=args.limit)).or_raise()
+        keys = ("uri", "cid", "kind", "text", "indexed_at")
+        told = [item for item in page.notifications if not self.moderation.why_unseen(item)]
+        shown = await self._allowed(item.author for item in told)
+        return self.framed(
+            [
+                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
+                for item in told
+                if item.author.did in shown
+            ]
+        )
+
+    async def _allowed(self, authors: Iterable[Actor]) -> frozenset[str]:
+        """Return the DIDs of those whose posts may stand in a prompt."""
+        await self.moderation.refresh()
+        return await self.preferences.readable({author.did for author in authors})
+
+    async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
+        if not may_look_up(args.actor, turn):
+            return self.words.error("By Did")
+        profile = (await self.atproto.get_profile(args.actor)).or_raise()
+        self.moderation.note(profile)
+        return self.framed(dataclasses.asdict(profile))
+
+    async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        return await self._actors(self.atproto.get_followers, args, turn)
+
+    async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        return await self._actors(self.atproto.get_follows, args, turn)
+
+    async def _actors(
+        self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
+    ) -> ToolResult:
+        if not may_look_up(args.actor, turn):
+            return self.words.error("By Did")
+        page = (await get(args.actor, limit=args.limit)).or_raise()
+        return self.framed([dataclasses.asdict(actor) for actor in page.actors])
+
+    def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
+        """A post in few words; `readable` are the quoted ones that may be shown."""
+        quoted = post.quoted if post.quoted and post.quoted.uri in readable else None
+        beside = shown_under(replace(post, quoted=quoted), self.atproto.did, whole=True)
+        return {
+            "uri": post.uri,
+            "cid": post.cid,
+            **_named(post.author),
+            "text": post.text,
+            **({"beside": beside} if beside else {}),
+            "likes": post.like_count,
+            "replies": post.reply_count,
+            "indexed_at": post.indexed_at,
+        }
+
+
+def _named(author: Actor) -> dict[str, object]:
+    return {"author": author.handle, "author_did": author.did}

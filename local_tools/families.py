@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
+from modules.services.agent.tools.executor import MORE_TOOLS, Registry
 from modules.services.agent.tools.policy import allowed
-from modules.services.agent.tools.registry import MORE_TOOLS, Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 

@@ -1,4 +1,7 @@
-"""What the tools for GitHub have in common: which repository is meant, and how an act is sent and waited for."""
+"""What the tools for GitHub have in common: which repository is meant, and how an act is sent and waited for.
+
+What the tools for repositories and pull requests take: described in skills. Empty means "not given".
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
@@ -16,11 +22,12 @@ from common.result import Err
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import act_terms, gives, is_by_owner, names
+from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
+from local_tools.workspace_inputs import InRepository
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     GitHubBody,
@@ -35,14 +42,97 @@ from modules.services.outbox.github_bodies import (
     StarBody,
 )
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.standing import ActStanding, standing_of
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.store import VoicePhrases
-from modules.services.workspaces.own import OwnWorkspace
-from modules.services.workspaces.requested import RequestedRepositories
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.voice_phrases.regenerate import VoicePhrases
+from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
+
+
+class IssueListInput(InRepository):
+    """The newest issues of a repository."""
+
+    state: Literal["open", "closed", "all"] = "open"
+    limit: int = Field(default=30, ge=1, le=100)
+
+
+class OrgReposInput(BaseModel):
+    """The repositories of an organisation, those in front into which somebody pushed last."""
+
+    org: str
+    limit: int = Field(default=30, ge=1, le=100)
+
+
+class AccountInput(BaseModel):
+    """An account."""
+
+    username: AccountName
+
+
+class IssueCreateInput(InRepository):
+    """A new issue. `assignees` is not asked for: without them it is assigned to the SOUL."""
+
+    title: str
+    body: str = ""
+    labels: list[str] = Field(default_factory=list)
+    assignees: Annotated[list[str], SkipJsonSchema()] = Field(default_factory=list)
+
+
+class IssueUpdateInput(InRepository):
+    """A change of an issue; what is empty stays as it is."""
+
+    issue_number: int = Field(ge=1)
+    title: str = ""
+    body: str = ""
+    state: Literal["open", "closed", ""] = ""
+    labels: list[str] = Field(default_factory=list)
+    assignees: list[str] = Field(default_factory=list)
+
+
+class OwnOrgsInput(BaseModel):
+    """The organisations of our own account."""
+
+
+class PullInput(InRepository):
+    """A pull request."""
+
+    pull_number: int = Field(ge=1)
+
+
+class ThreadCommentInput(InRepository):
+    """A comment on an issue or a pull request, which its address names, or its number and repository."""
+
+    body: str
+    url: str = ""
+    number: int = Field(default=0, ge=0)
+
+
+class PullCommentInput(PullInput):
+    """A comment on it."""
+
+    body: str
+
+
+class PullReviewInput(PullInput):
+    """A review of it."""
+
+    event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+    body: str = ""
+
+
+class PullMergeInput(PullInput):
+    """Its merge, as one commit."""
+
+
+class PullCreateInput(InRepository):
+    """A new pull request, from the branch `head` into `base`, the default branch if none is given."""
+
+    title: str
+    head: str
+    body: str = ""
+    base: str = ""
+    draft: bool = False
+
 
 TIME_LIMIT_S = 150.0
 """How long a tool may take that waits for GitHub: requests lie seconds apart."""

@@ -3,6 +3,8 @@
 Whose words are in a turn decides what it may save (`memory/admission.py` of the agent), and who asked what it may see:
 only the owner is shown what is private. Profiles change by the owner's own words alone, and the journal tells it either
 way.
+
+What the memory tools take. Their descriptions stand in `skills/own-tools`.
 """
 
 from __future__ import annotations
@@ -12,20 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pydantic import BaseModel, Field
+
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
 from common.text.untrusted import clean, one_line
-from local_tools.memory_inputs import (
-    MOST_FOUND,
-    MemoryHistoryInput,
-    MemorySaveInput,
-    MemorySearchInput,
-    OnboardingInput,
-    ProfileUpdateInput,
-)
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -34,16 +30,88 @@ from modules.services.memory.admission import (
     MOST_TAGS,
     SUBJECT_LENGTH,
     TAG_LENGTH,
+    Kind,
+    Memory,
+    NewMemory,
+    Query,
     WordsOrigin,
     admitted,
     refusal,
 )
-from modules.services.memory.profiles import Profiles
+from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Memory, NewMemory, Query
+from modules.services.memory.rows import MemoryStore
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+
+MOST_FOUND = 20
+"""A search finds at most so many."""
+
+
+class MemorySaveInput(BaseModel):
+    """Something to remember."""
+
+    kind: Kind
+    subject: str
+    body: str
+    tags: list[str] = []
+    importance: int = Field(default=3, ge=1, le=5)
+    share: bool = False
+
+
+class MemorySearchInput(BaseModel):
+    """What to look for."""
+
+    query: str
+    kinds: list[Kind] = []
+    since: str = ""
+    limit: int = Field(default=8, ge=1, le=MOST_FOUND)
+
+
+class MemoryHistoryInput(BaseModel):
+    """One memory."""
+
+    id: int
+
+
+class ProfileUpdateInput(BaseModel):
+    """One field of a profile."""
+
+    subject: Subject
+    field: str
+    value: str
+    evidence: str
+
+
+class OnboardingInput(BaseModel):
+    """What the first talk with the owner came to."""
+
+    user_name: str
+    role: str
+    agent_name: str = ""
+    voice: str = ""
+    limits: str = ""
+    posting: str = ""
+    posts_a_day: int | None = Field(default=None, ge=0)
+    user_location: str = ""
+    user_about: str = ""
+
+    @property
+    def agent(self) -> dict[str, str]:
+        """The SOUL's own profile."""
+        most = "" if self.posts_a_day is None else str(self.posts_a_day)
+        known = {"name": self.agent_name, "role": self.role, "voice": self.voice}
+        return _said(**known, **{LIMITS: self.limits, POSTING: self.posting, POSTS_A_DAY: most})
+
+    @property
+    def user(self) -> dict[str, str]:
+        """The owner's profile."""
+        return _said(name=self.user_name, location=self.user_location, about=self.user_about)
+
+
+def _said(**fields: str) -> dict[str, str]:
+    return {name: value.strip() for name, value in fields.items() if value.strip()}
+
 
 _LINES_BEFORE_THE_END = 2
 

@@ -14,8 +14,8 @@ from common.clock import from_local, local, parse_iso, spoken
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_inputs import PictureInput
 from local_tools.bluesky_turns import (
+    PictureInput,
     act_terms,
     fitted,
     names,

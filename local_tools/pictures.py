@@ -43,7 +43,7 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import Published
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
-from modules.services.pictures.finding import PictureFinder, place_of, source_of
+from modules.services.pictures.choosing import PictureFinder, place_of, source_of
 from modules.services.pictures.pictures import Pictures
 from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
 from modules.services.skills.skills import Skills

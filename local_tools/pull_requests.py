@@ -11,12 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from adapters.github.parse_url import parse_github_url
-from adapters.github.types import PullRequest, Repo
+from adapters.github.types import PullRequest, Repo, parse_github_url
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
-from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
-from local_tools.github_inputs import (
+from local_tools.github_acting import (
+    IN_THREAD,
+    TIME_LIMIT_S,
+    GitHubActing,
+    GitHubToolServices,
     PullCommentInput,
     PullCreateInput,
     PullMergeInput,
@@ -36,8 +38,8 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.peers.registry import PeerRegistry
-from modules.services.workspaces.finding import is_workspace_name
 from modules.services.workspaces.reviewers import pick_reviewers
+from modules.services.workspaces.watched import is_workspace_name
 
 _SKILL = "pull-request-tools"
 _TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200

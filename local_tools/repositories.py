@@ -10,13 +10,15 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from adapters.github.texts import is_login
-from adapters.github.types import Issue, PullRequest, Repo, Repository
+from adapters.github.types import Issue, PullRequest, Repo, Repository, is_login
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
-from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
-from local_tools.github_inputs import (
+from local_tools.github_acting import (
+    IN_THREAD,
+    TIME_LIMIT_S,
     AccountInput,
+    GitHubActing,
+    GitHubToolServices,
     IssueCreateInput,
     IssueListInput,
     IssueUpdateInput,
@@ -34,8 +36,8 @@ from modules.services.outbox.github_bodies import (
     StarBody,
     body_digest,
 )
-from modules.services.plans.parse import TITLE_MARK
-from modules.services.plans.tasks import PLAN_LABEL
+from modules.services.plans.plan_text import TITLE_MARK
+from modules.services.plans.types import PLAN_LABEL
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 
 _SKILL = "repository-tools"

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.skills.local import LocalSkills
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import LocalSkills, Skills
 
 
 class SkillLoadInput(BaseModel):

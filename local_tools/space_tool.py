@@ -10,7 +10,7 @@ from common.impression import Impression
 from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.lives.space.decide import SpaceTurn
+from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 

@@ -33,22 +33,19 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.claims.offers import TaskOrders, TaskPlace
-from modules.services.commitments.acts import MEMO
-from modules.services.commitments.plans import complete_plan, issue_of_plan
+from modules.services.commitments.acts import MEMO, complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
-from modules.services.plans.asks import asked_entry
 from modules.services.plans.compose import PlanComposer, read_plan
+from modules.services.plans.events import Wish, asked_entry, wish_mark
 from modules.services.plans.missing import PlanGaps
-from modules.services.plans.parse import TITLE_MARK
+from modules.services.plans.plan_text import TITLE_MARK
 from modules.services.plans.repository import repository_view
 from modules.services.plans.standing import standing_plan
-from modules.services.plans.tasks import PLAN_LABEL, plan_labels
-from modules.services.plans.types import Plan
-from modules.services.plans.wishes import Wish, wish_mark
+from modules.services.plans.types import PLAN_LABEL, Plan, plan_labels
 from modules.services.work.table import WorkTable
-from modules.services.workspaces.own import Creation, WorkspaceRequest
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
 from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import Creation, WorkspaceRequest
 
 _SKILL = "workspace-tools"
 _TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50

@@ -14,28 +14,24 @@ from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
-from modules.runtime.control import Control
-from modules.runtime.control_watch import StandingChecked
-from modules.runtime.crash_loop import note_start
-from modules.runtime.heartbeat import Chore, HeartbeatLoop, IdentityWatchLoop
+from modules.runtime.control import Control, StandingChecked, note_start
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
-from modules.runtime.status import StatusBoard
+from modules.runtime.status import Chore, HeartbeatLoop, IdentityWatchLoop, StatusBoard
 from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
-from modules.services.outbox.loop import OutboxLoop
+from modules.services.outbox.outbox import OutboxLoop
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
-from soul.owner_messages import PhoneCommands, loops_for_messages
 from soul.resources import SKILLS
-from soul.status_report import StatusReport
+from soul.status_report import PhoneCommands, StatusReport, loops_for_messages
 from soul.terminal.commands import Commands
 
 _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0

@@ -2,14 +2,18 @@
 
 The parent holds the writing end of a pipe and writes nothing into it. When that process is gone, even by kill -9, the
 system closes the pipe, on Linux and macOS alike; nothing needs to be asked again and again.
+
+A resident of the demo as a process: `soul run` that ends when whoever opened the town has ended, in whatever way.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 _GRACE_S = 10.0
 
@@ -25,3 +29,19 @@ def _watch(pipe: int, grace_s: float) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(grace_s)
     os._exit(1)
+
+
+def main() -> None:
+    """Watch the pipe and live."""
+    pipe, home = int(sys.argv[1]), Path(sys.argv[2])
+    # NOTE(self): the pipe stays inheritable: a life that starts anew, to forget somebody, replaces this program and
+    # watches it again. What a life starts itself inherits nothing.
+    end_with(pipe)
+    from soul import cli  # noqa: PLC0415 - the watch begins before the long imports
+
+    sys.argv = ["soul", "run", "--home", str(home)]
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

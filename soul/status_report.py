@@ -1,4 +1,8 @@
-"""What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file."""
+"""What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file.
+
+The one shape of the status file: what each of its fields may hold. Imports nothing that takes time to load. What
+the owner can do from afar, in direct messages: the commands of the terminal, and talk.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,187 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from common.clock import iso
 from common.wording import counted, counts_text, waiting_text
-from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import ExpressionCycle
+from modules.lives.bluesky.publish import Conversations
 from modules.runtime.budget.types import Report
-from modules.services.commitments.naming import title_of
-from modules.services.commitments.types import QueuedCommitment
+from modules.runtime.scheduler.types import Loop
+from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
-from modules.services.explanation.handles import named
+from modules.services.explanation.story import named
+from modules.services.identity.identity import Me
+from modules.services.outbox.leaving import end_of
+from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from modules.services.owner.owner import OwnerTalk, problem_of
+from modules.services.rights.answering import PersonRequests
+from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals
 from soul.composition.services import Services
-from soul.terminal.wording import moment, troubles_text
+from soul.composition.wiring.messages import message_loops
+from soul.composition.wiring.turns import TurnServices
+from soul.terminal.commands import Commands
+from soul.terminal.plain import moment, troubles_text
+
+_Fits = Callable[[Any], bool]
+_DEPTH_MAX = 8
+
+
+def fitting(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields that hold what they may, and the names of the others. A field that is not known may hold anything.
+
+    No field may be nested deeper than a status is: what reads JSON goes deeper than what writes it.
+    """
+    kept = {name: value for name, value in raw.items() if _is_flat(value) and _FIELDS.get(name, _anything)(value)}
+    return kept, tuple(name for name in raw if name not in kept)
+
+
+def _anything(_: object) -> bool:
+    return True
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _or_nothing(fits: _Fits) -> _Fits:
+    return lambda value: value is None or fits(value)
+
+
+def _list_of(fits: _Fits) -> _Fits:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+def _each(fits: _Fits) -> _Fits:
+    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
+
+
+def _record(**fields: _Fits) -> _Fits:
+    """An object that has all of these fields; others may stand beside them."""
+    return lambda value: (
+        isinstance(value, dict) and all(name in value and fits(value[name]) for name, fits in fields.items())
+    )
+
+
+def _is_flat(value: object, depth: int = _DEPTH_MAX) -> bool:
+    if isinstance(value, dict):
+        return depth > 0 and all(_is_flat(item, depth - 1) for item in value.values())
+    return not isinstance(value, list) or (depth > 0 and all(_is_flat(item, depth - 1) for item in value))
+
+
+_FIELDS: Mapping[str, _Fits] = {
+    "handle": _or_nothing(_text),
+    "mode": _text,
+    "updatedAt": _text,
+    "counts": _each(_count),
+    "waits": _each(_count),
+    "conversations": _record(active=_count, concluded=_count),
+    "rituals": _list_of(
+        _record(
+            name=_text,
+            workspace=_text,
+            role=_text,
+            nextAt=_or_nothing(_text),
+            day=_or_nothing(_text),
+            thread=_text,
+            part=_text,
+            note=_text,
+            artefact=_text,
+        )
+    ),
+    "nextExpressionSource": _text,
+    "cachedShare": _or_nothing(_share),
+    "promptNotes": _list_of(_text),
+    "lastDecision": _or_nothing(_record(at=_text, summary=_text, reason=_text)),
+    "decisions": _list_of(_record(at=_text, summary=_text, reason=_text)),
+    "troubles": _list_of(_record(service=_text, what=_text, until=_or_nothing(_text))),
+    "loops": _list_of(_record(name=_text, nextAt=_or_nothing(_text), lastOutcome=_text)),
+    "room": _or_nothing(_record(status=_text, url=_text, peers=_list_of(_text))),
+    "growth": _record(
+        open=_count,
+        changes=_list_of(_record(at=_text, version=_text, reason=_text, learned=_text, diff=_list_of(_text))),
+        friction=_list_of(_record(category=_text, loop=_text, count=_count)),
+    ),
+    "watched": _list_of(_record(repo=_text, url=_text, requested=lambda value: isinstance(value, bool))),
+    "commitments": _list_of(_record(what=_text, type=_text, status=_text)),
+}
+
+
+_NO_WORDS = "The model ended without an answer. Ask again, in other words."
+
+PhoneCommands = Callable[[Any], Commands]
+"""Builds the commands that the owner can give by direct message to the living SOUL that it is given."""
+
+
+@dataclass
+class OwnerMessages:
+    """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together.
+
+    What they ask about their own data goes to `requests` first.
+    """
+
+    me: Me
+    outbox: Outbox
+    requests: PersonRequests
+    owner: Callable[[], OwnerTalk]
+    commands: Callable[[], Commands]
+
+    @cached_property
+    def _built(self) -> Commands:
+        return self.commands()
+
+    def takes_a_while(self, line: str) -> bool:
+        """Whether later commands are not to wait for what a line that begins with a slash asks."""
+        return bool(self._built.begins(line))
+
+    async def obey(self, line: str) -> str:
+        """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
+        lines, *problem = await self._built.obey(line)
+        return "\n".join((*lines, *filter(None, problem)))
+
+    async def answer(self, key: str, text: str) -> str:
+        """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
+        asked = Addressed(key, self.me.owner_did, self.me.owner_handle, text, "owner")
+        requested = await self.requests.carry_out(asked)
+        if requested and requested.code == "answer":
+            return requested.text
+        answer = await self.owner().answer_via(key, text)
+        if answer.text:
+            return answer.text
+        problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")
+        acts = [end_of(one) for one in reversed(await self.outbox.by_cause(answer.message.cause))]
+        return "\n".join(filter(None, (*problem, *acts)))
+
+    async def forget(self, key: str) -> None:
+        """Forget the answer to a message, which was handed over."""
+        await self.owner().inbox.forget(key)
+
+
+def loops_for_messages(
+    services: Services,
+    turn_services: TurnServices,
+    requests: PersonRequests,
+    owner: Callable[[], OwnerTalk],
+    commands: Callable[[], Commands],
+) -> list[Loop]:
+    """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
+    return message_loops(
+        services, turn_services, requests, OwnerMessages(services.me, services.outbox, requests, owner, commands)
+    )
+
 
 _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40
 

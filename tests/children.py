@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 
-from adapters.git.process import drain
+from adapters.git.client import drain
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import StoredEntry
 
 

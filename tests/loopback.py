@@ -6,8 +6,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from adapters.web.connecting import system_resolver
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebTransport, system_resolver
 
 NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from adapters.git.process import abort_input
+from adapters.git.client import abort_input
 from tests.patience import HANG_S
 
 

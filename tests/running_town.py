@@ -30,12 +30,10 @@ from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S, until
 from tests.sending import sends
-from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.service import AtprotoFaults, atproto_app
 from town.github.network import GitHubNetwork
-from town.model.faults import ModelFaults
-from town.model.service import model_app
+from town.model.service import ModelFaults, model_app
 from town.model.types import ChatRequest, Completion, ToolUse
 from town.serving import serve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.services.skills.skills import PART, Skills
 from modules.services.voice_phrases.phrases import interpolate
-from modules.services.voice_phrases.store import DEFAULTS, SKILL
+from modules.services.voice_phrases.regenerate import DEFAULTS, SKILL
 from soul.resources import SKILLS
 
 SHIPPED = Skills.load(SKILLS)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.result import Ok
-from town.mind.bank import Bank, load_bank
+from town.mind.words import Bank, load_bank
 
 NAME = "Kit"
 HANDLE = "kit.test"

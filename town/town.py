@@ -23,24 +23,21 @@ from common.clock import Clock, SystemClock
 from common.errors import Fatal
 from common.result import Err
 from town import passing_by
-from town.atproto.limits import AtprotoLimits
+from town.atproto.index import AtprotoAccount
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.atproto.values import AtprotoAccount
+from town.atproto.service import AtprotoLimits, atproto_app
 from town.gallery.service import gallery_app
 from town.github.arrangement import REQUESTS, arrange
 from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.mind.bank import GENERAL, Bank, load_bank
 from town.mind.scripted import ScriptedMind
-from town.model.gateway import GatewayMind
-from town.model.service import model_app
+from town.mind.words import GENERAL, Bank, load_bank
+from town.model.service import GatewayMind, model_app
 from town.model.types import Mind
-from town.page.app import PageSource, page_app
-from town.page.controls import Controls
-from town.page.residents import ResidentStatus, read_status
+from town.page.app import Controls, PageSource, page_app
 from town.page.room import KnownResident, PageRoom, RoomOnPage
+from town.page.view import ResidentStatus, read_status
 from town.residents import RESIDENTS, VISITOR_AVATAR, Resident
 from town.serving import serve
 

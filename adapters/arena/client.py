@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from adapters.arena.types import Block, Channel, ChannelPage, ChannelsFound
-from adapters.web.client import WebClient
-from adapters.web.transport import origin_of
+from adapters.web.client import WebClient, origin_of
 from adapters.web.types import Fetched
 from common.lenient_json import parse
 from common.result import ApiResult, Err, Ok, answering

@@ -2,22 +2,33 @@
 
 Every operation answers `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. No policy and no
 deduplication here. What survives a crash is the session file; see `session`.
+
+Anybody's records, read without an account from the server on which they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlparse
 
+from cachetools import TTLCache
+
+from adapters.atproto import convert
+from adapters.atproto.convert import Json
 from adapters.atproto.messages import Messenger
-from adapters.atproto.types import Actor
+from adapters.atproto.types import Actor, Record
+from adapters.web.client import WebClient
 from common.clock import Clock
 from common.constants import SESSION_EXPIRY_MARGIN_S
-from common.result import ApiResult, Err, Ok
+from common.lenient_json import parse
+from common.result import ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     import httpx
+
 
 ATPROTO_READ_TIMEOUT_S = 30.0
 
@@ -88,3 +99,140 @@ class Atproto(Messenger):
     async def aclose(self) -> None:
         """Close the connections. The stored session stays good for the next process."""
         await self._xrpc.aclose()
+
+
+Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
+"""Gets the JSON at a URL, within whatever bounds the way out has."""
+
+DIRECTORY_URL = "https://plc.directory"
+
+_JSON = ("application/json", "application/did+ld+json", "application/did+json")
+_MAX_DOCUMENT_BYTES = 1_000_000
+_KEPT_S = 3600.0
+_MOST_SERVERS = 1_000
+_PAGE, _MAX_PAGES = 100, 10
+_PLC = re.compile(r"did:plc:[a-z2-7]{3,64}")
+_WEB = re.compile(r"did:web:[a-zA-Z0-9._-]+(?:%3A[0-9]+)?")
+
+
+class PublicRepos:
+    """Reads repos wherever they lie.
+
+    Args:
+        fetch: the way out.
+        clock: how long an address is believed.
+        home_url: the one server of a network that has no directory, as a town on this machine; "" for the real one.
+        directory_url: tells the documents of `did:plc` accounts.
+
+    """
+
+    def __init__(self, fetch: Fetch, *, clock: Clock, home_url: str = "", directory_url: str = DIRECTORY_URL) -> None:
+        self._fetch = fetch
+        self._home_url = home_url
+        self._directory_url = directory_url
+        self._servers = TTLCache[str, str](_MOST_SERVERS, _KEPT_S, timer=clock.monotonic)
+
+    @answering
+    async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
+        """All records of one kind in the repo of `did`, newest first; at most 1 000."""
+        server = await self._server(did)
+        found: list[Record] = []
+        cursor = ""
+        for _ in range(_MAX_PAGES):
+            page = await self._page(server, repo=did, collection=collection, cursor=cursor)
+            if isinstance(page, Err):
+                self._servers.pop(did, None)  # it may have moved
+                return page
+            if not isinstance(page.data.get("records"), list):
+                return Err("the answer holds no list of records", kind="transient")
+            found += convert.items_of(page.data, "records", convert.record)
+            cursor = convert.text_of(page.data, "cursor")
+            if not cursor:
+                break
+        return Ok(tuple(found))
+
+    @answering
+    async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
+        """The names of the collections in the repo of `did`; `Err` with status 400, 404 or 410 if there is no such."""
+        server = await self._server(did)
+        told = await self._json(f"{server}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
+        if isinstance(told, Err):
+            self._servers.pop(did, None)  # it may have moved
+            # NOTE(self): whoever does not know the method is not the server: that is down, or not there yet.
+            return Err(told.error, kind="transient") if told.kind == "not_found" else told
+        names = told.data.get("collections")
+        if not isinstance(names, list):
+            return Err("the answer holds no list of collections", kind="transient")
+        return Ok(tuple(name for name in names if isinstance(name, str)))
+
+    @answering
+    async def file_url(self, did: str, cid: str) -> ApiResult[str]:
+        """Where a file of `did` can be fetched, by the name of its bytes."""
+        server = await self._server(did)
+        return Ok(f"{server}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
+
+    async def _page(self, server: str, *, cursor: str, **params: str) -> ApiResult[Json]:
+        asked = {**params, "limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
+        return await self._json(f"{server}/xrpc/com.atproto.repo.listRecords?{urlencode(asked)}")
+
+    async def _server(self, did: str) -> str:
+        if known := self._home_url or self._servers.get(did):
+            return known
+        if not (url := self._document_url(did)):
+            return Err(f"{did} cannot be looked up", kind="invalid").or_raise()
+        document = (await self._json(url)).or_raise()
+        if document.get("id") != did or not (server := _endpoint(document)):
+            return Err(f"the document of {did} names no server", kind="transient").or_raise()
+        self._servers[did] = server
+        return server
+
+    def _document_url(self, did: str) -> str:
+        if _PLC.fullmatch(did):
+            return f"{self._directory_url}/{did}"
+        if _WEB.fullmatch(did):
+            host = did.removeprefix("did:web:").replace("%3A", ":")
+            return f"https://{host}/.well-known/did.json"
+        return ""
+
+    async def _json(self, url: str) -> ApiResult[Json]:
+        fetched = await self._fetch(url)
+        if isinstance(fetched, Err):
+            return fetched
+        try:
+            data = parse(fetched.data)
+        except ValueError:
+            data = None
+        return Ok(data) if isinstance(data, dict) else Err("the answer is no JSON object", kind="transient")
+
+
+def _endpoint(document: Json) -> str:
+    services = document.get("service")
+    for service in services if isinstance(services, list) else []:
+        if isinstance(service, dict) and convert.text_of(service, "id").endswith("#atproto_pds"):
+            url = convert.text_of(service, "serviceEndpoint").rstrip("/")
+            if _is_of_the_web(url):
+                return url
+    return ""
+
+
+def _is_of_the_web(url: str) -> bool:
+    try:
+        return urlparse(url).scheme in {"http", "https"}
+    except ValueError:
+        return False
+
+
+def public_repos(web: WebClient, *, clock: Clock, home_url: str = "") -> PublicRepos:
+    """Return a reader of everybody's repos that goes by `web`; `home_url` as in `PublicRepos`."""
+
+    async def fetch(url: str) -> ApiResult[bytes]:
+        got = await web.fetch(
+            url,
+            kinds=_JSON,
+            max_bytes=_MAX_DOCUMENT_BYTES,
+            deadline_s=ATPROTO_READ_TIMEOUT_S,
+            named=bool(home_url) and url.startswith(f"{home_url}/"),
+        )
+        return got if isinstance(got, Err) else Ok(got.data.body)
+
+    return PublicRepos(fetch, clock=clock, home_url=home_url)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from adapters.atproto import convert, convert_messages
 from adapters.atproto.convert import Json
 from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
-from adapters.atproto.paging import RawPage
+from adapters.atproto.reads import RawPage
 from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import (
     Conversation,

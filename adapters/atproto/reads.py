@@ -1,21 +1,26 @@
-"""What can be asked of Bluesky."""
+"""What can be asked of Bluesky.
+
+A way past an item that no request can read, where the service did not tell the cursor behind it. Pages that one
+item can spoil: what cannot be read as a whole is asked for in smaller pieces, down to one item. The preferences of
+our own account, from wire JSON into our type. As forgiving as `convert`, and bounded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import LRUCache, TTLCache
 
 from adapters.atproto import convert
-from adapters.atproto.convert import Json
-from adapters.atproto.convert_preferences import account_preferences
-from adapters.atproto.detour import Detours
-from adapters.atproto.paging import PagedListing, RawPage, read_page
-from adapters.atproto.preference_types import AccountPreferences
-from adapters.atproto.records import parse_at_uri
+from adapters.atproto.convert import Json, each, objects_of, text_of
+from adapters.atproto.preference_types import AccountPreferences, MutedWord
+from adapters.atproto.records import REPLY_RULES, parse_at_uri
 from adapters.atproto.types import (
     FeedPage,
     NotificationPage,
@@ -30,12 +35,240 @@ from adapters.atproto.types import (
     ThreadNode,
     UnreadableErr,
 )
-from adapters.web.rate_limit import BackOff, RateLimitStatus
-from common.clock import Clock
+from adapters.web.spacing import BackOff, RateLimitStatus
+from common.clock import Clock, parse_iso_or_none
 from common.result import ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
+
+
+Ask = Callable[[int, str | None], Awaitable[ApiResult[Json]]]
+"""Asks for a page: at most so many items, from a cursor on."""
+
+_FIRST_STEP_MS = 1_000
+_GROWS_BY = 8
+_FARTHEST_MS = 60 * 86_400_000
+_KEPT = 200
+_MILLISECONDS = re.compile(r"([0-9]{13})(__.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A cursor that is a moment; `tail` is what follows the milliseconds, None where the cursor is an ISO date."""
+
+    ms: int
+    tail: str | None
+
+    def earlier(self, ms: int) -> str:
+        """The cursor for a moment that lies so many milliseconds before this one."""
+        if self.tail is not None:
+            return f"{self.ms - ms}{self.tail}"
+        moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self.ms - ms)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+@dataclass(slots=True)
+class Detours:
+    """Finds cursors behind unreadable items of one list, and remembers the latest of them.
+
+    Attributes:
+        clock: tells from where on to look for an item that stands first, before any cursor.
+
+    """
+
+    clock: Clock
+    _known: LRUCache[str | None, str] = field(default_factory=lambda: LRUCache(_KEPT))
+
+    async def around(self, ask: Ask, cursor: str | None) -> ApiResult[str]:
+        """The cursor behind the item that follows `cursor`, to the millisecond.
+
+        What was made in the same millisecond is passed over with it, and so is what lies between two such items. Where
+        the cursor is no moment there is no way, and the `Err` is an `UnreadableErr`.
+        """
+        if (known := self._known.get(cursor)) is not None:
+            return Ok(known)
+        found: ApiResult[str] = UnreadableErr("no cursor behind the item could be found", kind="transient")
+        for start in self._starts(cursor):
+            found = await _search(ask, start)
+            if isinstance(found, Ok):
+                self._known[cursor] = found.data
+                break
+        return found
+
+    def _starts(self, cursor: str | None) -> Iterator[_Moment]:
+        """Where to begin: at the cursor; before the first cursor now, in each of the two forms."""
+        if cursor is None:
+            now_ms = int(self.clock.now().timestamp() * 1000)
+            yield from (_Moment(now_ms, None), _Moment(now_ms, "__0"))
+        elif timed := _MILLISECONDS.fullmatch(cursor):
+            yield _Moment(int(timed[1]), timed[2])
+        elif moment := parse_iso_or_none(cursor):
+            yield _Moment(int(moment.timestamp() * 1000), None)
+
+
+async def _search(ask: Ask, start: _Moment) -> ApiResult[str]:
+    unreadable_ms, readable_ms = 0, _FIRST_STEP_MS
+    while isinstance(answer := await ask(1, start.earlier(readable_ms)), Err):
+        if not isinstance(answer, UnreadableErr) or readable_ms >= _FARTHEST_MS:
+            return answer
+        unreadable_ms, readable_ms = readable_ms, readable_ms * _GROWS_BY
+    while readable_ms - unreadable_ms > 1:
+        middle_ms = (readable_ms + unreadable_ms) // 2
+        answer = await ask(1, start.earlier(middle_ms))
+        if isinstance(answer, UnreadableErr):
+            unreadable_ms = middle_ms
+        elif isinstance(answer, Err):
+            return answer
+        else:
+            readable_ms = middle_ms
+    return Ok(start.earlier(readable_ms))
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """Items as the wire has them; `unreadable` ones were passed over; `rest` are the other fields of the answer."""
+
+    items: tuple[object, ...]
+    cursor: str | None
+    unreadable: int
+    rest: Json
+
+
+@dataclass(frozen=True, slots=True)
+class PagedListing:
+    """A list of the service: how a page of it is asked for, the key under which the items stand, and ways past some."""
+
+    ask: Ask
+    key: str
+    detours: Detours
+
+
+async def read_page(listing: PagedListing, limit: int, cursor: str | None) -> ApiResult[RawPage]:
+    """A page of `listing`, in one answer or in as many as it takes.
+
+    An item that cannot be read is passed over where the answer tells the next cursor, or else where its moment can be
+    found; if neither is so, the page ends before it.
+    """
+    answer = await listing.ask(limit, cursor)
+    if isinstance(answer, UnreadableErr):
+        return await _in_pieces(listing, limit, cursor, answer)
+    if isinstance(answer, Err):
+        return answer
+    listed = answer.data.get(listing.key)
+    if not isinstance(listed, list):
+        return Err(f"the answer holds no list of {listing.key}", kind="transient")
+    return Ok(RawPage(tuple(listed), text_of(answer.data, "cursor") or None, 0, answer.data))
+
+
+async def _in_pieces(
+    listing: PagedListing, limit: int, cursor: str | None, failed: UnreadableErr
+) -> ApiResult[RawPage]:
+    if limit <= 1:
+        return await _behind(listing, cursor, failed)
+    half = limit // 2
+    first = await read_page(listing, half, cursor)
+    if isinstance(first, Err) or not first.data.cursor:
+        return first
+    second = await read_page(listing, limit - half, first.data.cursor)
+    if isinstance(second, UnreadableErr):
+        logger.warning("%s; the list ends before it", second.error)
+        return Ok(replace(first.data, cursor=None, unreadable=first.data.unreadable + 1))
+    if isinstance(second, Err):
+        return second
+    return Ok(
+        RawPage(
+            items=(*first.data.items, *second.data.items),
+            cursor=second.data.cursor,
+            unreadable=first.data.unreadable + second.data.unreadable,
+            rest=second.data.rest | first.data.rest,
+        )
+    )
+
+
+async def _behind(listing: PagedListing, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
+    """A page of nothing, that ends behind the one unreadable item after `cursor`."""
+    after = failed.cursor if failed.cursor != cursor else ""
+    if not after:
+        found = await listing.detours.around(listing.ask, cursor)
+        if isinstance(found, UnreadableErr):
+            return failed
+        if isinstance(found, Err):
+            return found
+        after = found.data
+    logger.warning("%s; the item is passed over", failed.error)
+    return Ok(RawPage((), after, 1, {}))
+
+
+MOST_LABELERS = 20
+_MOST_WORDS = 1_000
+_MOST_POSTS = 10_000
+_MOST_RULES = 5
+_DEFS = "app.bsky.actor.defs#"
+_LIST_RULE = "app.bsky.feed.threadgate#listRule"
+_NO_QUOTES = "app.bsky.feed.postgate#disableRule"
+_DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]{1,200}")
+_LIST = re.compile(r"at://[^/\s]+/app\.bsky\.graph\.list/[^/\s]+")
+_RULE_NAMES = {kind: name for name, kind in REPLY_RULES.items()}
+
+
+def account_preferences(answer: Json) -> AccountPreferences | None:
+    """What the account chose; None if the answer holds no list of preferences."""
+    if not isinstance(answer.get("preferences"), list):
+        return None
+    parts = objects_of(answer, "preferences")
+
+    def all_of(kind: str, key: str) -> list[object]:
+        lists = (part.get(key) for part in parts if text_of(part, "$type") == f"{_DEFS}{kind}")
+        return [item for items in lists if isinstance(items, list) for item in items]
+
+    hidden = [uri for uri in all_of("hiddenPostsPref", "items") if isinstance(uri, str)]
+    labelers = [text_of(item, "did") for item in all_of("labelersPref", "labelers") if isinstance(item, dict)]
+    labels = [part for part in parts if text_of(part, "$type") == f"{_DEFS}contentLabelPref"]
+    hides = [part for part in labels if text_of(part, "visibility") == "hide" and text_of(part, "label")]
+    settings = next((part for part in parts if text_of(part, "$type") == f"{_DEFS}postInteractionSettingsPref"), {})
+    return AccountPreferences(
+        muted_words=each(all_of("mutedWordsPref", "items")[:_MOST_WORDS], _muted_word),
+        hidden_posts=frozenset(hidden[:_MOST_POSTS]),
+        labelers=tuple(dict.fromkeys(did for did in labelers if _DID.fullmatch(did)))[:MOST_LABELERS],
+        hidden_labels=frozenset((text_of(part, "label"), text_of(part, "labelerDid")) for part in hides[:_MOST_WORDS]),
+        replies=_replies(settings),
+        may_be_quoted=all(
+            text_of(rule, "$type") != _NO_QUOTES for rule in objects_of(settings, "postgateEmbeddingRules")
+        ),
+    )
+
+
+def _muted_word(item: Json) -> MutedWord | None:
+    targets = item.get("targets")
+    if not (value := text_of(item, "value").strip()):
+        return None
+    return MutedWord(
+        value=value,
+        in_text=isinstance(targets, list) and "content" in targets,
+        spares_followed=text_of(item, "actorTarget") == "exclude-following",
+        until=text_of(item, "expiresAt"),
+    )
+
+
+def _replies(settings: Json) -> tuple[str, ...] | None:
+    """Who may reply: a rule that is not known lets nobody, beside those whom the others let."""
+    if not isinstance(settings.get("threadgateAllowRules"), list):
+        return None
+    rules = objects_of(settings, "threadgateAllowRules")[:_MOST_RULES]
+    named = (_rule(rule) for rule in rules)
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def _rule(rule: Json) -> str:
+    kind, named = text_of(rule, "$type"), text_of(rule, "list")
+    if kind == _LIST_RULE:
+        return named if _LIST.fullmatch(named) else ""
+    return _RULE_NAMES.get(kind, "")
+
 
 ATPROTO_HANDLE_CACHE_S = 24 * 3600
 

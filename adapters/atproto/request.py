@@ -3,24 +3,184 @@
 Per request: the budget, the spacing, for a write the reason that may block it, and the sending under a
 deadline; then, at most once each, a renewed session when the token was refused, and the wait that the service asked
 for when we were too fast. A refused request was not performed, so sending it again is safe for writes too.
+
+What we use of the AT Protocol SDK, by name; nothing else imports it. What Bluesky's refusals and unreadable answers
+mean, as `Err`. A page that is no JSON says nothing about a write.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import logging
-from typing import Protocol
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from types import ModuleType
+from typing import Any, Protocol
 
 import httpx
+from atproto_client.client.base import AsyncClientBase
+from atproto_client.exceptions import AtProtocolError, InvokeTimeoutError, RequestErrorBase
+from atproto_client.models.dot_dict import DotDict
+from atproto_client.request import AsyncRequest, Response
 
-from adapters.atproto.errors import UnreadableAnswer, response_headers, token_refused
-from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase, Response
-from adapters.web.failures import Failure
-from adapters.web.rate_limit import retry_after_s
-from adapters.web.spacing import RequestGate
+from adapters.atproto.types import NotAllowedErr, ServiceErr, UnreadableErr
+from adapters.web.client import Failure, TooLarge, kind_of_status, transport_error, unanswered
+from adapters.web.spacing import RequestGate, retry_after_s
 from common.clock import Clock
 from common.lenient_json import MOST_NESTING, parse, top_level_text
-from common.result import Err
+from common.result import Err, ErrKind
+
+
+class _Deferred(ModuleType):
+    """A module that is imported at the first use of a name in it; those inside a package come without the package."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            self.__path__ = spec.submodule_search_locations
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        # NOTE(self): who took this one in its place holds it still, and asks it for more names later.
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+for _module in ("atproto_client", "atproto_client.namespaces.async_ns", "atproto_client.namespaces.sync_ns"):
+    if _module not in sys.modules:
+        sys.modules[_module] = _Deferred(_module)
+
+__all__ = [
+    "AsyncClientBase",
+    "AsyncRequest",
+    "AtProtocolError",
+    "DotDict",
+    "InvokeTimeoutError",
+    "RequestErrorBase",
+    "Response",
+]
+
+
+SERVICE = "Bluesky"
+_TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}
+# NOTE(self): what an app password may not do it says with the name of a bad token; a new token may do no more.
+_NOT_ALLOWED = ("bad token scope", "bad token method")
+_BY_NAME: dict[str, ErrKind] = {
+    "AccountTakedown": "fatal",
+    "AccountSuspended": "fatal",
+    "AccountDeactivated": "fatal",
+    "ExpiredToken": "auth",
+    "InvalidToken": "auth",
+    "AuthMissing": "auth",
+    "AuthenticationRequired": "auth",
+    "AuthFactorTokenRequired": "auth",
+    "RecordNotFound": "not_found",
+    "RepoNotFound": "not_found",
+    "HandleNotFound": "not_found",
+    "NotFound": "not_found",
+}
+_BY_STATUS: dict[int, ErrKind] = {409: "transient"}
+_NOT_THERE = ("not found", "could not find", "unable to resolve handle")
+_MAX_MESSAGE_CHARS = 300
+
+
+class UnreadableAnswer(ValueError):
+    """An answer that is no JSON; `cursor` of the next page, as far as it could be found."""
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__("the answer is no JSON")
+        self.cursor = cursor
+
+
+# What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own gate.
+CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, ValueError, Failure)
+
+
+def token_refused(error: RequestErrorBase) -> bool:
+    """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired.
+
+    A server also answers 401 for an account that was taken down or deactivated; the renewal tells where it lives now.
+    """
+    status, (name, message) = _status(error), _body(error)
+    if _is_not_allowed(message):
+        return False
+    return status == httpx.codes.UNAUTHORIZED or (status == httpx.codes.BAD_REQUEST and name in _TOKEN_REFUSED)
+
+
+def response_headers(error: RequestErrorBase) -> Mapping[str, str]:
+    """The headers of a refused request, names in lower case; empty when no answer came."""
+    headers: Mapping[str, str] = error.response.headers if error.response else {}
+    return headers
+
+
+def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
+    """Map one of `CALL_ERRORS`.
+
+    Args:
+        error: what was raised.
+        what: the method that was called, for messages where the service gave none.
+        write: whether the call changes something public.
+        now: to turn a `retry-after` date into seconds.
+
+    """
+    if isinstance(error, Failure):
+        return error.err
+    if isinstance(error, RequestErrorBase) and error.response is not None:
+        return _answered(error, what=what, write=write, now=now)
+    cause = error.__cause__ or error
+    if isinstance(error, RequestErrorBase | httpx.HTTPError) and not isinstance(error, TooLarge):
+        return transport_error(cause, what=what, service=SERVICE, write=write)
+    told = "the answer is too large" if isinstance(error, TooLarge) else "the answer could not be read"
+    cursor = error.cursor if isinstance(error, UnreadableAnswer) else ""
+    return UnreadableErr(f"{what}: {told}", kind=unanswered(write=write), cursor=cursor)
+
+
+def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime) -> Err:
+    status, (name, message) = _status(error), _body(error)
+    kind = _BY_NAME.get(name) or kind_of_status(status, write=write, own=_BY_STATUS)
+    if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
+        kind = "not_found"
+    if kind == "not_found" and _is_page(error):
+        kind = unanswered(write=write)  # so speaks a proxy whose server is down
+    told = f"the app password does not allow {what}" if _is_not_allowed(message) else message or name
+    refusal = NotAllowedErr if _is_not_allowed(message) else ServiceErr
+    return refusal(
+        error=told[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
+        kind=kind,
+        status=status,
+        retry_after=retry_after_s(response_headers(error), now),
+        name=name,
+    )
+
+
+def _is_not_allowed(message: str) -> bool:
+    return message.lower().startswith(_NOT_ALLOWED)
+
+
+def _status(error: RequestErrorBase) -> int:
+    return int(error.response.status_code) if error.response else 0
+
+
+def _is_page(error: RequestErrorBase) -> bool:
+    """Whether the body is no JSON."""
+    content: Any = error.response.content if error.response else None
+    return content is None or isinstance(content, bytes)
+
+
+def _body(error: RequestErrorBase) -> tuple[str, str]:
+    """The error name and message of the JSON body; empty where the body is something else, HTML for example."""
+    if _is_page(error):
+        return "", ""
+    content: Any = error.response.content if error.response else None
+    name, message = getattr(content, "error", None), getattr(content, "message", None)
+    return name if isinstance(name, str) else "", message if isinstance(message, str) else ""
+
 
 ATPROTO_CONNECT_TIMEOUT_S = 10.0
 ATPROTO_DEFAULT_RETRY_AFTER_S = 60.0

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from adapters.github.code_operations import Operations
 from adapters.github.connection import Exchange, requester_over
-from adapters.github.errors import error_from_response, unreadable
-from adapters.github.kept_answers import KeptAnswer
-from adapters.github.operations import Operations
 from adapters.github.sdk import BadAttributeException, GithubException
-from adapters.github.sending import OutgoingRequest, RequestSender
-from adapters.github.texts import PAGE, is_token
-from adapters.web.failures import Failure
+from adapters.github.sending import KeptAnswer, OutgoingRequest, RequestSender, error_from_response, unreadable
+from adapters.github.types import PAGE, is_token
+from adapters.web.client import Failure
 from adapters.web.spacing import Permit, RequestSpacing
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok

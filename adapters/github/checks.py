@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from adapters.github.texts import is_login, is_path, is_repo
-from adapters.github.types import Repo
+from adapters.github.types import Repo, is_login, is_path, is_repo
 from common.clock import parse_iso_or_none
 from common.git_names import is_branch_name
 from common.result import Err

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable, ItemsView
 from concurrent.futures import CancelledError, Future
 from typing import Any, ClassVar, TypeVar, cast
 
-from adapters.github.kept_answers import KeptAnswer
 from adapters.github.sdk import Requester, Token
-from adapters.github.sending import API_VERSION, USER_AGENT, OutgoingRequest
+from adapters.github.sending import API_VERSION, USER_AGENT, KeptAnswer, OutgoingRequest
 
 _PLAIN_PORT = 80
 _SECURE_PORT = 443

@@ -6,8 +6,18 @@ from adapters.github import convert_code as convert
 from adapters.github import sdk
 from adapters.github.convert import comment
 from adapters.github.line_comments import ReviewComment
-from adapters.github.texts import first, repo_path
-from adapters.github.types import Comment, LineComment, Merge, PullFile, PullRequest, QueueStanding, Repo, Review
+from adapters.github.types import (
+    Comment,
+    LineComment,
+    Merge,
+    PullFile,
+    PullRequest,
+    QueueStanding,
+    Repo,
+    Review,
+    first,
+    repo_path,
+)
 
 _QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue merged } }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
 from adapters.github.line_comments import ReviewComment
-from adapters.github.texts import PAGE, fit_body, fit_title, is_sha
 from adapters.github.types import (
+    PAGE,
     Comment,
     IssueState,
     LineComment,
@@ -21,6 +21,9 @@ from adapters.github.types import (
     Repo,
     Review,
     ReviewEvent,
+    fit_body,
+    fit_title,
+    is_sha,
 )
 from common.result import ApiResult, Err, Ok
 

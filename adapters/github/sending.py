@@ -4,6 +4,10 @@ A read whose answer is known asks only for what changed (`kept_answers`).
 
 Per request: the budget, the spacing, for a write the reason that may block it, then the sending. A read
 that was refused for haste, or got no sound answer, is sent once more; a write never is, as it may have happened.
+
+Answers of GitHub that were read before, so that a read asks for an answer only if it changed. No input or output.
+How GitHub tells the requests that are left, and how long it wants to be left alone. What the refusals and
+unreadable answers of GitHub mean, as `Err` of one line.
 """
 
 from __future__ import annotations
@@ -12,21 +16,246 @@ import asyncio
 import json
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import httpx
 
-from adapters.github.errors import REDIRECTS, error_from_transport, message_of, moved
-from adapters.github.kept_answers import KeptAnswer, KeptAnswers
-from adapters.github.rate_limit import MAY_BE_HASTE, limited_for_s
-from adapters.web.failures import Failure
-from adapters.web.spacing import Permit, RequestGate
-from adapters.web.transport import origin_of
+from adapters.web.client import Failure, kind_of_status, origin_of, shortened, transport_error, unanswered
+from adapters.web.spacing import Permit, RateLimitRules, RateLimitStatus, RequestGate, retry_after_s
 from common.clock import Clock
 from common.lenient_json import cut_nesting
-from common.result import Err
+from common.result import Err, ErrKind
 from common.version import __version__
+
+MOST_ANSWERS = 300
+MOST_CHARS = 8_000_000
+"""The most characters that are kept in all; of one answer, an eighth of them."""
+_OK = 200
+_UNCHANGED = 304
+_USUAL_PAGE = 30
+_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What came back; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class KeptAnswers:
+    """The newest answers to reads, by their addresses; what was not asked for longest goes first."""
+
+    def __init__(self, *, most_answers: int = MOST_ANSWERS, most_chars: int = MOST_CHARS) -> None:
+        self._most_answers = most_answers
+        self._most_chars = most_chars
+        self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
+        self._chars = 0
+
+    def of(self, url: str, headers: Mapping[str, str]) -> KeptAnswer | None:
+        """Return the kept answer to a read; None where there is none, or the request has a condition of its own."""
+        return None if _CONDITIONS & {name.lower() for name in headers} else self._answers.get(url)
+
+    def resolve(self, url: str, answer: KeptAnswer, kept: KeptAnswer | None) -> KeptAnswer:
+        """Return what was asked for, and keep it; `kept` is the answer that `of` returned before the request left.
+
+        Where that did not change, it is returned, with the headers that GitHub tells now.
+        """
+        if answer.status == _UNCHANGED:
+            if kept is None:
+                return answer
+            answer = KeptAnswer(kept.status, {**kept.headers, **answer.headers}, kept.text)
+        self._forget(url)
+        if answer.status == _OK and answer.headers.get("etag") and not _is_full_last_page(url, answer):
+            self._keep(url, answer)
+        return answer
+
+    def _keep(self, url: str, answer: KeptAnswer) -> None:
+        if len(answer.text) > self._most_chars // 8:
+            return
+        self._answers[url] = answer
+        self._chars += len(answer.text)
+        while len(self._answers) > self._most_answers or self._chars > self._most_chars:
+            _, oldest = self._answers.popitem(last=False)
+            self._chars -= len(oldest.text)
+
+    def _forget(self, url: str) -> None:
+        if gone := self._answers.pop(url, None):
+            self._chars -= len(gone.text)
+
+
+def _is_full_last_page(url: str, answer: KeptAnswer) -> bool:
+    if 'rel="next"' in answer.headers.get("link", ""):
+        return False
+    try:
+        told = json.loads(answer.text)
+    except ValueError:
+        return True
+    if not isinstance(told, list):
+        return False
+    asked = httpx.URL(url).params.get("per_page", "")
+    return len(told) >= (int(asked) if asked.isdecimal() else _USUAL_PAGE)
+
+
+GITHUB_LOW_BUDGET_THRESHOLD = 100
+LOOP_BUDGET_FLOOR = 200
+GITHUB_DEFAULT_RETRY_AFTER_S = 60.0
+
+_TOO_MANY = 429
+MAY_BE_HASTE = frozenset({403, _TOO_MANY})
+"""The statuses by which GitHub says that we were too fast, among other things."""
+_LIMIT_WORDS = ("rate limit", "abuse detection")
+
+
+def low_mark(limit: int) -> int:
+    """Fewer requests left than this are kept for others; without a token, GitHub's own `limit` is lower than ours."""
+    return min(GITHUB_LOW_BUDGET_THRESHOLD, limit // 10)
+
+
+def enough_for_loops(status: RateLimitStatus) -> bool:
+    """Whether a loop may begin its round: 200 requests are left, or a fifth of a limit that is lower than ours."""
+    return status.remaining >= min(LOOP_BUDGET_FLOOR, status.limit // 5)
+
+
+RATE_LIMIT = RateLimitRules(service="GitHub", prefix="x-ratelimit-", initial=5000, reserve=low_mark, resource="core")
+
+
+def limited_for_s(status: int, headers: Mapping[str, str], message: str, now: datetime) -> float | None:
+    """Seconds to wait before another request after an answer that says we were too fast; None if it does not say so.
+
+    Both of GitHub's limits are meant: the hour's, and the secondary ones, which answer 403 while requests are left.
+
+    Args:
+        status: of the answer.
+        headers: of the answer, names in lower case.
+        message: GitHub's own word for it.
+        now: to turn dates into seconds.
+
+    """
+    if status not in MAY_BE_HASTE:
+        return None
+    asked = retry_after_s(headers, now)
+    if asked is not None:
+        return asked
+    if headers.get("x-ratelimit-remaining", "").strip() == "0":
+        reset = headers.get("x-ratelimit-reset", "").strip()
+        return max(0.0, int(reset) - now.timestamp()) if reset.isdecimal() else GITHUB_DEFAULT_RETRY_AFTER_S
+    said = any(words in message.lower() for words in _LIMIT_WORDS)
+    return GITHUB_DEFAULT_RETRY_AFTER_S if status == _TOO_MANY or said else None
+
+
+SERVICE = "GitHub"
+REDIRECTS = frozenset({301, 302, 307, 308})
+_BY_STATUS: dict[int, ErrKind] = {409: "conflict", 451: "not_found"}
+_SUSPENDED = ("account was suspended", "account has been suspended", "account is suspended")
+_READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
+_STANDS_ALREADY = ("already exists", "already_exists", '"sha" wasn\'t supplied')
+_REF_IS_GONE = "reference does not exist"
+_ONLY_NOW = ("submitted too quickly", "base branch was modified")
+"""What GitHub takes a little later, told under the statuses of refusals: more than it lets one write in a while, and a
+merge while something else is merged."""
+_ADVICE = {
+    401: " (GitHub does not accept AGENT_GITHUB_TOKEN)",
+    403: " (the token may not do this: check its permissions, and whether the account may write there)",
+}
+_MAYBE = " (it may have been done all the same)"
+_FORBIDDEN = 403
+_UNPROCESSABLE = 422
+_MAX_DETAILS = 3
+
+
+def error_from_response(
+    status: int, body: object, headers: Mapping[str, str], *, what: str, write: bool, now: datetime
+) -> Err:
+    """An answer that is no success, as an `Err` of one line.
+
+    Args:
+        status: HTTP status.
+        body: as GitHub's JSON, or whatever stood in its place.
+        headers: of the answer, names in lower case.
+        what: the verb and its object, as in "could not …".
+        write: whether the request changes something public.
+        now: to turn dates into seconds.
+
+    """
+    message = message_of(body)
+    wait = limited_for_s(status, headers, message, now)
+    details = _details(body)
+    told = f"{message} ({details})" if message and details else message or details or f"HTTP {status}"
+    kind: ErrKind = "transient" if wait is not None else _kind(status, told, write=write)
+    advice = _ADVICE.get(status, "") if kind == "auth" else _MAYBE if kind == "unknown_outcome" else ""
+    after = wait if wait is not None else retry_after_s(headers, now)
+    return Err(shortened(f"could not {what}: {told}{advice}"), kind=kind, status=status, retry_after=after)
+
+
+def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
+    """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
+    return _with_doubt(transport_error(error, what=f"could not {what}", service=SERVICE, write=write))
+
+
+def moved(what: str, status: int) -> Err:
+    """What stands somewhere else now than where it was asked for."""
+    return Err(f"could not {what}: it has moved to another place", kind="not_found", status=status)
+
+
+def has_moved(err: Err) -> bool:
+    """Whether something was not found because it stands somewhere else now."""
+    return err.kind == "not_found" and err.status in REDIRECTS
+
+
+def unreadable(what: str, *, write: bool) -> Err:
+    """A success whose content makes no sense."""
+    return _with_doubt(Err(f"could not {what}: GitHub's answer could not be read", kind=unanswered(write=write)))
+
+
+def message_of(body: object) -> str:
+    """GitHub's `message`; "" where the body is something else, HTML for example."""
+    message = body.get("message") if isinstance(body, dict) else None
+    return message.strip() if isinstance(message, str) else ""
+
+
+def _with_doubt(err: Err) -> Err:
+    return replace(err, error=f"{err.error}{_MAYBE}") if err.kind == "unknown_outcome" else err
+
+
+def _kind(status: int, told: str, *, write: bool) -> ErrKind:
+    said = told.lower()
+    if any(words in said for words in _SUSPENDED):
+        return "fatal"
+    if any(words in said for words in _ONLY_NOW):
+        return "transient"
+    if status == _FORBIDDEN:
+        return "invalid" if any(words in said for words in _READ_ONLY) else "auth"
+    if status == _UNPROCESSABLE and _REF_IS_GONE in said:
+        return "not_found"
+    if status == _UNPROCESSABLE and any(words in said for words in _STANDS_ALREADY):
+        return "conflict"
+    return kind_of_status(status, write=write, own=_BY_STATUS)
+
+
+def _details(body: object) -> str:
+    """What GitHub adds to "Validation Failed": which field, and why. GraphQL answers say nothing else."""
+    errors: Any = body.get("errors") if isinstance(body, dict) else None
+    if isinstance(errors, str):
+        return errors
+    if not isinstance(errors, list):
+        return ""
+    return "; ".join(filter(None, map(_detail, errors[:_MAX_DETAILS])))
+
+
+def _detail(error: object) -> str:
+    if not isinstance(error, dict):
+        return error if isinstance(error, str) else ""
+    if message := message_of(error):
+        return message
+    return " ".join(str(error[name]) for name in ("field", "code") if error.get(name))
+
 
 GITHUB_RETRY_CEILING_S = 300.0
 

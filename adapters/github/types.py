@@ -1,9 +1,20 @@
-"""What GitHub tells us, as far as we use it. Times are ISO-8601 UTC."""
+"""What GitHub tells us, as far as we use it. Times are ISO-8601 UTC.
+
+What goes to GitHub, checked and cut to what it takes. Where on GitHub a URL points; one that is cut off
+("issues/12…") names nothing.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import islice
+from typing import Literal, TypeVar
+from urllib.parse import quote
+
+from common.constants import GITHUB_BODY_MAX_CHARS
+from common.text.markdown import close_code
 
 IssueState = Literal["open", "closed"]
 ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
@@ -390,3 +401,150 @@ class TokenRights:
     kind: TokenKind
     scopes: tuple[str, ...] = ()
     id: int = 0
+
+
+T = TypeVar("T")
+TITLE_MAX_CHARS = 256
+PAGE = 100
+"""The most that one page of a list holds."""
+_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_FENCE_ROOM = 16
+_CUT = "\n\n[…]"
+
+
+def fit_body(text: str) -> str:
+    """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut ends in `[…]`, outside of any code block."""
+    if len(text) <= GITHUB_BODY_MAX_CHARS:
+        return text
+    room = GITHUB_BODY_MAX_CHARS - len(_CUT)
+    kept = text[: room - _FENCE_ROOM]
+    closed = close_code(kept)
+    return (closed if len(closed) <= room else kept) + _CUT
+
+
+def fit_title(text: str) -> str:
+    """One line of at most 256 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_MAX_CHARS else f"{line[: TITLE_MAX_CHARS - 1]}…"
+
+
+def is_repo(repo: Repo) -> bool:
+    """Whether a repository can be called that."""
+    return bool(_OWNER.fullmatch(repo.owner) and _NAME.fullmatch(repo.name)) and repo.name not in {".", ".."}
+
+
+def is_login(login: str) -> bool:
+    """Whether an account can be called that; bots end in `[bot]`."""
+    return bool(_OWNER.fullmatch(login.removesuffix("[bot]")))
+
+
+def is_token(token: str) -> bool:
+    """Whether this can be sent as a token."""
+    return bool(_TOKEN.fullmatch(token))
+
+
+def is_sha(sha: str) -> bool:
+    """Whether it is the full name of a commit or a blob."""
+    return bool(_SHA.fullmatch(sha))
+
+
+def is_path(path: str) -> bool:
+    """Whether a file in a repository can have this path, from the root and without a leading slash."""
+    return bool(path) and all(part not in {"", ".", "..", ".git"} for part in path.split("/")) and "\0" not in path
+
+
+def repo_path(repo: Repo) -> str:
+    """The address of a repository, from the root of the interface."""
+    return f"/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
+
+
+def in_segments(path: str) -> str:
+    """A path of a file for an address: each segment encoded, the slashes kept."""
+    return quote(path, safe="/")
+
+
+def first(limit: int, found: Iterable[T]) -> Iterable[T]:
+    """Up to `limit` of them; a page that is not needed is not asked for."""
+    return islice(found, limit)
+
+
+Kind = Literal["issue", "pull", "discussion"]
+HOSTS = ("github.com", "www.github.com")
+_KINDS: dict[str, Kind] = {"issues": "issue", "pull": "pull", "discussions": "discussion"}
+_PATH = (
+    r"/(?P<owner>[\w-]{1,100})/(?P<name>[\w.-]{1,100})/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})"
+    r"(?!(?!https?://|(?:www\.)?github\.com/)[\w-])(?!\u2026|\.\.)"
+)
+_URL = re.compile(
+    rf"(?:(?P<scheme>https?)://)?(?P<host>(?<![\w.-])[\w.-]{{1,253}}(?::\d{{1,5}})?){_PATH}", re.ASCII | re.IGNORECASE
+)
+_GLUED = re.compile(rf"(?P<scheme>)(?P<host>(?:www\.)?github\.com){_PATH}", re.ASCII | re.IGNORECASE)
+_SPACE = re.compile(r"\s")
+_API_NUMBER = re.compile(r"/(?:issues|pulls)/(\d+)/?(?:[?#].*)?")
+_BEFORE = re.compile(r"[\w@./:-]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubUrl:
+    """An issue, pull request or discussion, by its address; `url` always has a scheme."""
+
+    owner: str
+    repo: str
+    type: Kind
+    number: int
+    url: str
+
+    @property
+    def place(self) -> Repo:
+        """The repository it stands in."""
+        return Repo(self.owner, self.repo)
+
+    @property
+    def key(self) -> tuple[str, str, Kind, int]:
+        """The same for all addresses of the same thing."""
+        return self.owner.lower(), self.repo.lower(), self.type, self.number
+
+
+def parse_github_url(url: str) -> GitHubUrl | None:
+    """What a URL points to, or None. A scheme may be missing; what follows the number (`#…`, `/files`) is ignored."""
+    found = _URL.match(url.strip())
+    return _from_match(found) if found else None
+
+
+def extract_github_urls(text: str) -> list[GitHubUrl]:
+    """All that are named in a text, each thing once, in order; also those that no space parts from the one before."""
+    found: list[GitHubUrl | None] = []
+    end, known = 0, False
+    while match := (_GLUED.match(text, end) if known else None) or _URL.search(text, end):
+        start = match.start()
+        parted = _SPACE.search(text, end, start) is not None
+        glued = match["scheme"] is not None and (start == end or (known and not parted))
+        one = _from_match(match) if not start or glued or not _BEFORE.match(text[start - 1]) else None
+        found.append(one)
+        end, known = match.end(), one is not None
+    return _once(found)
+
+
+def extract_number_from_api_url(url: str) -> int | None:
+    """The number at the end of `…/issues/N` or `…/pulls/N`; None for anything else."""
+    found = _API_NUMBER.search(url)
+    return int(found[1]) if found and found.end() == len(url) else None
+
+
+def _from_match(found: re.Match[str]) -> GitHubUrl | None:
+    owner, name = found["owner"], found["name"]
+    if found["host"].lower() not in HOSTS or not is_repo(Repo(owner, name)):
+        return None
+    url = found[0] if found["scheme"] else f"https://{found[0]}"
+    return GitHubUrl(owner, name, _KINDS[found["kind"].lower()], int(found["number"]), url)
+
+
+def _once(found: Iterable[GitHubUrl | None]) -> list[GitHubUrl]:
+    once: dict[tuple[str, str, Kind, int], GitHubUrl] = {}
+    for one in found:
+        if one:
+            once.setdefault(one.key, one)
+    return list(once.values())

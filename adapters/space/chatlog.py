@@ -16,8 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from adapters.space.types import LogEntry
-from adapters.space.wire import decode_entry, encode_entry
-from adapters.space.wire_json import BadJson, parse_json
+from adapters.space.wire import BadJson, decode_entry, encode_entry, parse_json
 from common.errors import StorageError
 from common.files import storage_error, write_atomic
 

@@ -3,16 +3,67 @@
 After a lost connection it retries soon, after an orderly shutdown later, after a refusal in 5 minutes. If another
 program holds its name it retries after 5, 10 and 20 seconds, and then joins under another name, so that nobody can
 silence it by taking its name. Lost with the process. Pure; times are monotonic seconds.
+
+The name under which a member joins: its own or, while another program holds that, an alias.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from adapters.space.types import Status
+from common.text.hidden import appearance
+
+TAKE_BACK_AFTER_S: Final = 600.0
+_ALIASES = range(2, 100)
+
+
+def aliases(name: str) -> tuple[str, ...]:
+    """The aliases of `name`: `ada-2`, `ada-3` and so on up to `ada-99`."""
+    return tuple(f"{name}-{number}" for number in _ALIASES)
+
+
+class MemberName:
+    """The name of one member.
+
+    Attributes:
+        own: the configured one.
+        current: the one in use.
+
+    """
+
+    def __init__(self, own: str, rng: random.Random) -> None:
+        self.own = self.current = own
+        self._rng = rng
+        self._since = float("-inf")
+
+    @property
+    def is_own(self) -> bool:
+        return self.current == self.own
+
+    def give_way(self, now: float) -> str:
+        """Switches to another alias and returns it: first `ada-2`, then a random one that nobody can predict."""
+        others = [alias for alias in aliases(self.own) if alias != self.current]
+        self.current = others[0] if self.is_own else self._rng.choice(others)
+        self._since = now
+        return self.current
+
+    def is_free_again(self, present: Iterable[str], now: float) -> bool:
+        """Whether the own name may be taken back: nobody present has it, and we switched at least 10 minutes ago.
+
+        The delay bounds the cost of a program that takes the name and leaves again and again.
+        """
+        if self.is_own or now - self._since < TAKE_BACK_AFTER_S:
+            return False
+        return appearance(self.own) not in {appearance(name) for name in present}
+
+    def take_back(self) -> None:
+        """Switches back to the own name."""
+        self.current = self.own
+
 
 RETRY_DELAYS_S: Final = (5.0, 10.0, 20.0, 60.0)
 SPREAD: Final = 0.2

@@ -3,37 +3,264 @@
 The server reports what happens (`opened`, `received`, `ponged`, `closed`, `tick`); the host speaks (`say`) and closes
 the room (`drain`, then `finish`). Each call returns the `Effect`s that the server must carry out, in order. The room
 relays messages and never judges their content. Its state is lost with the process; the record is kept by the server.
+
+Joining a room: which names are accepted, and when a connection may replace a member. The effects of a member's
+valid request on the room.
 """
 
 from __future__ import annotations
 
+import hmac
+import itertools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeAlias
 
-from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
-from adapters.space.room_effects import Abort, Effect, Log, Ping
-from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove, remove_unresponsive
-from adapters.space.room_members import MemberLink, RoomMember
-from adapters.space.room_replay import Replay, dynamic_history_limit
+from adapters.space.room_allowance import CHAT_GAP_S, Replay, dynamic_history_limit
+from adapters.space.room_members import Abort, Effect, Log, MemberLink, NotifyHost, Ping, RoomMember, presence_text
 from adapters.space.room_state import RoomState
 from adapters.space.types import (
     HOST,
     HOST_ID_PREFIX,
+    ActionDone,
     Claimed,
+    Identified,
     Joined,
     LogEntry,
     Presence,
+    Reflected,
     Said,
     ShuttingDown,
+    SpaceEvent,
+    StateChanged,
     Typing,
+    WorkspaceProgress,
 )
-from adapters.space.wire import Rejected, decode_request
+from adapters.space.wire import Rejected, decode_request, encode_event, history_frame
 from adapters.space.wire_fields import SPACE_MAX_CHAT_U16
 from common.clock import Clock
 from common.constants import MINUTE_MS, SECOND_MS
+from common.text.hidden import appearance, mixes_scripts
 from common.text.utf16 import base36, u16_len, u16_slice
+
+REPLACED = 4002
+INVALID_JOIN = 4003
+NAME_TAKEN = 4004
+MAX_DETACHED = 5
+ANSWER_WITHIN_S = 15.0
+MAX_NEWCOMER_BYTES = 512 * 1024
+_REMOVED = "the host removed this name"
+
+
+def join(state: RoomState, link: MemberLink, request: Joined, host_name: str, resume: str) -> None:
+    """Admits a connection, or refuses it with the reason. `resume` is the new token, for a member that knows tokens."""
+    if wrong := _wrong_with(request.name, host_name) or _removal(state, link, request.name):
+        state.refuse(link, f"Invalid join: {wrong}")
+        state.close(link, INVALID_JOIN, "Invalid join message")
+        return
+    incumbent = state.members.get(request.name)
+    if incumbent is not None and not _is_same_process(incumbent, link, request):
+        _refuse(state, link, incumbent, request, "is taken")
+        return
+    twin = next((each for each in state.members.values() if _is_twin(each, request.name)), None)
+    if twin is not None:
+        _refuse(state, link, twin, request, "looks like another's")
+        return
+    if incumbent is not None:
+        _supersede(state, incumbent, link)
+    _welcome(state, link, request, resume)
+
+
+def remove(state: RoomState, name: str) -> None:
+    """Closes the connection of a member, and refuses its name to its address for ten minutes."""
+    member = state.members.get(name)
+    if member is None:
+        return
+    state.removed[appearance(name), member.link.address] = None
+    state.refuse(member.link, f"Invalid join: {_REMOVED}")
+    state.close(member.link, INVALID_JOIN, "Removed by the host")
+
+
+def remove_unresponsive(state: RoomState) -> None:
+    """Removes members that did not answer the ping after a refused join in time."""
+    for member in list(state.members.values()):
+        link = member.link
+        if link.challenged_at is not None and state.now - link.challenged_at >= ANSWER_WITHIN_S:
+            link.standing = "closing"
+            state.out.append(Abort(link.number))
+            state.leave(member)
+
+
+def _wrong_with(name: str, host_name: str) -> str:
+    """Returns why this name is not allowed, "" if it is."""
+    if not appearance(name):
+        return "nothing can be seen of this name"
+    if appearance(name) == appearance(host_name):
+        return "this name is the host's, or looks like it"
+    return "a word of this name mixes Latin letters with those of another script" if mixes_scripts(name) else ""
+
+
+def _removal(state: RoomState, link: MemberLink, name: str) -> str:
+    """Returns `_REMOVED` while this name, or one that looks like it, is closed to the connection's address, else ""."""
+    return _REMOVED if (appearance(name), link.address) in state.removed else ""
+
+
+def _is_twin(member: RoomMember, name: str) -> bool:
+    return member.name != name and appearance(member.name) == appearance(name)
+
+
+def _is_same_process(incumbent: RoomMember, link: MemberLink, request: Joined) -> bool:
+    if incumbent.id != request.id:
+        return False
+    if incumbent.resume:
+        return hmac.compare_digest(incumbent.resume.encode(), (request.resume or "").encode())
+    return request.resume is None and incumbent.link.address == link.address
+
+
+def _refuse(state: RoomState, link: MemberLink, holder: RoomMember, request: Joined, why: str) -> None:
+    state.refuse(link, f"Invalid join: the name {why}")
+    state.out.append(Log(f"Refused: a name that {why}", f"{request.name} from {link.address}"))
+    state.close(link, NAME_TAKEN, "Name taken")
+    if holder.link.challenged_at is None:
+        holder.link.challenged_at = state.now
+        state.out.append(Ping(holder.link.number))
+
+
+def _supersede(state: RoomState, incumbent: RoomMember, newcomer: MemberLink) -> None:
+    old = incumbent.link
+    spoke_at = old.allowance.spoke_at
+    state.leave(incumbent)
+    if spoke_at is not None:
+        newcomer.allowance.spoke_at = spoke_at
+    if incumbent.resume:
+        state.close(old, REPLACED, "Replaced by new connection")
+        return
+    # NOTE(self): a reference member that is closed with 4002 rejoins every five seconds, endlessly. It sends nothing
+    # on the old connection; if that connection sends anything, it is another process, and is closed so that it rejoins.
+    old.standing = "detached"
+    detached = [link for link in state.links.values() if link.standing == "detached" and link.id == old.id]
+    for link in detached[:-MAX_DETACHED]:
+        state.close(link, REPLACED, "Replaced by new connection")
+
+
+def _welcome(state: RoomState, link: MemberLink, request: Joined, resume: str) -> None:
+    at = state.at
+    link.standing, link.name, link.id = "joined", request.name, request.id
+    link.allowance.spoke_at = max(
+        (
+            spoke_at
+            for spoke_at in (link.allowance.spoke_at, state.last_chats.get(request.name))
+            if spoke_at is not None
+        ),
+        default=None,
+    )
+    newcomer = RoomMember(request.name, request.id, request.version, request.capabilities, at, at, link)
+    if request.resume is not None:
+        newcomer.resume = resume
+    state.members[request.name] = newcomer
+    state.record(LogEntry(at, request.name, request.id, "join", ""))
+    joined = replace(request, resume=None)
+    state.deliver(encode_event(joined))
+    _send_newcomer(state, newcomer)
+    state.out.append(NotifyHost(joined))
+    state.presence_changed(told=newcomer)
+
+
+def _send_newcomer(state: RoomState, newcomer: RoomMember) -> None:
+    """Sends the newcomer the member list, the record, and the live workspaces, claims and states."""
+    alone = (newcomer.link.number,)
+    state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
+    entries = state.replay.select(dynamic_history_limit(len(state.members)))
+    state.deliver(history_frame(entries, state.room_id), alone)
+    states = (member.state for member in state.members.values() if member.state is not None)
+    for texts in (
+        _newest_frames(state.workspaces.all()),
+        _newest_frames(state.claims.live(state.now)),
+        _newest_frames(states),
+    ):
+        for text in texts:
+            state.deliver(text, alone)
+
+
+def _newest_frames(events: Iterable[SpaceEvent]) -> list[str]:
+    """The frames of these events, oldest first; the newest of them up to `MAX_NEWCOMER_BYTES`."""
+    texts = [encode_event(event) for event in events]
+    sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
+    count = sum(size <= MAX_NEWCOMER_BYTES for size in sizes)
+    return texts[len(texts) - count :]
+
+
+Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress
+
+
+def act(state: RoomState, member: RoomMember, request: Act) -> None:
+    """Applies one request of `member`, already stamped with its name, id and time."""
+    member.last_seen = state.at
+    member.link.mark_alive()
+    match request:
+        case Said():
+            _chat(state, member, request)
+        case Identified():
+            _identify(state, member, request)
+        case Claimed():
+            _claim(state, member, request)
+        case StateChanged():
+            member.state = request
+            state.share(request)
+        case ActionDone():
+            _end(state, request)
+        case Reflected():
+            state.share(request)
+        case WorkspaceProgress():
+            state.workspaces.put(request)
+            state.share(request)
+
+
+def _chat(state: RoomState, member: RoomMember, said: Said) -> None:
+    now, allowance = state.now, member.link.allowance
+    if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
+        state.refuse(member.link, "Rate limited: one message every 3 seconds")
+        return
+    if not state.addresses.allows_chat(member.link.address, now):
+        state.refuse(member.link, "Rate limited: too many messages from one address")
+        return
+    allowance.spoke_at = now
+    state.share(said)
+
+
+def _identify(state: RoomState, member: RoomMember, identified: Identified) -> None:
+    """Broadcasts an identity; the member list follows only if the identity changed."""
+    is_new = member.identity is None or member.identity.raw != identified.summary.raw
+    member.identity = identified.summary
+    state.share(identified)
+    if is_new:
+        state.presence_changed()
+
+
+def _claim(state: RoomState, member: RoomMember, wanted: Claimed) -> None:
+    verdict, stands = state.claims.claim(wanted, state.now)
+    match verdict:
+        case "new":
+            state.share(stands)
+        case "rebroadcast":
+            state.broadcast(stands)
+        case "conflict":
+            what = f"{stands.action}:{stands.target}"
+            state.refuse(member.link, f"Claim conflict: {stands.name} was first at {what}, before {member.name}")
+        case "renewed":
+            pass
+
+
+def _end(state: RoomState, done: ActionDone) -> None:
+    """Broadcasts a result. Members drop the claim on it, so a claim that another member still holds is sent again."""
+    held = state.claims.done(done.name, done.action, done.target, state.now)
+    state.share(done)
+    if held is not None:
+        state.broadcast(held)
+
 
 SPACE_JOIN_TIMEOUT_MS = 5 * SECOND_MS
 SPACE_PING_INTERVAL_MS = 30 * SECOND_MS

@@ -2,13 +2,17 @@
 
 `types` defines a model for each frame, `wire_fields` the validation of its fields. Untrusted input is parsed with
 bounds by `wire_json` before it reaches a model; no decoder raises for it. A frame for all is encoded once. Pure.
+
+JSON on the wire of a room: compact, non-ASCII characters as they are, numbers as in JavaScript.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, get_args
+from typing import Annotated, Final, NoReturn, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
@@ -36,8 +40,87 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from adapters.space.wire_fields import Side, validate
-from adapters.space.wire_json import MEMBER_DEPTH, MEMBER_VALUES, BadJson, encode_value, parse_json
-from common.text.lookalikes import shape, skeleton
+from common.lenient_json import cut_nesting, deepest, with_whole_pairs
+from common.text.hidden import shape, skeleton
+
+SPACE_MAX_PAYLOAD_BYTES = 1_048_576
+
+MAX_DEPTH = 32
+MAX_VALUES = 400_000
+"""Commas and opening brackets; ten times as many as the longest record has."""
+MEMBER_DEPTH = 16
+MEMBER_VALUES = 5_000
+_EXACT = 2**53
+
+
+class BadJson(ValueError):
+    """The bytes are no acceptable JSON; the message says why."""
+
+
+def encode_value(value: object) -> str:
+    """Returns any JSON value as compact text, lone surrogates as U+FFFD.
+
+    Raises:
+        ValueError: a number is not finite.
+
+    """
+    return json.dumps(with_whole_pairs(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def parse_json(
+    raw: str | bytes,
+    *,
+    max_bytes: int = SPACE_MAX_PAYLOAD_BYTES,
+    max_values: int = MAX_VALUES,
+    max_depth: int = MAX_DEPTH,
+    cut: bool = False,
+) -> object:
+    """Returns the value of a frame, without lone surrogates. Infinite numbers become None, whole ones `int`.
+
+    With `cut`, values nested too deeply become null, and the rest is read.
+
+    Raises:
+        BadJson: it is too large, has too many values, is nested too deeply, not UTF-8, or no JSON.
+
+    """
+    if len(raw) > max_bytes:
+        raise BadJson("more than 1 MiB")
+    try:
+        text = _bounded(raw.decode() if isinstance(raw, bytes) else raw, max_values, max_depth, cut=cut)
+        value: object = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadJson(str(error)) from error
+    return with_whole_pairs(value) if "\\u" in text else value
+
+
+def _bounded(text: str, max_values: int, max_depth: int, *, cut: bool) -> str:
+    """Returns the text of a JSON value, with `cut` without what is nested too deeply. Raises `BadJson` for too much."""
+    if _count(text, ",[{") <= max_values and _count(text, "[{") <= max_depth:
+        return text
+    bare = text.replace("\\\\", "").replace('\\"', "")
+    if bare.count('"') > 4 * (max_values + 1) or _count(outside := "".join(bare.split('"')[::2]), ",[{") > max_values:
+        raise BadJson(f"more than {max_values} values")
+    if deepest(outside.encode(errors="replace")) <= max_depth:
+        return text
+    if not cut:
+        raise BadJson(f"nested deeper than {max_depth}")
+    return cut_nesting(text.encode(errors="replace"), max_depth).decode()
+
+
+def _count(text: str, signs: str) -> int:
+    return sum(map(text.count, signs))
+
+
+def _number(text: str) -> float | None:
+    value = float(text)
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise BadJson(f"{name} is no JSON")
+
 
 _SHOWN_CHARS = 100
 _SERVER_FRAME_BYTES = 8 * 1024 * 1024

@@ -1,10 +1,91 @@
-"""What a fetch brings home."""
+"""What a fetch brings home.
+
+In which character set a text came, as browsers find it: its mark, then the header, then its own head.
+"""
 
 from __future__ import annotations
 
+import codecs
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 
-from adapters.web.charset import decoded
+_HEAD_BYTES = 4096
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_IN_HEAD = re.compile(
+    rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE
+)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_UPPER_HALF = bytes(range(0x80, 0x100))
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+}
+"""What browsers take such a name for: a larger set that holds the named one."""
+_LABELS = {
+    "x-sjis": "cp932",
+    "windows-31j": "cp932",
+    "x-euc-jp": "euc_jp",
+    "x-gbk": "gb18030",
+    "x-cp1251": "cp1251",
+    "x-mac-roman": "mac_roman",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "iso-8859-8-i": "iso8859-8",
+}
+_NO_PAGE = frozenset({"utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape"})
+_WIDE = ("utf-16", "utf-32")
+
+
+def decoded(body: bytes, kind: str, charset: str = "") -> str:
+    """Return `body`, of the media type `kind`, as text; bytes that mean nothing in its character set become `�`.
+
+    `charset` is what its header names, "" if it names none. What no source names, or names as a set of single bytes, is
+    UTF-8 if it can be; else what is named, or Western.
+    """
+    for mark, named in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(named, errors="replace")
+    found = _codec(charset) or _named_in_head(body, kind)
+    if not found or _is_single_byte(found):
+        # NOTE(self): by chance no text in single bytes is UTF-8, so a page that is has been named wrongly.
+        with suppress(UnicodeDecodeError):
+            return body.decode()
+    return body.decode(found or ("cp1252" if _is_markup(kind) else "utf-8"), errors="replace")
+
+
+def _is_markup(kind: str) -> bool:
+    return kind.endswith(("html", "xml"))
+
+
+def _named_in_head(body: bytes, kind: str) -> str:
+    found = _IN_HEAD.search(_COMMENT.sub(b"", body[:_HEAD_BYTES])) if _is_markup(kind) else None
+    named = _codec(found[1].decode("ascii", errors="replace")) if found else ""
+    # NOTE(self): what could be read up to here as single bytes is not written in two.
+    return "utf-8" if named.startswith(_WIDE) else named
+
+
+def _is_single_byte(codec: str) -> bool:
+    told = _UPPER_HALF.decode(codec, errors="replace")
+    return len(told) == len(_UPPER_HALF) and told.count("\ufffd") < len(_UPPER_HALF) // 2
+
+
+def _codec(label: str) -> str:
+    """Return the codec that a label means, "" for none that a page can be written in."""
+    label = label.strip().lower()
+    if known := _LABELS.get(label):
+        return known
+    try:
+        name = codecs.lookup(label).name
+        b"ab\0\0".decode(name, errors="replace")
+    except (LookupError, ValueError):
+        return ""
+    return "" if name in _NO_PAGE else _MEANT.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from common.text.lookalikes import shape
+from common.text.hidden import shape
 from common.text.patterns import lazy
 
 _MOST_CHARS = 4_000

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from common.text.hidden import HIDDEN, names_of, with_names
-from common.text.lookalikes import shape
+from common.text.hidden import HIDDEN, names_of, shape, with_names
 
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 

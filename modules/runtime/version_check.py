@@ -15,7 +15,7 @@ from common.clock import Clock
 from common.constants import MINUTE_MS
 from common.result import ApiResult, Err, Ok, answering
 from common.version import __version__
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 

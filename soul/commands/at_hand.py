@@ -28,8 +28,8 @@ def examined_settings(root: Path, content: bytes | None = None) -> tuple[Setting
     """
     # NOTE(self): loaded here, so that a command that only looks need not wait for it.
     from common.clock import SystemClock  # noqa: PLC0415
-    from common.env_keys import unknown_keys  # noqa: PLC0415
-    from modules.runtime.budget.build import refuse_unpriced  # noqa: PLC0415
+    from common.settings import unknown_keys  # noqa: PLC0415
+    from modules.runtime.budget.budget import refuse_unpriced  # noqa: PLC0415
 
     settings, mistakes = read_settings(root, content)
     mistakes = [*unknown_keys(root, content=content), *mistakes]

@@ -17,8 +17,7 @@ from common.files import read_bounded, write_atomic
 from common.settings import Settings
 from common.text.strings import as_typed
 from common.wording import counted
-from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import GIB, restore_backup
+from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
 from modules.runtime.home import MOVED, Home, HomeLock
 from soul.commands.at_hand import at_hand
 from soul.commands.waking import COMPLETED

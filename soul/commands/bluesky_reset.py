@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import POST
-from adapters.web.transport import http_transport_factory
+from adapters.web.client import http_transport_factory
 from common.clock import Clock, SystemClock
 from common.errors import Auth, Transient
 from common.redact import Redactor
@@ -18,7 +18,7 @@ from common.wording import counted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import feed_keys
 from soul.commands import options

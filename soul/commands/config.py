@@ -17,10 +17,9 @@ import typer
 from pydantic import SecretStr
 
 from common.env_file import env_file, given, with_values
-from common.env_keys import KNOWN, unknown_among
 from common.errors import ConfigError, SettingsError, UsageError
 from common.files import storage_error, write_atomic
-from common.settings import Settings, explained_by, read_settings
+from common.settings import KNOWN, Settings, explained_by, read_settings, unknown_among
 from common.wording import counted
 from soul.commands.at_hand import examined_settings, settings_to_run
 from soul.resources import template

@@ -1,11 +1,15 @@
 """`soul demo`: a town on this machine, three SOULs in it as processes of their own, and a page to watch them.
 
 Everything lies in a temporary folder and is gone when the demo ends; after kill -9, when the next demo starts.
+
+The owner's control of the residents of the demo, by the functions of `soul why`, `soul drafts` and `soul pause`.
+The temporary folder of a demo; what killed demos of the same user left behind is removed first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import random
 import secrets
@@ -13,8 +17,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,22 +27,171 @@ import typer
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from common.errors import Fatal
+from common.errors import Fatal, SoulError
 from common.files import write_atomic
+from common.redact import Redactor
 from common.settings import load_settings
-from modules.runtime.home import Home
+from modules.lives.bluesky.expression import CAUSE as EXPRESSION
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal.rows import Journal
+from modules.services.explanation import why
+from modules.services.outbox import approval
+from modules.services.peers.loop import CAUSE as PEER_POST
+from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
+from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND
 from modules.services.workspaces.watched import WatchedWorkspaces
-from soul.commands.demo_controls import HomeControls
-from soul.commands.demo_folder import demo_folder
 from soul.commands.init import fill_env
 from soul.commands.options import DemoMind, expanded
+from soul.commands.pause import resume
 from soul.resources import template
-from soul.terminal.output import write_lines
+from soul.terminal.output import write_error, write_lines
 from town import passing_by
 from town.github.arrangement import ALMANAC, ORGANISATION, TEMPLATE, VISITOR_LOGIN
-from town.model.gateway import GatewayMind
+from town.model.service import GatewayMind
+from town.page.app import Told, ToldStep
 from town.residents import RESIDENTS, Resident
-from town.town import INTRO, Town, open_town
+from town.town import INTRO, VISITOR, Town, open_town
+
+_REACHED: Mapping[str, str] = {"mention": "wrote to it", "reply": "replied to it", "quote": "quoted it"}
+_BEGAN: Mapping[str, str] = {
+    EXPRESSION: "Its schedule called for a post",
+    IDENTITY_POST: "It was to tell other agents who it is",
+    PEER_POST: "It was to tell of another agent that it found",
+    OPENING_KIND: "It was the hour of its ritual",
+    MEMO_KIND: "It was to write down what came of its ritual",
+}
+_BEGAN_OTHERWISE = "It acted by itself"
+_DID: Mapping[str, str] = {
+    "reply": "wrote an answer",
+    "post": "wrote this",
+    "like": "gave a like instead of words",
+    "repost": "passed it on",
+    "follow": "began to follow",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HomeControls:
+    """Answers for the SOULs whose homes are given by handle."""
+
+    homes: Mapping[str, Home]
+
+    async def why(self, handle: str, uri: str) -> Told:
+        return await asyncio.to_thread(_told, self._home(handle), uri)
+
+    async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
+        clock = SystemClock()
+        now = clock.now()
+        async with await Database.beside(self._home(handle).database) as database:
+            journal = Journal(database, SilentConsole(), clock, Redactor())
+            if yes:
+                await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
+            else:
+                await journal.record_with(lambda connection: approval.reject(connection, draft_id, "", now))
+
+    async def pause(self, handle: str, *, paused: bool) -> None:
+        home = self._home(handle)
+        if paused:
+            Control(home.memory).pause("on the town's page")
+        elif not (standing := resume(home)).may_act:
+            raise SoulError(f"Still {standing}")
+
+    def _home(self, handle: str) -> Home:
+        if handle not in self.homes:
+            raise SoulError("Nobody of that name lives here.")
+        return self.homes[handle]
+
+
+def _told(home: Home, uri: str) -> Told:
+    with reading(home.database) as connection:
+        story = why.story_of(connection, uri)
+    steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in why.steps(story))
+    return Told(why.title(story), tuple(steps), why.ending(story), lead(story))
+
+
+def lead(story: why.Story) -> str:
+    """The story in one sentence."""
+    began = _BEGAN.get(story.cause.partition(":")[0], _BEGAN_OTHERWISE)
+    if story.trigger:
+        who = "You" if story.trigger.author == VISITOR else f"@{story.trigger.author}"
+        began = f"{who} {_REACHED.get(story.trigger.reason, 'wrote')}"
+    act = min(story.acts, key=lambda act: act.kind != "reply", default=None)
+    if act is None:
+        reasons = [decided.reason for decided in story.decisions if decided.kind == "decision" and decided.reason]
+        return f"{began}, and it chose not to answer{': ' + reasons[-1] if reasons else ''}."
+    passed = {rule.rule for movement in act.movements for rule in movement.rules if rule.says == "pass"}
+    rules = f"passed {len(passed)} etiquette check{'s' * (len(passed) != 1)}" if passed else ""
+    did = f"it {_DID.get(act.kind, 'acted')}"
+    if act.state != "done":
+        return f"{began}, and {did}, but that has not left."
+    return f"{began}, {did}, and the result {rules}." if rules else f"{began}, and {did}."
+
+
+def _plain(details: tuple[str, ...]) -> tuple[str, ...]:
+    """Without bare addresses, which say nothing to a visitor."""
+    return tuple(detail for detail in details if not detail.startswith("at://"))
+
+
+PREFIX = "soul-demo-"
+LOCK = ".lock"
+
+
+@contextmanager
+def demo_folder(within: Path) -> Iterator[Path]:
+    """A new folder in this one, gone in the end; those of earlier demos that nobody lives in are removed first."""
+    clear_left(within)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=within) as temporary:
+        folder = Path(temporary)
+        handle = _locked(folder)
+        try:
+            yield folder
+        finally:
+            os.close(handle)
+
+
+def clear_left(within: Path) -> None:
+    """Remove what demos of this user left that were killed; a folder without its lock is nobody's business here."""
+    for folder in sorted(within.glob(f"{PREFIX}*")):
+        try:
+            _clear(folder)
+        except OSError as error:
+            write_error(f"{folder}, left by an earlier demo, cannot be removed: {error}", "Remove it by hand.")
+
+
+def _clear(folder: Path) -> None:
+    try:
+        found = folder.lstat()
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW) if _ours(folder, found) else None
+    except FileNotFoundError:
+        return
+    if handle is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if any(lock_holder(Home.at(home)) is not None for home in folder.iterdir() if home.is_dir()):
+            return
+        shutil.rmtree(folder)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(handle)
+
+
+def _ours(folder: Path, found: os.stat_result) -> bool:
+    return found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+
+
+def _locked(folder: Path) -> int:
+    taken = folder / f"{LOCK}.new"
+    handle = os.open(taken, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    taken.rename(folder / LOCK)
+    return handle
+
 
 _STOP_GRACE_S = 8.0
 _OWN_VARIABLES = (
@@ -315,7 +468,7 @@ async def _start(root: Path, watched: int) -> _Neighbour:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "soul.demo_child",
+            "soul.parent_watch",
             str(watched),
             str(root),
             pass_fds=(watched,),

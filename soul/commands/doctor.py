@@ -1,40 +1,278 @@
 """`soul doctor`: checks everything that a SOUL needs, and says for each finding how to correct it.
 
 Changes nothing. Only with `--measure` it asks the model, which counts in the day's budget once there is a database.
+
+What `soul doctor` and `soul init` say of the model: whether its service has it, and whether it answers. What `soul
+doctor` says of the room and of GitHub: whether they are there, and whether we are who we say.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shlex
 import shutil
 import stat
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlparse
 
 import typer
 
 from adapters.atproto.client import Atproto
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from adapters.storage.keys import SKILLS as STORED_SKILLS
-from adapters.web.transport import http_transport_factory
+from adapters.web.client import http_transport_factory
 from common.clock import SystemClock
-from common.errors import ConfigError, SoulError
+from common.errors import BudgetExceeded, ConfigError, PolicyBlocked, SoulError, StorageError
 from common.redact import Redactor
-from common.result import Err
+from common.result import Err, Ok
 from common.settings import Settings, load_settings
+from common.wording import number
 from modules.lives.messages.perceive import ACCESS_REMEDY
+from modules.runtime.budget.budget import build_budget, load_prices
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import BudgetGuard, Connection, NoBudgetGuard
+from modules.runtime.llm.dialect import ChatResult, Message
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.policy import is_own_service, refusal
 from modules.runtime.watched_storage import storage_of
 from modules.services.outbox.account import ACCOUNT_REMEDY
+from modules.services.peers.github_account import (
+    AccountProblem,
+    check_account,
+    lacks_vital_right,
+    problem_of_shared_account,
+    problems_of_rights,
+    told_rights,
+)
+from modules.services.peers.registry import REGISTRY_FILE, read_peers
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.store import load_phrases
+from modules.services.voice_phrases.regenerate import load_phrases
+from modules.services.workspaces.watched import WorkspaceFinder
 from soul.commands import options
-from soul.commands.doctor_model import examine_model
-from soul.commands.doctor_outside import examine_outside
-from soul.commands.findings import Finding, examine_settings, report, with_deadline
+from soul.commands.findings import CALL_DEADLINE_S, Finding, Level, examine_settings, report, with_deadline
 from soul.resources import SKILLS
+
+_PROBE_TOKENS = 256
+_MEASURED_TOKENS = 10_000
+_NO_LIST = {404, 405, 501}
+_MEASURE = "`soul doctor --measure` asks it a question"
+_ADDRESS = "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service is up."
+
+
+async def examine_model(settings: Settings, home: Home, *, measure: bool) -> list[Finding]:
+    """Return whether the service has the model; with `measure` ask it, which costs tokens that are counted."""
+    if not measure:
+        return await with_deadline("model", lambda: _look_up(settings))
+    return await _ask_and_count(settings, home)
+
+
+async def _look_up(settings: Settings) -> list[Finding]:
+    """Return whether the service lists the model, which costs no tokens."""
+    model = settings.ai_gateway_model
+    connection = Connection(
+        base_url=settings.ai_gateway_base_url,
+        api_key=settings.ai_gateway_api_key.get_secret_value(),
+        transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
+        clock=SystemClock(),
+        idle_timeout_s=CALL_DEADLINE_S,
+    )
+    try:
+        await connection.open()
+        names = await connection.model_names()
+    except Exception as error:
+        verdict, _ = connection.judge(error)
+        if verdict.status in _NO_LIST:
+            return [Finding("model", "ok", f"not looked up, as the service lists no models; {_MEASURE}")]
+        refused = refusal(verdict, model)
+        return [Finding("model", "fail", str(refused), refused.remedy or _ADDRESS)]
+    finally:
+        await connection.aclose()
+    if model in names:
+        return [Finding("model", "ok", f"the service has {model}; {_MEASURE}")]
+    similar = get_close_matches(model, names, n=1)
+    meant = f"; did you mean {similar[0]}?" if similar else ""
+    lacks = f"{model} is not among the {number(len(names))} models that the service lists{meant}"
+    return [Finding("model", "warn", lacks, f"Check AI_GATEWAY_MODEL; {_MEASURE}.")]
+
+
+async def _ask_and_count(settings: Settings, home: Home) -> list[Finding]:
+    if 0 in {settings.budget_tokens_per_day, settings.budget_usd_per_day}:
+        remedy = "Raise BUDGET_… in .env to let it think."
+        return [Finding("model", "warn", "not asked: the budget of a day is 0", remedy)]
+    if not home.database.exists():
+        return await ask_model(settings, NoBudgetGuard())
+    try:
+        database = await Database.beside(home.database)
+    except SoulError as error:
+        message = f"not asked, as it could not be counted: {error}"
+        return [Finding("model", "fail" if isinstance(error, StorageError) else "warn", message, error.remedy)]
+    clock = SystemClock()
+    try:
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        prices = await load_prices(settings, clock)
+        budget = build_budget(settings, prices, database=database, journal=journal, clock=clock)
+        return await ask_model(settings, budget)
+    except SoulError as error:
+        return [Finding("model", "fail", f"not asked: {error}", error.remedy)]
+    finally:
+        await database.close()
+
+
+async def ask_model(settings: Settings, budget_guard: BudgetGuard, *, is_short: bool = False) -> list[Finding]:
+    """Return whether the model answers, and unless `is_short` whether a service nearby keeps a long prompt whole."""
+    gateway = LLMGateway(
+        base_url=settings.ai_gateway_base_url,
+        api_key=settings.ai_gateway_api_key.get_secret_value(),
+        model=settings.ai_gateway_model,
+        clock=SystemClock(),
+        rng=random.Random(),
+        console=SilentConsole(),
+        max_retries=0,
+        budget_guard=budget_guard,
+        transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
+    )
+
+    skills = Skills.load(SKILLS)
+    probe = [Message("user", skills.render("core", "Probe"))]
+
+    async def answer(system: str = "") -> ChatResult:
+        return await gateway.chat_with_tools(
+            probe, system=system, max_tokens=_PROBE_TOKENS, purpose="doctor", importance="owner"
+        )
+
+    async def ask() -> list[Finding]:
+        try:
+            text = (await answer()).text
+        except BudgetExceeded as error:
+            return [Finding("model", "warn", f"not asked: {error}", error.remedy)]
+        except SoulError as error:
+            remedy = error.remedy or _ADDRESS
+            return [Finding("model", "fail", str(error), remedy)]
+        return [Finding("model", "ok", f"{settings.ai_gateway_model} answered {len(text)} characters")]
+
+    async def measure() -> list[Finding]:
+        rules = skills.render("core", "Ground Rules")
+        size = min(_MEASURED_TOKENS, settings.context_tokens // 2)
+        long = "\n\n".join([rules] * (size // len(rules.split())))
+        try:
+            async with asyncio.timeout(CALL_DEADLINE_S):
+                counted = (await answer(long)).usage.input_tokens
+        except TimeoutError:
+            return [Finding("context", "warn", f"not measured: no answer to a long prompt in {CALL_DEADLINE_S:.0f} s")]
+        except SoulError as error:
+            level: Level = "fail" if isinstance(error, PolicyBlocked) else "warn"
+            return [Finding("context", level, f"a long prompt was not answered: {error}", error.remedy)]
+        return [_context(settings.ai_gateway_model, len(long.split()), counted)]
+
+    try:
+        found = await with_deadline("model", ask)
+        if not is_short and found[0].level == "ok" and is_own_service(settings.ai_gateway_base_url):
+            found += await measure()
+        return found
+    finally:
+        await gateway.aclose()
+
+
+def _context(model: str, words: int, counted: int) -> Finding:
+    """Whether the service kept all of a long prompt: no tokenizer makes fewer tokens of it than it has words."""
+    if not counted:
+        return Finding("context", "ok", f"the service does not count what {model} is sent")
+    if counted >= words:
+        return Finding("context", "ok", f"{model} kept a prompt of {number(counted)} tokens whole")
+    return Finding(
+        "context",
+        "warn",
+        f"{model} counted {number(counted)} tokens of a prompt of at least {number(words)}: its service cuts what it is"
+        " sent, instructions first, or counts wrongly",
+        f"Give the service a larger window (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={counted} in .env.",
+    )
+
+
+_DOCTOR_OUTSIDE_DEADLINE_S = 10.0
+_USUAL_PORTS = {"ws": 80, "wss": 443}
+
+
+async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
+    """A finding for the room, if one is set, and those for GitHub."""
+    found = [await _room(settings)] if settings.space_url else []
+    if settings.soul_approval == "drafts" and settings.soul_approval_room:
+        silent = "it is silent in rooms: each message there would need your approval, and chat cannot wait"
+        found.append(Finding("room", "warn", silent, "Set SOUL_APPROVAL_ROOM=off to let it answer the host of a room."))
+    return [*found, *await examine_github(settings, home)]
+
+
+async def _room(settings: Settings) -> Finding:
+    """Whether something listens there; joining would be seen by all who are in it."""
+    url = urlparse(settings.space_url)
+    port = url.port or _USUAL_PORTS[url.scheme]
+    try:
+        async with asyncio.timeout(_DOCTOR_OUTSIDE_DEADLINE_S):
+            _, writer = await asyncio.open_connection(url.hostname, port)
+    except (TimeoutError, OSError) as error:
+        why = getattr(error, "strerror", "") or "no answer"
+        return Finding("room", "warn", f"nobody answers at {url.hostname}:{port} ({why})", "Start it: soul space")
+    writer.close()
+    return Finding("room", "ok", f"something listens at {url.hostname}:{port}")
+
+
+async def examine_github(settings: Settings, home: Home) -> list[Finding]:
+    """Return whether the account on GitHub can be used, what its token may do, and where its workspace is."""
+    login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
+    if not login and not token:
+        return [Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")]
+    if not (login and token):
+        missing = "AGENT_GITHUB_TOKEN" if login else "AGENT_GITHUB_USERNAME"
+        return [Finding("GitHub", "fail", f"{missing} is missing", "Set both in .env, or neither.")]
+    github = GitHub(
+        api_url=settings.github_api_url,
+        login=login,
+        token=token,
+        clock=SystemClock(),
+        min_spacing_s=0,
+        transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
+    )
+    try:
+        found = await check_account(github)
+        workspace = [await _workspace(settings, github)] if settings.workspace_org else []
+    finally:
+        await github.aclose()
+    if isinstance(found, AccountProblem):
+        return [Finding("GitHub", "fail", found.message, found.remedy)]
+    level: Level = "fail" if lacks_vital_right(found) else "warn"
+    findings = [
+        Finding("GitHub", "ok", f"logged in as {found.login}"),
+        Finding("GitHub token", "ok", told_rights(found)),
+        *(Finding("GitHub token", level, one.message, one.remedy) for one in problems_of_rights(found)),
+    ]
+    shared = problem_of_shared_account(login, read_peers(home.memory / REGISTRY_FILE))
+    sharing = [Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else []
+    return [*findings, *workspace, *sharing]
+
+
+async def _workspace(settings: Settings, github: GitHub) -> Finding:
+    """Where the workspace of the organisation is; if there is none, whether one could be made from the template."""
+    org, template = settings.workspace_org, settings.workspace_template
+    url = await WorkspaceFinder(github, SystemClock()).get_workspace_url(org)
+    if isinstance(url, Err):
+        return Finding("workspace", "warn", f"{org} cannot be looked through: {url.error}", "Check WORKSPACE_ORG.")
+    if url.data:
+        return Finding("workspace", "ok", f"that of {org} is {url.data}")
+    owner, _, name = template.partition("/")
+    read = await github.get_repository(Repo(owner, name))
+    if isinstance(read, Ok) and read.data.is_template:
+        return Finding("workspace", "ok", f"{org} has none; it can be made from {template} when you ask for it")
+    problem = read.error if isinstance(read, Err) else f"{template} is no template repository"
+    return Finding("workspace", "warn", f"{org} has none, and none can be made: {problem}", "Check WORKSPACE_TEMPLATE.")
+
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from common.clock import local, parse_iso
 from common.wording import deed, told_reason
-from modules.services.explanation.handles import named
+from modules.services.explanation.story import named
 from modules.services.inbox import received
 from modules.services.outbox import draft_numbers
 from modules.services.outbox.audit import SHORT_ID_CHARS

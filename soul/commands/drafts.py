@@ -21,7 +21,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply

@@ -32,9 +32,9 @@ from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
 from modules.runtime.home import Home, ensure_self, read_self
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
-from modules.services.identity.self_document import extract_display_name
+from modules.services.identity.identity import extract_display_name
 from soul.commands.at_hand import settings_to_run
 from soul.commands.config import explained_settings
 from soul.commands.findings import Finding, report
@@ -274,12 +274,12 @@ class _Interview:
             await atproto.aclose()
 
     async def _model(self, settings: Settings) -> list[Finding]:
-        from soul.commands.doctor_model import ask_model  # noqa: PLC0415 - the same
+        from soul.commands.doctor import ask_model  # noqa: PLC0415 - the same
 
         return await ask_model(settings, NoBudgetGuard(), is_short=True)
 
     async def _github(self, settings: Settings) -> list[Finding]:
-        from soul.commands.doctor_outside import examine_github  # noqa: PLC0415 - the same
+        from soul.commands.doctor import examine_github  # noqa: PLC0415 - the same
 
         return await examine_github(settings, self.home)
 
@@ -369,8 +369,7 @@ def resolve(service: str, handle: str) -> str | None:
 
 async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
     """Ask the service that the owner has just named."""
-    from adapters.web.client import WebClient  # noqa: PLC0415 - other commands need not wait for it
-    from adapters.web.transport import WebTransport  # noqa: PLC0415 - the same
+    from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
 
     try:
         web = WebClient(WebTransport(allow=[service]))

@@ -30,8 +30,8 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.explanation import why
+from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
-from modules.services.memory.types import Query
 from modules.services.outbox import approval
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills

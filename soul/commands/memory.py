@@ -25,13 +25,13 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.memory.admission import Kind, Memory, Query
 from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines, people, without_people
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, Memory, Query
+from modules.services.memory.rows import MemoryStore
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Kinds, MemoryKind

@@ -18,8 +18,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
-from modules.services.explanation.handles import handle_of
+from modules.runtime.journal.rows import Journal
+from modules.services.explanation.story import handle_of
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from modules.runtime.control import Control, Standing
-from modules.runtime.control_watch import COLLECTION
-from modules.runtime.crash_loop import forget_starts
+from modules.runtime.control import COLLECTION, Control, Standing, forget_starts
 from modules.runtime.home import Home, lock_holder
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_answer

@@ -24,7 +24,7 @@ from modules.runtime.console import Console, SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.watched_storage import storage_of
 from modules.services.identity.keeper import SelfKeeper

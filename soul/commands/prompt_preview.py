@@ -2,6 +2,8 @@
 
 What `soul.db` knows is read from a copy of it that lasts as long as the look; files, store and server are only read.
 What nobody but the living SOUL can know is named.
+
+`soul prompt`: what the model is told before anything else, part by part, and what had no room.
 """
 
 from __future__ import annotations
@@ -9,13 +11,17 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
-from common.clock import Clock
+import typer
+
+from common.clock import Clock, SystemClock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
@@ -23,33 +29,35 @@ from common.line_kind import LineKind
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, is_main
-from common.settings import Settings
+from common.settings import Settings, load_settings
+from common.wording import group, number, part_name
 from modules.lives.bluesky.respond import RESPONSE_TOOLS
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, lock_holder
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.prompt import rows
-from modules.services.agent.prompt.bootstrap import room_beside
+from modules.services.agent.prompt.bootstrap import Audience, room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
-from modules.services.agent.prompt.types import Audience
-from modules.services.agent.wakeup.keeper import page, wakeup_file
-from modules.services.commitments.outcomes import attention_of
+from modules.services.agent.wakeup.context import page, wakeup_file
+from modules.services.commitments.naming import QueuedCommitment
+from modules.services.commitments.policy import attention_of
 from modules.services.commitments.queue import commitments_in
-from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
 from modules.services.peers.insights import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.prompts import build_sources, prompter_over
+from soul.commands.options import PromptAudience
 from soul.resources import SKILLS
+from soul.terminal.output import write_json, write_lines
 
 _UNKNOWN = "…"
 _RATIOS = "token-ratios.json"
@@ -309,3 +317,72 @@ def _room(settings: Settings, prompt: TurnPrompt) -> tuple[int | None, str]:
         return room_beside(prompt.parts, context_tokens=settings.context_tokens, tool_tokens=0), ""
     except PolicyBlocked as error:
         return None, str(error)
+
+
+def run_prompt(
+    root: Path,
+    audience: Annotated[
+        PromptAudience, typer.Option("--for", help="Who reads the answer: you, Bluesky or the room.")
+    ] = PromptAudience.OWNER,
+    *,
+    text: Annotated[bool, typer.Option("--text", help="Print the whole text instead of the sizes.")] = False,
+    about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
+    as_json: bool,
+) -> None:
+    """Print it for a turn that is about these words, "" for words that nobody knows yet.
+
+    With `text`, what only a turn knows goes to standard error. Raises `ConfigError` without settings, `IdentityError`
+    without SOUL.md.
+    """
+    settings = load_settings(root)
+    preview = asyncio.run(look(settings, Home.at(root, settings.memory_dir), audience.value, about, SystemClock()))
+    if as_json:
+        write_json(_as_json(preview, text=text))
+    elif text:
+        write_lines(*preview.prompt.text.splitlines())
+        write_lines(*_beside(preview), to=sys.stderr)
+    else:
+        write_lines(*_lines(preview), *_beside(preview))
+
+
+def _as_json(preview: Preview, *, text: bool) -> dict[str, Any]:
+    prompt = preview.prompt
+    found: dict[str, Any] = {
+        "for": preview.audience,
+        "budget": preview.budget,
+        "tokens": sum(part.tokens for part in prompt.parts),
+        "parts": [asdict(part) for part in prompt.parts],
+        "truncated": list(prompt.truncated),
+        "dropped": list(prompt.dropped),
+        "memories": list(prompt.memories),
+        "historyTokens": preview.history,
+        "unknown": list(preview.unknown),
+        "notices": [asdict(notice) for notice in preview.notices],
+    }
+    return found | {"blocks": [asdict(block) for block in prompt.blocks]} if text else found
+
+
+def _lines(preview: Preview) -> list[str]:
+    prompt = preview.prompt
+    total = sum(part.tokens for part in prompt.parts)
+    lines = [f"Prompt for {preview.audience}: about {number(total)} of at most {number(preview.budget)} tokens"]
+    lines += [
+        f"  {group(part.group):<8}  {number(part.tokens):>7} tokens  {number(part.chars):>9} characters"
+        f"  {part_name(part.name)}" + ("  (cut)" if part.name in prompt.truncated else "")
+        for part in prompt.parts
+    ]
+    lines += [f"  left out: {part_name(name)}" for name in prompt.dropped]
+    if preview.history is None:
+        return [*lines, f"  {preview.problem}"]
+    return [*lines, f"  {number(preview.history)} tokens remain for tools and conversation"]
+
+
+def _beside(preview: Preview) -> list[str]:
+    """What is amiss, and what cannot be known here."""
+    amiss = [f"  {said.summary}" + (f" ({said.reason})" if said.reason else "") for said in preview.notices]
+    return [*amiss, *(f"  {_named(line)}" for line in preview.unknown)]
+
+
+def _named(line: str) -> str:
+    name, colon, rest = line.partition(": ")
+    return f"{part_name(name)}{colon}{rest}"

@@ -16,8 +16,8 @@ from common.settings import Settings
 from modules.lives.rituals.life import Started
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
-from modules.services.explanation.handles import handle_of
-from modules.services.identity.self_document import extract_from_self
+from modules.services.explanation.story import handle_of
+from modules.services.identity.identity import extract_from_self
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals import store
 from modules.services.rituals.policy import next_opening, ritual_key, ritual_role

@@ -22,14 +22,14 @@ from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTroub
 from common.files import storage_error
 from common.settings import Settings
 from modules.lives.messages.alarms import LOST
-from modules.runtime.crash_loop import forget_starts
+from modules.runtime.control import forget_starts
 from modules.runtime.database import copies, marks
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import IDLE
+from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
-from modules.services.owner.answers import OwnerAnswers
+from modules.services.owner.owner import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.command_table import rows_at
@@ -38,10 +38,8 @@ from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import complete_cut_off, refuse_moved
 from soul.terminal.commands import Commands
-from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
-from soul.terminal.plain import PlainConsole, typed_lines
-from soul.terminal.wording import doing
+from soul.terminal.plain import Outlet, PlainConsole, doing, typed_lines
 
 ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
 """What serves the owner's page on a home, and yields its address."""

@@ -21,21 +21,21 @@ from common.constants import SECOND_MS
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.growth.report import because
+from modules.lives.growth.handle import because
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, read_self
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.experiences.log import named
 from modules.services.identity.entries import what_moved
 from modules.services.identity.history import SelfHistory, sha256
+from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.self_document import extract_from_self
 from modules.services.identity.types import HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand, settings_to_run
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
-from soul.terminal.wording import moment
+from soul.terminal.plain import moment
 
 T = TypeVar("T")
 

@@ -17,8 +17,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from adapters.web.client import WebClient
-from adapters.web.transport import http_transport_factory
+from adapters.web.client import WebClient, http_transport_factory
 from common.clock import SystemClock, parse_iso
 from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic

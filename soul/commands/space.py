@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from common.env_keys import unknown_keys
 from common.errors import SettingsError
-from common.settings import load_room_settings
+from common.settings import load_room_settings, unknown_keys
 from soul.commands.options import expanded
 from soul.room_host.host import host_room
 from soul.room_host.room_options import resolve_room_options

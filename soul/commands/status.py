@@ -18,11 +18,11 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.services.outbox.waiting import Departure, anything_waits, told
+from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
-from soul.status_file import fitting
+from soul.status_report import fitting
 from soul.terminal.output import printable, write_answer
-from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
+from soul.terminal.plain import doing, loop_name, moment, told_line, troubles_text
 
 
 @dataclass(frozen=True, slots=True)

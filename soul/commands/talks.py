@@ -22,15 +22,13 @@ from common.text.untrusted import one_line
 from common.wording import counted, number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import Block, Image, Text, ToolAnswer, ToolCall
 from modules.runtime.watched_storage import storage_of
 from modules.services.inbox import received
 from modules.services.sessions import talks
-from modules.services.sessions.archive_file import ArchivedLine
 from modules.services.sessions.archives import Archives
-from modules.services.sessions.rows import blocks, to_fields, words_of
 from modules.services.sessions.talks import KeptTalk, Stretch
-from modules.services.sessions.types import Session
+from modules.services.sessions.types import ArchivedLine, Session, blocks, to_fields, words_of
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
 from soul.terminal.output import printable, write_answer, write_json, write_lines

@@ -19,8 +19,7 @@ from common.files import storage_error
 from common.redact import Redactor
 from common.settings import Settings
 from common.version import __version__
-from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import restore_backup
+from modules.runtime.backup.restoring import restore_backup, write_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of

@@ -14,9 +14,9 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.wording import counted
 from modules.lives.github.respond import LOOP as GITHUB
-from modules.runtime.crash_loop import forget_starts
+from modules.runtime.control import forget_starts
 from modules.runtime.home import Home
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from modules.services.own_feed.engagement_policy import answered_sources

@@ -5,8 +5,8 @@ from __future__ import annotations
 from modules.lives.growth.types import ReflectionDone
 from modules.runtime.scheduler.types import Loop
 from modules.services.claims.offers import TaskOrders
-from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
-from modules.services.commitments.replies import ReplyCommitments
+from modules.services.commitments.acts import CommitmentAbandoned, CommitmentKept, CommitmentsReady
+from modules.services.commitments.writer import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.peers.room_identity import RoomJoined
 from soul.composition.services import Services

@@ -1,61 +1,227 @@
-"""The services that every life uses, built once from the settings, in the order in which they need each other."""
+"""The services that every life uses, built once from the settings, in the order in which they need each other.
+
+What needs nothing but the home and the settings; everything else is built on it. The services beyond Bluesky: an
+account on GitHub, and a place in the agent space. Built before the outbox.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from adapters.atproto.public import public_repos
-from adapters.web.client import WebClient
-from adapters.web.transport import http_transport_factory
+from adapters.atproto.client import public_repos
+from adapters.git.client import Git
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from adapters.space.discovery import discover_space
+from adapters.space.types import ELECTION_RULES, SpaceEvent
+from adapters.web.client import WebClient, http_transport_factory
 from common.clock import Clock, local
+from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
+from common.github_address import github_address
+from common.line_kind import LineKind
+from common.pace import Pace
+from common.redact import Redactor
+from common.result import ApiResult
 from common.settings import Settings
+from common.text.untrusted import one_line
+from common.version import __version__
+from modules.lives.space.commitment_maker import SpaceLines
+from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
+from modules.lives.space.policy import RoomSilence, is_on_this_machine
+from modules.lives.workspaces.lost_edits import EditWasLost
 from modules.runtime.backup.daily import DailyCopy
-from modules.runtime.budget.build import build_budget, load_prices
-from modules.runtime.budget.zone import keep_zone
+from modules.runtime.budget.budget import build_budget, load_prices
+from modules.runtime.budget.prices import PriceList
+from modules.runtime.budget.report import keep_zone
 from modules.runtime.console import Console
+from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
-from modules.runtime.llm.build import open_gateway
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import open_gateway
+from modules.runtime.scheduler.policy import get_agent_jitter
+from modules.runtime.scheduler.scheduler import Attention
+from modules.runtime.service_health import ServiceHealth
+from modules.runtime.stages import Stages
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.log import ExperienceLog
-from modules.services.github_threads.threads import leads_to
+from modules.services.explanation.story import known_handles
+from modules.services.github_threads.threads import ThreadInbox, leads_to
+from modules.services.identity.identity import Identity, Me
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders import bluesky, direct_messages
-from modules.services.outbox.senders.cards import LinkCards
-from modules.services.outbox.types import Pacing
+from modules.services.outbox.senders.bluesky import LinkCards
+from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.space import EchoLog, PushSender, SpaceSender
+from modules.services.outbox.types import Pacing, Sender
+from modules.services.peers.accounts import Relationships
+from modules.services.peers.loop import open_peers
+from modules.services.peers.room_identity import RoomJoined
 from modules.services.pictures.pictures import open_pictures
+from modules.services.pinned_names.store import FILE as PINNED_NAMES
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.presence.home_lease import HomeLease
 from modules.services.presence.lease_policy import identity_of
-from modules.services.repository_rules.admission import ForeignRepositories
-from modules.services.repository_rules.checking import RepositoryRules
-from modules.services.repository_rules.reader import RuleReader
+from modules.services.repository_rules.checking import ForeignRepositories, RepositoryRules, RuleReader
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.store import RitualRuns
+from modules.services.skills.skills import Skills
+from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.restored import make_up_for_lost
-from modules.services.workspaces.finding import WorkspaceFinder
-from modules.services.workspaces.own import OwnWorkspace
-from modules.services.workspaces.requested import RequestedRepositories
+from modules.services.work.table import WorkTable
 from modules.services.workspaces.trust import WorkspaceTrust
-from soul.composition.base import BaseServices
-from soul.composition.integrations import Integrations
+from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces, WorkspaceFinder
 from soul.resources import SKILLS, template
+
+
+@dataclass(kw_only=True, eq=False)
+class BaseServices:
+    """Settings, files, time and journal of one SOUL. What must be closed in the end is put on `stack`.
+
+    `notice` is a line for the owner on what is amiss with the database; `prices` are those of the models in use.
+    """
+
+    settings: Settings
+    home: Home
+    soul: SoulDocument
+    database: Database
+    prices: PriceList
+    notice: str
+    console: Console
+    clock: Clock
+    rng: random.Random
+    stack: AsyncExitStack
+    social_only: bool
+    skills_folder: Path
+
+    def __post_init__(self) -> None:
+        settings, home, clock = self.settings, self.home, self.clock
+        self.pace = Pace().at(clock)
+        self.skills = Skills.load(self.skills_folder)
+        self.redactor = Redactor(settings.secrets)
+        self.journal = Journal(self.database, self.console, clock, self.redactor, handles=known_handles)
+        self.phrases = VoicePhrases(home.voice_phrases, self.skills, self.journal)
+        self.events = EventBus(self.journal)
+        self.pinned_names = PinnedNames(home.memory / PINNED_NAMES, clock, self.journal.record)
+        self.control = Control(home.memory)
+        self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
+        self.attention, self.stages = Attention(), Stages()
+        self.work = WorkTable(self.database, clock)
+        jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS
+        self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
+        self.identity = Identity(home=home, agent_name=settings.agent_name)
+        self.relationships = Relationships(home.memory / "relationships.json", clock)
+        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)
+        self.workspaces = WatchedWorkspaces(
+            home.memory / "watched_workspaces.json", clock, github_address(str(settings.github_api_url))
+        )
+        self.me = Me.of(settings)
+
+
+_CAPABILITIES = ("social", "github", "code", *ELECTION_RULES)
+_ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
+_SOCIAL = ("social", *ELECTION_RULES)
+
+
+class Integrations:
+    """GitHub, the room, and what carries acts to them. Nothing is connected yet."""
+
+    def __init__(self, base: BaseServices) -> None:
+        settings, clock = base.settings, base.clock
+        self._base = base
+        self.github = GitHub(
+            api_url=settings.github_api_url,
+            login=settings.agent_github_username,
+            token=settings.agent_github_token.get_secret_value(),
+            clock=clock,
+            min_spacing_s=clock.real(GITHUB_MIN_SPACING_MS / SECOND_MS),
+            write_block_reason=base.control.write_block_reason,
+            on_response=partial(base.health.note, "GitHub"),
+            on_lost_edit=lambda lost: base.events.publish(EditWasLost(lost)),
+            transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
+        )
+        base.stack.push_async_callback(self.github.aclose)
+        self.repository_identity = RepositoryIdentity(self.github, base.pinned_names)
+        self.git = Git(
+            api_url=settings.github_api_url,
+            login=settings.agent_github_username,
+            token=settings.agent_github_token.get_secret_value(),
+        )
+        self.space_config = SpaceConfigFile(base.home.memory / SPACE_CONFIG_FILE, clock)
+        self._echo_log, self._lines = EchoLog(settings.agent_name), SpaceLines(base.console)
+        self.room = SpaceClient(
+            agent_name=settings.agent_name,
+            agent_version=__version__,
+            capabilities=self._capabilities,
+            discover=self._discover,
+            clock=clock,
+            rng=base.rng,
+            reconnect_interval_s=lambda: self.space_config.load_space_config().reconnect_interval_ms / SECOND_MS,
+            on_joined=self._joined,
+            notice=self._notice,
+            on_event=self._on_event,
+        )
+        self.silence = RoomSilence(settings, base.control.write_block_reason, self.is_trusted_room)
+        self.to_room = SpaceSender(self.room, self._echo_log, base.journal)
+
+    def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
+        """Return who carries each kind of intent."""
+        senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
+        senders |= github_senders(self.repository_identity)
+        senders["push"] = PushSender(self.repository_identity, self.git, self._base.home.root)
+        return senders | {"space_chat": self.to_room, "direct_message": by_message}
+
+    def is_trusted_room(self) -> bool:
+        """Return whether the owner named the room, or it is on this machine."""
+        return bool(self._base.settings.space_url) or is_on_this_machine(self.room.url)
+
+    def _capabilities(self) -> tuple[str, ...]:
+        """What others may count on. Who only listens is chosen for nothing: a host request would starve with it."""
+        if self.silence.reason():
+            return ()
+        return _SOCIAL if self._base.social_only or not self.github.configured else _CAPABILITIES
+
+    def _on_event(self, event: SpaceEvent) -> None:
+        self._echo_log.receive(event, self.room.url)
+        self._lines.show(event)
+
+    async def _joined(self) -> None:
+        self._base.events.publish(RoomJoined())
+        if silence := self.silence.of_approval():
+            await self._notice("warn", silence)
+            await self.room.send_state("blocked", silence)
+
+    async def _notice(self, kind: LineKind, message: str, detail: str = "") -> None:
+        entry = Entry("life", "space", f"[space] {message}", line=kind, reason=one_line(detail, 200))
+        await self._base.journal.record_or_show(entry)
+
+    async def _discover(self) -> ApiResult[str]:
+        settings, notice = self._base.settings, partial(self._notice, "warn")
+        return await discover_space(space_url=settings.space_url, discovery=settings.space_discovery, notice=notice)
+
 
 ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 

@@ -1,6 +1,10 @@
 """The owner's page: pages rendered here, forms that act, and one stream that tells an open page to look again.
 
 Nothing is kept here, and nothing here is needed for the SOUL to live: each request reads the home anew.
+
+What a monitor reads of a home, as text for Prometheus. Labels are words of the program, never a person or a post.
+Draws days as bars in SVG, without scripts or styles of their own. Turns texts into HTML for a page: backticks
+become code, and addresses of records become words.
 """
 
 from __future__ import annotations
@@ -8,15 +12,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -24,25 +31,207 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from common.clock import Clock, span
+from common.clock import Clock, from_local, iso, parse_iso, span
 from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
+from common.version import __version__
 from common.wording import deed, source
-from modules.runtime.home import Home
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Memory, Query
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal import rows
+from modules.services.day.gathering import DayReader
+from modules.services.memory.admission import Memory, Query
+from modules.services.memory.rows import MemoryStore
 from soul.commands.memory import ask_memories
+from soul.commands.status import read_status
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
-from soul.dashboard.acts import PageActs
 from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.face import Face
-from soul.dashboard.facts import PageFacts
-from soul.dashboard.metrics import Metrics
-from soul.dashboard.plots import days_until, plot_of
-from soul.dashboard.words import in_line, in_log, in_talk
-from soul.terminal.wording import moment
+from soul.dashboard.facts import PageActs, PageFacts
+from soul.terminal.plain import moment
+
+Sample: TypeAlias = tuple[Mapping[str, object], float]
+
+_STALE = timedelta(minutes=5)
+"""So long after its last word a process that holds a home counts as hung."""
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Reads one home for a monitor."""
+
+    home: Home
+    settings: Settings
+    clock: Clock
+
+    def not_alive(self) -> str:
+        """Return why the SOUL counts as dead, "" if it lives: a process holds its home, and told of itself lately."""
+        if lock_holder(self.home) is None:
+            return "not awake"
+        told = read_status(self.home).get("updatedAt")
+        return "" if told and self.clock.now() - parse_iso(told) < _STALE else "awake, and silent for five minutes"
+
+    def not_ready(self) -> str:
+        """Return why it does nothing in public, "" if it may."""
+        return self.not_alive() or ("" if Control(self.home.memory).standing().may_act else "paused")
+
+    def text(self) -> str:
+        """Return all metrics. Raises `SoulError` where there is no database yet."""
+        name = self.settings.agent_name
+        day = DayReader(self.settings, self.home, self.clock).read()
+        midnight = datetime.combine(date.fromisoformat(day.day), time())
+        with reading(self.home.database) as connection:
+            counts = rows.counts_since(connection, iso(from_local(midnight, day.timezone)))
+        spent = {"tokens": day.spent.tokens, "usd": day.spent.usd}
+        caps = {"tokens": day.spent.tokens_cap, "usd": day.spent.usd_cap}
+        told: tuple[tuple[str, str, str, Iterable[Sample]], ...] = (
+            ("info", "gauge", "The program.", [({"version": __version__}, 1)]),
+            ("alive", "gauge", "1 while it lives.", [({}, not self.not_alive())]),
+            ("ready", "gauge", "1 while it lives and may act in public.", [({}, not self.not_ready())]),
+            (
+                "entries_total",
+                "counter",
+                "Decisions and errors of the day.",
+                [({"kind": kind, "loop": loop, "outcome": act}, count) for kind, loop, act, count in counts],
+            ),
+            ("acts_total", "counter", "Acts of the day.", [({"kind": kind}, n) for kind, n in day.done.items()]),
+            ("model_calls_total", "counter", "Calls of the model of the day.", [({}, day.spent.calls)]),
+            ("budget_used", "gauge", "What the day has cost.", _known("unit", spent)),
+            ("budget_cap", "gauge", "What the day may cost.", _known("unit", caps)),
+            ("waiting", "gauge", "What waits.", _known("what", asdict(day.waits))),
+        )
+        return "".join(
+            line
+            for metric, kind, help_text, samples in told
+            for line in _lines(f"soul_{metric}", kind, help_text, samples, name)
+        )
+
+
+def _known(label: str, values: Mapping[str, float | None]) -> list[Sample]:
+    return [({label: key}, value) for key, value in values.items() if value is not None]
+
+
+def _lines(metric: str, kind: str, help_text: str, samples: Iterable[Sample], soul: str) -> Iterator[str]:
+    yield f"# HELP {metric} {help_text}\n# TYPE {metric} {kind}\n"
+    for labels, value in samples:
+        told = ",".join(f'{key}="{str(one).translate(_ESCAPED)}"' for key, one in {"soul": soul, **labels}.items())
+        yield f"{metric}{{{told}}} {float(value):g}\n"
+
+
+_WIDTH, _HEIGHT, _GAP = 600, 120, 0.25
+_LINE_TIMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One day's bar, in units of the drawing; `label` is what it tells, in words."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Bars, none where each day counts 0, in a drawing of `width` by `height`.
+
+    Attributes:
+        top: the value at the upper edge, in words; the lower edge is 0.
+        limit: the height of a line across, None for none.
+        notes: what to know of it, a sentence each.
+
+    """
+
+    title: str
+    bars: Sequence[Bar]
+    first: str
+    last: str
+    top: str
+    notes: Sequence[str]
+    limit: float | None = None
+    width: int = _WIDTH
+    height: int = _HEIGHT
+
+
+def days_until(last: date, count: int) -> list[date]:
+    """Return the `count` days that end with `last`."""
+    return [last - timedelta(days=back) for back in reversed(range(count))]
+
+
+def plot_of(title: str, by_day: Mapping[date, float], shown: Sequence[date], unit: str, *, cap: float = 0) -> Plot:
+    """Return the plot of the days `shown`; a day that is missing counts 0.
+
+    `cap`, a limit for each day, is drawn as a line, unless the bars would be too low to be read beside it.
+    """
+    values = [by_day.get(day, 0) for day in shown]
+    highest = max(values)
+    is_line = bool(cap) and (not highest or cap <= _LINE_TIMES * highest)
+    most = max(highest, cap if is_line else 0) or 1
+    notes = [
+        f"Highest: {_told(highest)} {unit} on {shown[values.index(highest)].isoformat()}." if highest else "None yet."
+    ]
+    if cap:
+        where = "the dashed line" if is_line else "above this chart"
+        notes.append(f"Limit {_told(cap)} {unit} a day ({where}).")
+    step = _WIDTH / len(shown)
+    bars = [
+        Bar(
+            left=round(index * step, 2),
+            top=round(_HEIGHT * (1 - value / most), 2),
+            width=round(step * (1 - _GAP), 2),
+            height=round(_HEIGHT * value / most, 2),
+            label=f"{day.isoformat()}: {_told(value)} {unit}",
+        )
+        for index, (day, value) in enumerate(zip(shown, values, strict=True))
+        if highest
+    ]
+    limit = round(_HEIGHT * (1 - cap / most), 2) if is_line else None
+    return Plot(title, bars, shown[0].isoformat(), shown[-1].isoformat(), _told(most), notes, limit)
+
+
+def _told(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+_LINE = MarkdownIt("zero").enable("backticks")
+_TALK = MarkdownIt("zero", {"breaks": True}).enable(
+    ["backticks", "emphasis", "newline", "escape", "list", "fence", "blockquote"]
+)
+_RECORD = re.compile(
+    r"at://[\w.:%-]{1,253}/(?:[\w-]{1,63}\.){1,8}(\w{1,63})/[\w.~:-]{1,512}"
+    r"|https://bsky\.app/profile/[\w.:%-]{1,253}/(post)/[\w.~:-]{1,512}"
+)
+
+_RECORD_AT_END = re.compile(r"\s{1,9}at://\S{1,1000}\Z")
+
+
+def in_line(text: str) -> Markup:
+    """Return a sentence: `code` in backticks is shown as code, the address of a post as "a post"."""
+    return _without_addresses(_LINE.renderInline(text))
+
+
+def in_log(line: str) -> Markup:
+    """Return a line of the log, without the address of a record at its end."""
+    return in_line(_RECORD_AT_END.sub("", line))
+
+
+def in_talk(text: str) -> Markup:
+    """Return what somebody said, with its lists, code and emphasis."""
+    return _without_addresses(_TALK.render(text))
+
+
+def _without_addresses(shown: str) -> Markup:
+    def named(found: re.Match[str]) -> str:
+        return f'<span title="{found[0]}">a {found[1] or found[2]}</span>'
+
+    return Markup(_RECORD.sub(named, shown))  # noqa: S704 - markdown-it escaped it, and no address holds markup
+
 
 _FORM_S = 10.0
 _MAX_FORM_BYTES = 20_000

@@ -10,9 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from adapters.atproto import convert
-from adapters.atproto.public import public_repos
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.atproto.client import public_repos
+from adapters.web.client import WebClient, WebTransport
 from adapters.web.types import Fetched
 from common.clock import Clock
 from common.errors import SoulError

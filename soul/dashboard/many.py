@@ -1,6 +1,8 @@
 """One page for several homes, on loopback: how each SOUL is, and a link to its own page, which is served here too.
 
 It holds nothing and is needed by no SOUL: it reads the homes anew at each request, also those in which nobody is awake.
+
+Serves the owner's page on one home, by `soul dashboard` or beside a life.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,20 +23,46 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from common.clock import Clock
+from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.redact import Redactor
-from common.settings import load_settings
+from common.settings import Settings, load_settings
 from common.wording import deed
 from modules.runtime.home import Home
 from soul.commands.status import end_lines, load_home_settings, look, status_lines
-from soul.dashboard.access import Door, Guard
-from soul.dashboard.app import static, templates
+from soul.dashboard.access import Door, Guard, door_of
+from soul.dashboard.app import dashboard_app, static, templates
 from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.face import Face
-from soul.dashboard.serving import LIMITS, serving_dashboard
 from soul.terminal.output import write_lines
-from town.serving import serve
+from town.serving import ConnectionLimits, serve
+
+LIMITS = ConnectionLimits(connections=64, head_s=10.0)
+
+
+def run_dashboard(root: Path) -> None:
+    """Serve it until Ctrl-C. Raises `ConfigError` where it may not be served, or its port is taken."""
+    settings = load_settings(root)
+    asyncio.run(_until_ended(settings, Home.at(root, settings.memory_dir)))
+
+
+async def _until_ended(settings: Settings, home: Home) -> None:
+    ended = asyncio.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, ended.set)
+    async with serving_dashboard(settings, home, SystemClock()) as address:
+        write_lines(f"The page of {settings.agent_name}: {address}", "Ctrl-C ends the page; the SOUL goes on.")
+        await ended.wait()
+
+
+@asynccontextmanager
+async def serving_dashboard(settings: Settings, home: Home, clock: Clock) -> AsyncIterator[str]:
+    """Serve the page, and yield the address that opens it, with its token. Raises `ConfigError`."""
+    door = door_of(settings, home)
+    app = dashboard_app(home, settings, clock, door)
+    async with serve(app, port=settings.dashboard_port, host=settings.dashboard_host, limits=LIMITS) as address:
+        yield f"{settings.dashboard_origin or address}/?token={door.token}"
+
 
 _TOKEN_BYTES = 32
 

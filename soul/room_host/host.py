@@ -1,36 +1,321 @@
 """Opens a room, keeps it open until its host leaves, and closes it after telling every member.
 
 Each line of the record is on disk at once. After a kill the members reconnect by themselves when the room opens again.
+
+The host's console: shows the room's events on a screen, and broadcasts or executes the lines that the host types.
+The slash commands of a room's host. The folder of a room's record, and the lock that gives it to one room at a
+time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import hashlib
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from adapters.space.advertise import Advertisement, advertise, lan_addresses
+from adapters.space.browsing import Advertisement, advertise, lan_addresses
 from adapters.space.chatlog import ChatLog
+from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
+from adapters.space.types import ELECTION_RULES, LogEntry, SpaceEvent
 from common.clock import Clock, SystemClock
-from common.constants import SECOND_MS
-from common.errors import ConfigError, PortTaken
+from common.constants import SECOND_MS, SPACE_DEFAULT_NAME
+from common.errors import ConfigError, PortTaken, SoulError
+from common.files import expanded, storage_error, write_atomic
 from common.result import Err
 from soul.command_table import rows_at
-from soul.room_host.folder import default_folder, exclusive_folder
-from soul.room_host.host_commands import HostCommands
-from soul.room_host.host_console import HostConsole
+from soul.room_host.panel import EventRow, NoteLevel, as_table, entry_row, note, row_of
 from soul.room_host.room_options import RoomOptions
-from soul.room_host.roster import Roster
+from soul.room_host.roster import Roster, RosterEntry, ShownClaim
 from soul.room_host.screen import LineScreen, Screen
-from soul.terminal.outlet import Outlet
-from soul.terminal.text import one_line
+from soul.terminal.commands import Commands
+from soul.terminal.panel import fit, one_line
+from soul.terminal.plain import Outlet
+
+MOST_UNDRAWN = 2_000
+_BEHIND_S = 0.1
+_QUIT = {"exit", "quit"}
+
+
+class HostConsole:
+    """A `RoomHost` for a screen. `submit` queues lines of the host, and `serve` processes them one after the other.
+
+    Items are drawn in order, and none while the screen is behind; `draw_all` draws all that wait. If more than
+    `MOST_UNDRAWN` wait, the oldest are dropped, and a line tells their number.
+    """
+
+    def __init__(self, screen: Screen, roster: Roster, clock: Clock) -> None:
+        self._screen = screen
+        self._roster = roster
+        self._clock = clock
+        self._typed: asyncio.Queue[str] = asyncio.Queue()
+        self._undrawn: deque[Callable[[], None]] = deque()
+        self._dropped = 0
+        self._drawing = False
+
+    def happened(self, event: SpaceEvent) -> None:
+        self._roster.follow(event, self._clock.monotonic())
+        self._draw_later(partial(self._show_event, event, self._clock.now()))
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        self.note(level, message, detail)
+
+    def note(self, level: NoteLevel, message: str, detail: str = "") -> None:
+        """Show a line of the program's own."""
+        at = self._clock.now()
+        self._draw_later(lambda: self._screen.show(note(level, message, detail, at)))
+
+    def show(self, row: EventRow) -> None:
+        """Queue a row."""
+        self._draw_later(lambda: self._screen.show(row))
+
+    def print(self, lines: list[str]) -> None:
+        """Queue lines of the program's own, which are shown unwrapped."""
+        self._draw_later(lambda: self._screen.print(lines))
+
+    def draw_all(self) -> None:
+        """Draw the whole queue at once."""
+        while self._undrawn:
+            self._draw_one()
+
+    def _show_event(self, event: SpaceEvent, at: datetime) -> None:
+        row = row_of(event, at)
+        if row is not None:
+            self._screen.show(row)
+        self._screen.refresh()
+
+    def _draw_later(self, draw: Callable[[], None]) -> None:
+        if len(self._undrawn) >= MOST_UNDRAWN:
+            self._undrawn.popleft()
+            self._dropped += 1
+        self._undrawn.append(draw)
+        if not self._drawing:
+            self._drawing = True
+            asyncio.get_running_loop().call_soon(self._draw_on)
+
+    def _draw_on(self) -> None:
+        self._drawing = False
+        if self._screen.is_behind:
+            self._drawing = True
+            asyncio.get_running_loop().call_later(_BEHIND_S, self._draw_on)
+            return
+        self._draw_one()
+        if self._undrawn:
+            self._drawing = True
+            asyncio.get_running_loop().call_soon(self._draw_on)
+
+    def _draw_one(self) -> None:
+        if self._dropped:
+            missed, self._dropped = self._dropped, 0
+            text = f"{missed:,} lines came too fast to be shown"
+            self._screen.show(note("warn", text, "the room's record has them", self._clock.now()))
+        if self._undrawn:
+            self._undrawn.popleft()()
+
+    def submit(self, line: str) -> None:
+        """Queue a line that the host typed."""
+        self._typed.put_nowait(line)
+
+    async def serve(self, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
+        """Process the host's lines until `ended` is set. `say` broadcasts a message."""
+        while not ended.is_set():
+            line = await self._typed.get()
+            await self._process(line, commands, say, ended)
+            self._typed.task_done()
+
+    async def idle(self) -> None:
+        """Wait until every queued line has been processed."""
+        await self._typed.join()
+
+    async def _process(self, line: str, commands: Commands, say: Callable[[str], None], ended: asyncio.Event) -> None:
+        if line.lower() in _QUIT:
+            ended.set()
+        elif line.startswith("/"):
+            await self._execute(commands, line)
+        else:
+            say(line)
+
+    async def _execute(self, commands: Commands, line: str) -> None:
+        lines, problem, remedy = await commands.obey(line)
+        self.print(list(lines))
+        if problem:
+            self.note("error", problem, remedy)
+
+
+_MINUTE_S = 60
+_DEFAULT_HISTORY = 20
+_MOST_HISTORY = 1_000
+_TEXT_COLUMNS = 90
+_TEXT_CHARS = 200
+
+
+@dataclass(kw_only=True)
+class HostCommands(Commands):
+    """The commands and their dependencies.
+
+    `say` broadcasts as the host; `remove` removes a member and returns whether there was one of this name; `recent`
+    returns the last lines of the record, oldest first; `show` shows a row; `ended` closes the room.
+    """
+
+    roster: Roster
+    clock: Clock
+    say: Callable[[str], None]
+    remove: Callable[[str], bool]
+    recent: Callable[[int], Sequence[LogEntry]]
+    show: Callable[[EventRow], None]
+    ended: asyncio.Event
+
+    async def run_who(self, _: str) -> Sequence[str]:
+        now = self.clock.monotonic()
+        return as_table([(one_line(entry.name), _about(entry, now)) for entry in self.roster.entries]) or [
+            "  Nobody is here yet."
+        ]
+
+    async def run_claims(self, _: str) -> Sequence[str]:
+        now = self.clock.monotonic()
+        rows = [(one_line(claim.name), _what(claim, now)) for claim in self.roster.claims(now)]
+        return as_table(rows) or ["  Nothing is claimed."]
+
+    async def run_history(self, rest: str) -> Sequence[str]:
+        if rest and not rest.isdecimal():
+            raise SoulError(f"{one_line(rest)} is no number", remedy="For example: /history 50")
+        limit = min(int(rest[:9]) if rest else _DEFAULT_HISTORY, _MOST_HISTORY)
+        rows = await asyncio.to_thread(self._recorded, limit) if limit else []
+        for row in rows:
+            self.show(row)
+        return [] if rows else ["  Nothing was said yet."]
+
+    def _recorded(self, limit: int) -> list[EventRow]:
+        return [row for entry in self.recent(limit) if (row := entry_row(entry, self.clock.now()))]
+
+    async def run_say(self, rest: str) -> Sequence[str]:
+        whom, _, words = rest.partition(" ")
+        if whom.startswith("@"):
+            entry = self.roster.find(whom[1:])
+            if entry is None:
+                raise SoulError(f"{one_line(whom)} is not in the room", remedy="/who lists who is.")
+            if not words.strip():
+                raise SoulError("There is nothing to say", remedy=f"For example: /say {one_line(whom)} good evening")
+            rest = f"@{entry.name} {words.strip()}"
+        self.say(rest)
+        return []
+
+    async def run_remove(self, rest: str) -> Sequence[str]:
+        entry = self.roster.find(rest) or self.roster.find(rest.removeprefix("@"))
+        if entry is None or not self.remove(entry.name):
+            raise SoulError(f"{one_line(rest)} is not in the room", remedy="/who lists who is.")
+        return [f"  {one_line(entry.name)} was removed; its address cannot use that name for ten minutes."]
+
+    async def run_quit(self, _: str) -> Sequence[str]:
+        self.ended.set()
+        return []
+
+
+def _what(claim: ShownClaim, now: float) -> str:
+    action, target = (one_line(text[:_TEXT_CHARS]) for text in (claim.action, claim.target))
+    return f"{action}  {target}  for {claim.until - now:.0f} s more"
+
+
+def _about(entry: RosterEntry, now: float) -> str:
+    doing = "typing" if entry.is_typing(now) else entry.state
+    detail = f": {one_line(entry.detail)}" if entry.detail else ""
+    parts = [f"{doing}{detail}", f"v{one_line(entry.version)}", f"here {_since(now - entry.since)}"]
+    if (present := entry.presence) is not None:
+        if present.capabilities is not None:
+            able = [one_line(able) for able in present.capabilities if able not in ELECTION_RULES]
+            parts.append(f"can {', '.join(able) or 'nothing'}")
+        if present.identity and present.identity.expertise:
+            parts.append(f"knows {', '.join(map(one_line, present.identity.expertise))}")
+    return fit("  ".join(parts), _TEXT_COLUMNS)
+
+
+def _since(seconds: float) -> str:
+    minutes = int(seconds // _MINUTE_S)
+    if minutes < 1:
+        return "for a moment"
+    return f"{minutes} min" if minutes < _MINUTE_S else f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S} min"
+
+
+_LOCK = "room.lock"
+_NAME = "room.name"
+_MOST_CHARS, _MOST_BYTES = 80, 240
+_MARK_CHARS = 8
+
+
+def default_folder(name: str) -> Path:
+    """Returns the folder of the room of this name, below XDG_STATE_HOME or ~/.local/state; no two names share one."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if state else expanded(Path("~/.local/state"))
+    return base / "soul" / "spaces" / _folder_name(name)
+
+
+@contextmanager
+def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
+    """Create `folder` if it is missing and lock it; yields its absolute path.
+
+    Raises:
+        ConfigError: another room has it open, or it holds the record of a room of another name.
+        SoulError: it cannot be created or written.
+
+    """
+    path = at = expanded(folder).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        at = path / _LOCK
+        lock = os.open(at, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise storage_error(at, error) from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(
+                f"another room keeps its record in {path}",
+                remedy="close that room, or give this one another folder with --data, or another --name",
+            ) from error
+        _check_name(path, name)
+        yield path
+    finally:
+        os.close(lock)
+
+
+def _check_name(folder: Path, name: str) -> None:
+    """Refuse the record of another room, since members are sent it; a folder without a name gets this one."""
+    at, name = folder / _NAME, one_line(name.encode(errors="replace").decode())
+    try:
+        kept = at.read_text(encoding="utf-8", errors="replace").strip() if at.exists() else ""
+        if not kept:
+            write_atomic(at, f"{name}\n")
+    except OSError as error:
+        raise storage_error(at, error) from error
+    if kept and kept != name:
+        raise ConfigError(
+            f"{folder} keeps the record of another room, « {one_line(kept)[:_MOST_CHARS]} »",
+            remedy="open it with that --name, or give this room another folder with --data",
+        )
+
+
+def _folder_name(name: str) -> str:
+    """Returns the name if it is a valid folder name; else its valid characters and a hash of the name."""
+    left = "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")
+    plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or SPACE_DEFAULT_NAME
+    if plain == name:
+        return plain
+    mark = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"{plain}-{mark[:_MARK_CHARS]}"
+
 
 SPACE_SHUTDOWN_DRAIN_MS = 3 * SECOND_MS
 

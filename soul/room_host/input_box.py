@@ -12,7 +12,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
 from soul.room_host.roster import Roster
-from soul.terminal.text import cells, clusters, one_line, strip_control, width
+from soul.terminal.panel import cells, clusters, one_line, strip_control, width
 
 
 class NameCompleter(Completer):

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Protocol
 
-from soul.room_host.rows import EventRow, plain_lines
-from soul.terminal.outlet import Outlet
-from soul.terminal.plain import typed_lines
-from soul.terminal.text import strip_control
+from soul.room_host.panel import EventRow, plain_lines
+from soul.terminal.panel import strip_control
+from soul.terminal.plain import Outlet, typed_lines
 
 OnLine = Callable[[str], None]
 """Receives each line that the host has finished, trimmed and not empty."""

@@ -41,13 +41,11 @@ from prompt_toolkit.widgets import Frame
 from common.clock import Clock
 from common.version import __version__
 from soul.room_host.input_box import NameCompleter, key_bindings
-from soul.room_host.markup import Piece
-from soul.room_host.panel import DIM, INPUT_LINES, box_title, most_input_lines, roster_lines
+from soul.room_host.panel import DIM, INPUT_LINES, EventRow, Piece, box_title, lines, most_input_lines, roster_lines
 from soul.room_host.roster import Roster
-from soul.room_host.rows import EventRow, lines
 from soul.room_host.screen import OnLine
-from soul.terminal.outlet import Outlet
-from soul.terminal.text import strip_control
+from soul.terminal.panel import strip_control
+from soul.terminal.plain import Outlet
 
 _REDRAW_S = 1.0
 _ESCAPE_S = 0.1

@@ -18,8 +18,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
-from soul.terminal.panel import Piece
-from soul.terminal.text import fit
+from soul.terminal.panel import Piece, fit
 
 Panel = Callable[[int, int], Sequence[Sequence[Piece]]]
 """Returns the lines of the panel for a terminal with so many columns and rows."""

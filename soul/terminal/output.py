@@ -27,7 +27,7 @@ def visible(line: str) -> str:
     """`line` without what a terminal would obey or hide, on one line, its spaces as they are."""
     if line.isprintable():
         return line
-    from soul.terminal.text import TAB, strip_control  # noqa: PLC0415 - takes time to load, and is rarely needed
+    from soul.terminal.panel import TAB, strip_control  # noqa: PLC0415 - takes time to load, and is rarely needed
 
     return strip_control(line).replace("\t", TAB).replace("\n", " ")
 

@@ -1,24 +1,212 @@
-"""A plain terminal: one line per happening, and what the owner types is answered."""
+"""A plain terminal: one line per happening, and what the owner types is answered.
+
+Text on its way to a terminal, a pipe or a file, written by a thread of its own: a reader that stops holds up
+nobody. Plain words for what the program calls by name, and one way to write moments for the owner.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
+import os
+import re
+import select
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from io import TextIOWrapper
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from rich.console import Console as RichConsole
 from rich.text import Text
 
-from common.clock import Clock, local
+from common.clock import Clock, local, parse_iso_or_none
 from common.line_kind import LineKind
 from common.wording import told_reason
-from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
-from soul.terminal.wording import is_of_room, told_line
+
+MOST_WAITING_BYTES = 1024 * 1024
+_BEHIND_BYTES = 16 * 1024
+
+
+class Outlet(io.TextIOBase):
+    """What is written here goes to `stream` as soon as it takes it, in order; `close` waits for it for a moment.
+
+    Where more than `MOST_WAITING_BYTES` wait, what has waited longest is let go. A stream that is gone takes nothing.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._file = stream.fileno()
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._lost = False
+        self._changed = threading.Condition()
+        self._ended = False
+        stream.flush()
+        threading.Thread(target=self._work, name="outlet", daemon=True).start()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits that it is better to write later."""
+        return self._bytes > _BEHIND_BYTES
+
+    def take_lost(self) -> bool:
+        """Whether anything was let go since this was asked last."""
+        with self._changed:
+            lost, self._lost = self._lost, False
+        return lost
+
+    def fileno(self) -> int:
+        return self._file
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        data = text.encode(self._stream.encoding or "utf-8", "replace")
+        with self._changed:
+            if not self._ended and data:
+                self._waiting.append(data)
+                self._bytes += len(data)
+                while self._bytes > MOST_WAITING_BYTES and len(self._waiting) > 1:
+                    self._bytes -= len(self._waiting.popleft())
+                    self._lost = True
+                self._changed.notify_all()
+        return len(text)
+
+    def flush(self) -> None:
+        """What is written leaves by itself."""
+
+    def finish(self, seconds: float) -> None:
+        """Wait until all is out, at most so long; what is written later is let go."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._bytes, seconds)
+            self._ended = True
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while (data := self._next()) is not None:
+            try:
+                self._put(data)
+            except OSError:
+                # NOTE(self): the reader of our output went away; the room's record has every word.
+                self._give_up()
+                return
+            with self._changed:
+                self._bytes -= len(data)
+                self._changed.notify_all()
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._ended)
+            return self._waiting.popleft() if self._waiting else None
+
+    def _put(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._file, left) :]
+            except BlockingIOError:
+                select.select([], [self._file], [])
+
+    def _give_up(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._waiting.clear()
+            self._bytes = 0
+            self._changed.notify_all()
+
+
+_DOING = {
+    "alarm": "telling you what you must know at once",
+    "github-experiences": "remembering what happened on GitHub",
+    "expression-check": "thinking of something to post",
+    "message": "answering a direct message",
+    "post": "answering on Bluesky",
+    "request": "answering what somebody asks about their own data",
+    "owner": "thinking about what to tell you",
+    "reflection": "looking back on what it lived through",
+    "sessions": "archiving what was said",
+    "commitment-fulfillment": "fulfilling a commitment",
+    "space-participation": "following the room",
+    "thread": "answering on GitHub",
+    "voice-phrases": "finding its own words for what it says often",
+}
+_LOOPS = {
+    "awareness": "answers on Bluesky",
+    "notifications": "reads Bluesky",
+    "github-awareness": "looks at GitHub",
+    "github-experiences": "remembers what happened on GitHub",
+    "plan-awareness": "looks at the plans of its workspaces",
+    "tasks": "does a task of a plan",
+    "merges": "looks after its pull requests",
+    "reviews": "reviews pull requests of its workspaces",
+    "expression-check": "thinks of a post",
+    "work": "does what has come due",
+    "session-refresh": "renews its login",
+    "alarms": "looks for what you must be told at once",
+    "messages": "reads direct messages",
+    "message-others": "answers the direct messages of others",
+    "peers": "looks for other SOULs",
+    "peer-histories": "counts what it and its peers did together",
+    "engagement": "looks at its own posts",
+    "version-check": "looks for a newer version",
+    "message-talk": "answers your direct messages",
+    "outbox": "sends what waits",
+    "heartbeat": "takes stock",
+    "identity-watch": "checks SOUL.md",
+    "control": "checks for a pause",
+    "home-lease": "checks that no copy of it lives elsewhere",
+    "sessions": "archives talks",
+    "commitment-fulfillment": "fulfils its commitments",
+    "space-participation": "follows the room",
+}
+_ROOM = re.compile(r"^\[space\] ")
+
+
+def doing(mode: str) -> str:
+    """What the SOUL does while `mode` has its attention, as the rest of a sentence; "" while nothing does."""
+    return "" if mode == "idle" else _DOING.get(mode, f"busy with {mode.replace('-', ' ')}")
+
+
+def moment(at: str | datetime, timezone: str) -> str:
+    """A date and time as `2026-01-31 14:05`, in that time zone; what is no time there stays as it is."""
+    when = parse_iso_or_none(at) if isinstance(at, str) else at
+    try:
+        return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
+    except (OverflowError, ValueError):  # the first or the last day of the calendar, beyond it in this time zone
+        return str(at)
+
+
+def is_of_room(text: str) -> bool:
+    """Return whether a line of the journal tells of a room."""
+    return _ROOM.match(text) is not None
+
+
+def troubles_text(status: Mapping[str, Any], timezone: str) -> list[str]:
+    """Return what the SOUL of a status waits for, each with the moment until which it lasts, if that is known."""
+    return [
+        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
+        for one in status.get("troubles", ())
+    ]
+
+
+def told_line(text: str) -> str:
+    """What the journal says, with the mark of the room as a word."""
+    return _ROOM.sub("Room: ", text)
+
+
+def loop_name(name: str) -> str:
+    """What a loop does, with the SOUL as its subject."""
+    return _LOOPS.get(name, name)
+
 
 LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "info": ("○", "note", ""),
@@ -76,7 +264,7 @@ class PlainConsole:
             text.append(f"  {printable(told_reason(detail))}", style="dim")
         self._print(text, head)
         if words:
-            from soul.terminal.text import boxed  # noqa: PLC0415 - takes time to load, and is needed after a while
+            from soul.terminal.panel import boxed  # noqa: PLC0415 - takes time to load, and is needed after a while
 
             self.show(boxed(printable(words), min(_BOX_COLUMNS, self._columns() - _INDENT)))
 

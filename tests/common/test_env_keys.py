@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.env_keys import KNOWN, unknown_among, unknown_in_environment, unknown_in_file, unknown_keys
+from common.settings import KNOWN, unknown_among, unknown_in_environment, unknown_in_file, unknown_keys
 from soul.resources import template
 
 

@@ -6,8 +6,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field, StrictBool
 
-from common.schemas import ExtractedCommitment, parse_space_decision, validate_commitments
-from common.tolerant import brought_home
+from common.schemas import ExtractedCommitment, brought_home, parse_space_decision, validate_commitments
 
 
 class Colour(StrEnum):

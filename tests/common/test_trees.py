@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.trees import delete_tree, readable_name, walk
+from common.files import delete_tree, readable_name, walk
 
 
 def dig(folder: Path, levels: int) -> None:

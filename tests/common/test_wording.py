@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 
 from common.wording import counted, deed, group, number, part_name, part_note, purpose, rule, told_outcome
-from modules.runtime.llm.types import GROUPS
+from modules.runtime.llm.dialect import GROUPS
 from modules.services.agent.prompt.rows import ROWS
-from modules.services.claims.claim_types import LoseCode
+from modules.services.claims.claims import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule

@@ -23,8 +23,8 @@ from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing

@@ -25,16 +25,15 @@ from common.result import ApiResult, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
-from modules.services.commitments.announce import Announcer
-from modules.services.commitments.handle import CommitmentHandler
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
+from modules.services.commitments.naming import CommitmentRequest
 from modules.services.commitments.params import read_params
-from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import CommitmentRequest
+from modules.services.commitments.writer import Announcer
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.github_code_changes import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 from common.clock import SystemClock
 from tests.children import child_of
-from town.atproto.faults import AtprotoFaults, Fault, FaultKind
-from town.atproto.limits import AtprotoLimits, Limit
+from town.atproto.index import Json, NetworkEvent
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.atproto.values import Json, NetworkEvent
+from town.atproto.service import AtprotoFaults, AtprotoLimits, Fault, FaultKind, Limit, atproto_app
 from town.serving import serve
 
 if TYPE_CHECKING:

@@ -17,21 +17,19 @@ from random import Random
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.tasks.documents.compose import DocumentWriter
-from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
-from modules.services.claims.claims import LEASE
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.claims.claims import LEASE, Lease
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.leases import Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.senders.github_code_changes import github_senders
 from modules.services.outbox.types import Pacing
 from modules.services.plans.types import FoundPlan
 from tests.adapters.results import ok

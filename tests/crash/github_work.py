@@ -13,7 +13,7 @@ from typing import Any
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from modules.services.outbox.github_bodies import body_digest
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
+from modules.services.memory.rows import MemoryStore
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TOGETHER = 3

@@ -15,17 +15,16 @@ from pathlib import Path
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.tasks.merge.handle import MergeHandler
+from modules.lives.tasks.merge.handle import CONFLICT, MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
-from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.offers import TaskOrders
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.senders.github_code_changes import github_senders
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable

@@ -23,20 +23,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.storage.keys import media_prefix
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from common.clock import SystemClock
 from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import NoBudgetGuard
+from modules.runtime.llm.dialect import Message, PromptBlock, ToolAnswer, ToolCall
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, PromptBlock, ToolAnswer, ToolCall
+from modules.services.sessions.archives import Distiller
 from modules.services.sessions.archivist import Archivist
-from modules.services.sessions.distiller import Distiller
-from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.owner_inbox import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.loopback import to_loopback

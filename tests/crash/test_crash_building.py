@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters.github.types import Repo
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import parse_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
 from tests.scenarios.workplace import Workplace, open_workplace

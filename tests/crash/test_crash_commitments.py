@@ -15,9 +15,9 @@ import pytest
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
+from modules.services.commitments.naming import CommitmentRequest
 from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import FILE
-from modules.services.commitments.types import CommitmentRequest
 from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die

@@ -13,7 +13,7 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
 from tests.children import child_of
 from tests.crash.crash_rig import Moment, Nursery, Watch, kill

@@ -21,7 +21,7 @@ import pytest
 from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
 from tests.running_town import RunningTown, call
-from town.atproto.values import FOLLOW, LIKE, POST, NetworkEvent
+from town.atproto.index import FOLLOW, LIKE, POST, NetworkEvent
 from town.model.types import ChatRequest, Completion
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Query
+from modules.services.memory.admission import Query
+from modules.services.memory.rows import MemoryStore
 from tests.crash.crash_rig import kill
 from tests.crash.memory_child import NOW, TOGETHER
 from tests.fresh_database import open_database

@@ -17,7 +17,7 @@ import pytest
 from modules.services.outbox.bodies import DirectMessageBody
 from tests.crash.crash_rig import Moment, Nursery, Rig, kill, nursing, rig
 from town.atproto.chat import Convo
-from town.atproto.faults import Fault, FaultKind
+from town.atproto.service import Fault, FaultKind
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100")) // 4
 SEED = int(os.environ.get("CRASH_SEED", "1"))

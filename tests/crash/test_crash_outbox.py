@@ -28,7 +28,7 @@ from common.clock import SystemClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval
 from modules.services.outbox.bodies import (
@@ -41,7 +41,7 @@ from modules.services.outbox.bodies import (
     ReplyBody,
 )
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.pictures.files import PictureFiles
+from modules.services.pictures.pictures import PictureFiles
 from tests.adapters.results import ok
 from tests.crash.crash_rig import (
     MOMENTS,
@@ -55,7 +55,7 @@ from tests.crash.crash_rig import (
     nursing,
     rig,
 )
-from town.atproto.values import AtprotoAccount
+from town.atproto.index import AtprotoAccount
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))

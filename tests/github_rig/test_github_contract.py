@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebTransport
 from common.clock import SystemClock
 from common.result import ApiResult
 from tests.adapters.results import err, ok

@@ -123,4 +123,4 @@ def test_only_its_own_loop_lets_acts_out_of_the_outbox() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "deliver_due"
     }
-    assert drivers == {"modules/services/outbox/loop.py", "modules/services/outbox/outbox.py"}
+    assert drivers == {"modules/services/outbox/outbox.py"}

@@ -12,21 +12,20 @@ from tests.project import product_trees
 pytestmark = pytest.mark.guard
 
 _TERMINAL = {
-    "soul/cli.py", "soul/terminal/output.py", "soul/terminal/outlet.py", "soul/terminal/plain.py",
-    "soul/terminal/line_editor.py", "soul/room_host/screen.py", "soul/room_host/terminal_screen.py",
+    "soul/cli.py", "soul/terminal/output.py", "soul/terminal/plain.py", "soul/terminal/line_editor.py",
+    "soul/room_host/screen.py", "soul/room_host/terminal_screen.py",
     "adapters/space/chatlog.py",
 }  # fmt: skip
 _NO_TERMINAL = {
-    ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
+    ("modules/runtime/sandbox/runner.py", "process.stdin.write"),
     *(("modules/runtime/sandbox/gateway.py", f"{name}.write") for name in ("writer", "back")),
     ("modules/runtime/sandbox/relay.py", "writer.write"),
-    ("modules/runtime/backup/sealing.py", "self._file.write"),
-    ("modules/runtime/backup/sealing.py", "file.write"),
+    ("modules/runtime/backup/restoring.py", "self._file.write"),
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
-    ("adapters/github/code.py", "ask.contents.write"),
-    ("adapters/git/process.py", "stdin.write"),
-    ("town/github/smart_http.py", "stdin.write"),
+    ("adapters/github/client.py", "ask.contents.write"),
+    ("adapters/git/client.py", "stdin.write"),
+    ("town/github/service.py", "stdin.write"),
 }
 """A pipe to a child, a connection, and files of a repository and of a backup."""
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.rights.people import STORES
+from modules.services.rights.forgetting import STORES
 from tests.project import PRODUCT, product_trees
 
 pytestmark = pytest.mark.guard

@@ -17,15 +17,15 @@ OPENERS = {
     "socket", "socketserver", "ssl", "telnetlib", "urllib.request", "urllib3", "websockets", "xmlrpc",
 }  # fmt: skip
 IMPORTS_ALLOWED = {
-    ("adapters/web/connecting.py", "socket"),  # the resolver
-    ("adapters/web/transport.py", "ssl"),  # the certificates
+    ("adapters/web/client.py", "socket"),  # the resolver
+    ("adapters/web/client.py", "ssl"),  # the certificates
     ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes
     # A room: its server, and the member's way to the one address that the owner or the local network named.
-    *((f"adapters/space/{name}.py", "websockets") for name in ("client_connection", "connecting", "server")),
+    *((f"adapters/space/{name}.py", "websockets") for name in ("client", "connecting", "server")),
     *(("adapters/space/server_connection.py", name) for name in ("websockets", "socket")),
-    ("adapters/space/advertise.py", "socket"),  # an address in four bytes
+    ("adapters/space/browsing.py", "socket"),  # an address in four bytes
     ("adapters/space/discovery.py", "socket"),  # the resolver
 }
 # Calls that open a connection, or make what does, and where they may stand.
@@ -35,14 +35,14 @@ CALLS = {
     "ConnectionPool", "AnyIOBackend", "AutoBackend",
 }  # fmt: skip
 CALLS_ALLOWED = {
-    ("adapters/web/connecting.py", "connect_tcp"),
-    ("adapters/web/transport.py", "AsyncConnectionPool"),
-    ("adapters/web/transport.py", "AnyIOBackend"),
+    ("adapters/web/client.py", "connect_tcp"),
+    ("adapters/web/client.py", "AsyncConnectionPool"),
+    ("adapters/web/client.py", "AnyIOBackend"),
     ("adapters/space/discovery.py", "open_connection"),  # whether a room that was found answers
     # The way of the tools that install packages: from inside their sandbox by a Unix socket to the package index.
     *(("modules/runtime/sandbox/gateway.py", name) for name in ("start_unix_server", "open_connection")),
     *(("modules/runtime/sandbox/relay.py", name) for name in ("start_server", "open_unix_connection")),
-    ("soul/commands/doctor_outside.py", "open_connection"),  # whether the room that is set answers
+    ("soul/commands/doctor.py", "open_connection"),  # whether the room that is set answers
 }
 CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}
 QUICK = {"get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "Client"}

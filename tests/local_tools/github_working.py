@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from tests.running_town import RunningSoul
 from tests.town_github import TownGitHub

@@ -14,11 +14,11 @@ from common.clock import SystemClock, iso
 from common.provenance import Provenance
 from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ThreadTurn
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.policy import after_result
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.values import FOLLOW, POST
+from town.atproto.index import FOLLOW, POST
 
 
 def turn(provenance: Provenance, subject: object = None) -> Turn:

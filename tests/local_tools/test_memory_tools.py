@@ -15,14 +15,12 @@ from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from local_tools.memory_tools import MemoryTools, memory_tools
 from modules.runtime.console import SilentConsole
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.memory.admission import BODY_LENGTH, kinds_from
+from modules.services.memory.admission import BODY_LENGTH, KINDS, Memory, kinds_from
 from modules.services.memory.profiles import ProfileFields, Profiles
-from modules.services.memory.types import KINDS, Memory
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED

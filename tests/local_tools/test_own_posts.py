@@ -10,7 +10,7 @@ import pytest
 from common.clock import from_local, iso, local, parse_iso
 from common.provenance import Provenance
 from modules.lives.bluesky.types import ExpressionTurn, Revisions
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
 from tests.running_town import RunningSoul, RunningTown, awake

@@ -11,10 +11,10 @@ import pytest
 
 from common.clock import SystemClock
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 from town.gallery.service import gallery_app
 from town.serving import serve
 

@@ -12,9 +12,8 @@ import pytest
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.skills.skills import Skills

@@ -6,17 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import open_storage
+from adapters.storage.local import open_storage
 from common.provenance import Provenance
 from local_tools.skill_tools import skill_tools
 from modules.runtime.home import Home
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.local import LocalSkills
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import LocalSkills, Skills
 from tests.project import ROOT
 from tests.shipped_skills import SHIPPED
 

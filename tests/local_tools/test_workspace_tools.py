@@ -11,9 +11,8 @@ import pytest
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.plans.asks import ask_of
-from modules.services.plans.events import PLAN_ASKED
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.events import PLAN_ASKED, ask_of
+from modules.services.plans.plan_text import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
 from tests.running_town import RunningTown, awake, call
 from tests.town_github import TownGitHub

@@ -13,7 +13,7 @@ import pytest
 
 from common.clock import SystemClock
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from tests.loopback import to_loopback
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python

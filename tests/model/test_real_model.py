@@ -14,12 +14,11 @@ from pydantic import BaseModel, Field
 from common.clock import SystemClock
 from common.errors import PolicyBlocked
 from common.provenance import Provenance
+from modules.runtime.llm.dialect import Message, NamedTool
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import run_turn
+from modules.services.agent.turn.runner import run_turn
 from tests.shipped_skills import SHIPPED
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]

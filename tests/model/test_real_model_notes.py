@@ -11,7 +11,7 @@ import pytest
 
 from tests.model.conftest import settings_for
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.values import LIKE
+from town.atproto.index import LIKE
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(3600)]
 

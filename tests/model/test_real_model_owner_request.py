@@ -16,7 +16,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
-from town.atproto.values import FOLLOW, REPOST, THREADGATE
+from town.atproto.index import FOLLOW, REPOST, THREADGATE
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(3600)]
 

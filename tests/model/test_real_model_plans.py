@@ -12,17 +12,20 @@ from random import Random
 import pytest
 
 from adapters.github.types import Repo
-from modules.lives.tasks.documents.check import MOST_CHARS
-from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
+from modules.lives.tasks.documents.compose import MOST_CHARS, DocumentRequest, DocumentWriter
+from modules.runtime.llm.dialect import ChatResult
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult
-from modules.services.plans.compose import MOST_TASKS, PlanComposer, PlanRequest, SourceIssue
-from modules.services.plans.docs_tasks import ensure_docs_tasks
+from modules.services.plans.compose import (
+    MOST_TASKS,
+    PlanComposer,
+    PlanRequest,
+    SourceIssue,
+    issues_taken_up,
+    plan_words,
+)
 from modules.services.plans.missing import PlanGaps
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
-from modules.services.plans.words import issues_taken_up, plan_words
+from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
+from modules.services.plans.types import Plan, Task, ensure_docs_tasks
 from modules.services.workspaces.health import HealthJudge, WorkspacePages
 from tests.shipped_skills import SHIPPED
 

@@ -12,10 +12,10 @@ import json
 import pytest
 
 from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
-from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.own_identity import PeerVoice, is_identity_text
 from modules.services.peers.types import Peer
-from modules.services.peers.voice import PeerVoice, is_identity_text
-from modules.services.rights.voice import RightsVoice, fitting_answer
+from modules.services.rights.answering import RightsVoice, fitting_answer
 from modules.services.voice_phrases import phrases
 from soul.composition.wiring.presence import build_announcements
 from tests.model.conftest import settings_for

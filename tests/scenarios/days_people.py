@@ -17,7 +17,7 @@ from common.clock import iso
 from modules.services.rights.policy import PREFERENCE
 from tests.scenarios.days_mind import question, sentence
 from tests.scenarios.days_town import DAY_S, HOUR_S, MINUTE_S, DaysTown
-from town.atproto.values import Json, NetworkEvent
+from town.atproto.index import Json, NetworkEvent
 
 TALKERS = ("ada", "bo", "cleo", "dan", "eve", "finn", "gil", "hanna")
 DENIES_BEFORE, DENIES_LATER = ("nell", "otto"), "pia"

@@ -31,10 +31,9 @@ from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.days_mind import MODEL, WilfulMind
 from tests.scenarios.days_places import CountedLogins, Places, love_pictures, open_places
 from tests.striding_clock import StridingClock
-from town.atproto.faults import AtprotoFaults
+from town.atproto.index import NetworkEvent
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.atproto.values import NetworkEvent
+from town.atproto.service import AtprotoFaults, atproto_app
 from town.model.service import model_app
 from town.serving import serve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.running_town import RunningSoul, RunningTown
 from town.atproto.chat import Convo
-from town.atproto.values import FOLLOW
+from town.atproto.index import FOLLOW
 
 
 class Phone:

@@ -21,9 +21,9 @@ from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from tests.running_town import KEY, PASSWORD, Mind, call, settings_of, write_home
 from tests.striding_clock import StridingClock
+from town.atproto.index import NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.values import NetworkEvent
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import GitHubEvent, StoredIssue, StoredRepo

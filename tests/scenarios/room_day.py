@@ -28,7 +28,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
@@ -40,9 +40,8 @@ from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.mind.scripted import MODEL, ScriptedMind
-from town.model.faults import Fault as MindFault
-from town.model.faults import ModelFaults
-from town.model.service import model_app
+from town.model.service import Fault as MindFault
+from town.model.service import ModelFaults, model_app
 from town.serving import serve
 
 BUDGET_TOKENS = "4000000"

@@ -15,12 +15,12 @@ from common.text.echo import find_semantic_echo_ensemble
 from common.text.phrases import check_empty_promise, check_list
 from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import QueuedCommitment
 from tests.scenarios.room_day_clock import MORNING
 from tests.scenarios.room_day_course import Record, at
 from tests.scenarios.room_day_people import PEOPLE
 from tests.scenarios.room_day_script import REQUESTS, Line
-from town.mind.bank import load_bank
+from town.mind.words import load_bank
 
 NAMES = frozenset(person.name for person in PEOPLE)
 THIRDS = (("07:00", "12:20"), ("12:20", "17:40"), ("17:40", "23:00"))

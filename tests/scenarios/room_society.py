@@ -29,7 +29,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
 from tests.patience import HANG_S, until
 from tests.running_town import Answering, RunningTown, call, settings_of

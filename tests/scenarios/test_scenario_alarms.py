@@ -19,8 +19,7 @@ from common.clock import SystemClock, iso
 from common.errors import Auth
 from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
-from modules.runtime.control import Control
-from modules.runtime.crash_loop import STARTS
+from modules.runtime.control import STARTS, Control
 from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction

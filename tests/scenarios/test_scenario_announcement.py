@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from common.facts import QuestionFacts
-from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.acts import CommitmentKept
+from modules.services.commitments.naming import QueuedCommitment
 from modules.services.own_feed.announcement import (
     ANNOUNCEMENT,
     AnnouncementContext,
@@ -24,7 +24,7 @@ from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
-from town.model.faults import Fault
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
 
 URL = "https://github.com/acme/site/issues/1"

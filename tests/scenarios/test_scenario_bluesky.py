@@ -10,9 +10,9 @@ from common.clock import parse_iso
 from modules.services.work.table import WorkTable
 from modules.services.work.types import MOST_TRIES
 from tests.running_town import RunningTown, awake, call, replying
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
+from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
-from town.model.wire import BadRequest
 
 
 async def test_a_person_who_mentions_a_soul_is_answered_once_in_their_thread_also_after_a_restart(

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import parse_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
 from tests.scenarios.workplace import open_workplace

@@ -25,8 +25,8 @@ from tests.scenarios.code_review import (
 )
 from tests.scenarios.github_talk import CLOCK
 from tests.town.github_place import needs_git
+from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
-from town.model.wire import BadRequest
 
 pytestmark = [needs_git, needs_sandbox]
 

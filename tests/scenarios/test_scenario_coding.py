@@ -14,7 +14,7 @@ from adapters.git.client import Git
 from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.runtime.home import Home
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.watched import WatchedWorkspaces
 from tests.adapters.results import ok

@@ -8,15 +8,13 @@ import sqlite3
 from common.clock import ScaledClock, SystemClock, iso, local
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.control import Control
-from modules.runtime.control_watch import COLLECTION, EVERY_SOUL
-from modules.runtime.crash_loop import note_start
+from modules.runtime.control import COLLECTION, EVERY_SOUL, Control, note_start
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 PUT = "com.atproto.repo.putRecord"
 

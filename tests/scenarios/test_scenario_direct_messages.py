@@ -11,8 +11,8 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import PASSWORD, RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
-from town.atproto.faults import Fault
-from town.atproto.values import FOLLOW
+from town.atproto.index import FOLLOW
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion
 
 SEND = "chat.bsky.convo.sendMessage"

@@ -10,7 +10,7 @@ from modules.runtime.home import Home
 from modules.services.identity.keeper import SelfChanged
 from modules.services.own_feed.engagement_policy import answered_sources
 from tests.running_town import RunningSoul, RunningTown, awake, replying
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 HALF_HOUR_S, SIX_HOURS_S, DAY_S = 1_800, 21_600, 86_400
 SAID = "Do you prefer tin or slate?"

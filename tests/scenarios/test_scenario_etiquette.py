@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.running_town import RunningSoul, RunningTown, awake, call
-from town.atproto.values import PROFILE
+from town.atproto.index import PROFILE
 from town.model.types import ChatRequest, Completion
 
 LABELS = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}

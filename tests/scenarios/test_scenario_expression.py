@@ -12,7 +12,7 @@ from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.known_profiles import set_profiles
 from tests.running_town import RunningTown, awake, call, replying
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion
 
 HALF_AN_HOUR_S = 1800

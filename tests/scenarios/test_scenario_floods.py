@@ -22,7 +22,7 @@ from tests.running_town import settings_of
 from tests.scenarios.days_counters import most
 from tests.scenarios.days_mind import question, sentence
 from tests.scenarios.days_town import DAY_S, HOUR_S, MINUTE_S, DaysSoul, DaysTown, open_days_town
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 pytestmark = [pytest.mark.days, pytest.mark.timeout(900)]
 

@@ -6,10 +6,10 @@ import pytest
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
+from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.params import read_params
-from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
 from tests.github_moves import delete_repo

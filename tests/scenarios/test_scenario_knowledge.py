@@ -10,11 +10,11 @@ import pytest
 from common.errors import SoulError
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
-from modules.services.memory.types import Kind, NewMemory
+from modules.services.memory.admission import Kind, NewMemory
 from modules.services.sessions.archives import Archives
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
+from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
-from town.model.wire import BadRequest
 
 PRIVATE = "canary-heron-lake"
 CURATED: tuple[Kind, ...] = ("curated",)

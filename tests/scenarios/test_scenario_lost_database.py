@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import GIB, restore_backup
+from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
 from modules.runtime.database import copies
 from modules.runtime.home import Home
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from soul.commands.run import flush
 from tests.running_town import RunningSoul, RunningTown, awake, replying, settings_of
 from tests.scenarios.phone import Phone, look

@@ -13,8 +13,8 @@ from modules.services.explanation.why import tell
 from modules.services.rights import store
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
-from town.atproto.faults import Fault
-from town.atproto.values import PROFILE
+from town.atproto.index import PROFILE
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion
 
 CANARY = "the blue heron of Lindau"

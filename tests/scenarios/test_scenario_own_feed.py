@@ -9,9 +9,9 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.peers.discovery import IDENTITY_POST_MARKER
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 SAID = "Slate remembers the rain longer than tin does."
 

@@ -21,8 +21,8 @@ from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios import owner_sentences as said
 from tests.town_github import TownGitHub
-from town.atproto.values import FOLLOW, POST
-from town.model.faults import Fault
+from town.atproto.index import FOLLOW, POST
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
 
 KINDS = {

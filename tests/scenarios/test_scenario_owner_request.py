@@ -10,7 +10,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call
-from town.atproto.values import POST, THREADGATE
+from town.atproto.index import POST, THREADGATE
 from town.model.types import ChatRequest, Completion
 
 OWNER_TOOLS = {

@@ -14,11 +14,11 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
-from modules.services.owner.answers import OwnerAnswers
+from modules.services.owner.owner import OwnerAnswers
 from tests import patience
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.model.faults import Fault
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion, ToolUse
 
 DOWN = Fault("rate_limited", times=1000, seconds=0)

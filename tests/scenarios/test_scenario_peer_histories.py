@@ -13,8 +13,8 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueBody, ReviewBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.peers.histories import PeerHistory
 from modules.services.peers.histories_loop import LOOP
+from modules.services.peers.loop import PeerHistory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told
@@ -23,8 +23,8 @@ from tests.running_town import RunningSoul, RunningTown, awake, replying, settin
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
 from tests.scenarios.peers_github import page_of
 from tests.scenarios.test_scenario_peers import introduces_itself
-from town.github.git_values import NO_COMMIT
 from town.github.pulls import open_pull
+from town.github.repository import NO_COMMIT
 from town.model.types import ChatRequest
 
 QUESTION = "@rowan.test I say slate hums all night because the battens carry the rain. What do you hear?"

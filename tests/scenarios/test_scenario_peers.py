@@ -9,12 +9,12 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
-from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.peers.discovery import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.peers_github import account_of
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.usefixtures("peers_github")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from adapters.github.types import Repo
+from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.params import read_params
-from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
-from modules.services.plans.asks import ask_of
-from modules.services.plans.events import PLAN_ASKED
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.events import PLAN_ASKED, ask_of
+from modules.services.plans.plan_text import parse_plan
 from tests.adapters.results import ok
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.town.github_place import needs_git

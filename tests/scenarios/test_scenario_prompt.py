@@ -12,13 +12,13 @@ from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
+from modules.services.agent.prompt.bootstrap import Audience
 from modules.services.agent.prompt.cache_order import RULE
-from modules.services.agent.prompt.types import Audience
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.options import PromptAudience
-from soul.commands.prompt import run_prompt
+from soul.commands.prompt_preview import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.model.types import ChatRequest, Completion

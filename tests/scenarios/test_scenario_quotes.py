@@ -7,7 +7,7 @@ from typing import Any
 from common.clock import iso
 from modules.services.rights import store
 from tests.running_town import RunningTown, awake
-from town.atproto.values import POST
+from town.atproto.index import POST
 
 GUTTERS = "Copper gutters turn green in about nine years near the sea."
 

@@ -25,7 +25,7 @@ from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback,
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.room_society import Soul, open_society
-from town.model.faults import Fault
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from modules.runtime.home import read_self
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_decide
 from tests.running_town import RunningTown, awake, call

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.github.types import Repo
 from common.errors import SoulError
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.running_town import RunningTown, awake, call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modules.lives.tasks.review.rounds import REVISION
-from modules.services.workspaces.pulls import plan_of
+from modules.services.workspaces.trust import plan_of
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.running_town import RunningTown, awake, call

@@ -14,7 +14,7 @@ import pytest
 
 from tests.scenarios.ritual_process import RitualProcess
 from tests.scenarios.ritual_town import MONDAY, RitualTown, open_ritual_town
-from town.atproto.values import NetworkEvent
+from town.atproto.index import NetworkEvent
 from town.github.values import GitHubEvent
 from town.model.types import ChatRequest
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.model.faults import Fault
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
 
 HANGS = Fault("hang", times=1000, seconds=600)

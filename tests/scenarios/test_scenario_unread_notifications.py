@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 METHOD = "app.bsky.notification.listNotifications"
 

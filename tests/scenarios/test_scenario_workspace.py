@@ -7,7 +7,7 @@ import json
 from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
 from modules.services.claims.offers import PLAN_AWARENESS
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.patience import until

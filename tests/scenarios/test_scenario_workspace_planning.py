@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modules.services.commitments.texts import ASKED_AS_ISSUE
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import parse_plan
 from tests.github_moves import rename_account
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import HOUR_S, WorkspaceTown, open_workspace

@@ -19,10 +19,9 @@ from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.types import PeerClaim
-from modules.services.plans.asks import asked_entry, asked_in_room
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.events import asked_entry, asked_in_room, wish_mark
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
-from modules.services.plans.wishes import wish_mark
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE

@@ -13,7 +13,7 @@ from adapters.github.types import Repo
 from modules.services.claims.claims import PlanComment, claims_on
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.github_threads.threads import THREAD, thread_of
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub

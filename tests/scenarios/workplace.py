@@ -16,11 +16,10 @@ import httpx
 from adapters.github.types import Repo
 from modules.runtime.home import Home
 from modules.services.claims.claims import PlanComment, claims_on
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import Plan
 from modules.services.workspaces.sentinel import FINISHED_LABEL
-from soul.commands.demo import make_home
-from soul.commands.demo_controls import HomeControls
+from soul.commands.demo import HomeControls, make_home
 from tests.program import started
 from town.github.arrangement import VISITOR_LOGIN
 from town.github.values import GitHubEvent, StoredIssue, StoredPull, StoredRepo, StoredStatus

@@ -15,8 +15,8 @@ from modules.services.workspaces.watched import WatchedWorkspace
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call
 from town.github.faults import GitHubFaults
-from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
+from town.github.repository import NO_COMMIT, Signature
 from town.github.service import github_app
 from town.github.values import StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
 from common.clock import SystemClock
 from common.redact import Redactor
-from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.publish import PendingPosts
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 import httpcore
 
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebClient, WebTransport
 from adapters.web.types import Fetched
 from common.result import ApiResult
 

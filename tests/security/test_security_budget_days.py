@@ -29,12 +29,12 @@ from hypothesis import strategies as st
 from common.clock import FakeClock
 from common.errors import BudgetExceeded
 from common.importance import Importance
-from modules.runtime.budget.measure import TOKENS_PER_MESSAGE, input_bound
+from modules.runtime.budget.policy import TOKENS_PER_MESSAGE, input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import Request, Reservation
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.connection import Request, Reservation
+from modules.runtime.llm.dialect import Usage
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, Rig, Rules, process
 
 DAYS_EACH = 5

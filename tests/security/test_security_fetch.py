@@ -12,7 +12,7 @@ import httpcore
 import httpx
 import pytest
 
-from adapters.web.connecting import RefusedConnection, VettedBackend, system_resolver
+from adapters.web.client import RefusedConnection, VettedBackend, system_resolver
 from adapters.web.policy import refused_addresses
 from adapters.web.types import Fetched
 from common.result import Err, Ok

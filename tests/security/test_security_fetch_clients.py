@@ -21,14 +21,13 @@ from common.clock import FakeClock, SystemClock
 from common.errors import SoulError
 from common.result import Err, ErrKind
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.connection import NoBudgetGuard
+from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
 from soul.commands.init import resolve
 from tests.running_town import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
-from town.model.gateway import GatewayMind
-from town.model.service import model_app
+from town.model.service import GatewayMind, model_app
 from town.serving import serve
 
 

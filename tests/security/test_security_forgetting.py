@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from modules.runtime.home import Home
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.people import run_forget, run_know
 from tests.running_town import RunningTown, awake, replying

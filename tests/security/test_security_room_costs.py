@@ -16,19 +16,19 @@ from adapters.space.types import Presence, Said
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
 from modules.lives.space.classifiers import ModelIntentClassifier
+from modules.lives.space.commitment_maker import JournalReporter, Note, SpaceLines
 from modules.lives.space.host_request import advance_host_request, is_claimed
-from modules.lives.space.journal_reporter import JournalReporter, Note, SpaceLines
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostLine, HostRequest, Meaning, OwnWork, PeerEvent
 from modules.lives.space.validator import validate_space_message
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_identity import PeerRelationships
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s

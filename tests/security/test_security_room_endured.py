@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.space.client_connection import InboundLimiter
+from adapters.space.client import InboundLimiter
 from tests.adapters.space.running_room import RoomDriver
 
 EVIL = "192.0.2.66"

@@ -16,16 +16,15 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
-from adapters.space.connection_limiter import MAX_ATTEMPTS
-from adapters.space.member_name import TAKE_BACK_AFTER_S
-from adapters.space.server import SpaceServer
+from adapters.space.member_cycle import TAKE_BACK_AFTER_S
+from adapters.space.server import MAX_ATTEMPTS, SpaceServer
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
-from soul.room_host.host_console import HostConsole
+from soul.room_host.host import HostConsole
 from soul.room_host.roster import Roster
 from soul.room_host.screen import LineScreen
-from soul.terminal.outlet import Outlet
+from soul.terminal.plain import Outlet
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.running_room import RawClient, RunningServer, running_server
 from tests.patience import HANG_S, until

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from adapters.space.client_connection import INBOUND_WINDOW_S, MAX_INBOUND_BYTES, MAX_INBOUND_FRAMES, InboundLimiter
+from adapters.space.client import INBOUND_WINDOW_S, MAX_INBOUND_BYTES, MAX_INBOUND_FRAMES, InboundLimiter
 from adapters.space.wire import Unreadable, decode_event
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit

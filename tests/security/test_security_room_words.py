@@ -14,16 +14,15 @@ from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.first_look import shown as shown_to_a_first_look
-from modules.lives.space.perceive import RoomPerceiver
+from modules.lives.space.perceive import MessagesArrived, RoomConversation, RoomPerceiver, new_entries
 from modules.lives.space.prompting import PromptWriter
+from modules.lives.space.request_parser import listed, shown, told, transcript
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
-from modules.lives.space.state import MessagesArrived, RoomConversation, new_entries
-from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_identity import PeerRelationships
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
 from soul.resources import SKILLS

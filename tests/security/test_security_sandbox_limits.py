@@ -14,8 +14,7 @@ from threading import Event
 import pytest
 
 from modules.runtime.sandbox.cgroup import open_group
-from modules.runtime.sandbox.supervise import see_to_the_end, start_bare
-from modules.runtime.sandbox.watch import Watch
+from modules.runtime.sandbox.runner import Watch, see_to_the_end, start_bare
 from tests.patience import until
 from tests.security.sandbox_host import Host, bounded, running
 

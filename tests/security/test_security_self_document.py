@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.services.identity.self_document import extract_from_self
+from modules.services.identity.identity import extract_from_self
 
 
 def test_of_many_lines_that_are_not_understood_the_first_are_told_and_the_rest_counted() -> None:

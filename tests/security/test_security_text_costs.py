@@ -7,14 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from adapters.atproto.richtext import detect_hashtags, detect_mentions, detect_urls
-from adapters.github.parse_url import extract_github_urls
+from adapters.github.types import extract_github_urls
 from adapters.space.room_addressing import parse_addressed
 from common.redact import Redactor
 from common.text.closings import content_words, is_emoji_only, is_low_value_closing
+from common.text.echo import tokenize_with_stemming
 from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.hidden import shape, skeleton
 from common.text.host_intent import classify_host_intent_structural
-from common.text.lookalikes import shape, skeleton
 from common.text.markdown import is_meaningful, split_sections
 from common.text.phrases import (
     check_action_language,
@@ -28,17 +29,16 @@ from common.text.phrases import (
     has_list,
     plain,
 )
-from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
+from modules.runtime.llm.answers import find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.reasoning import without_reasoning, without_template
-from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments
 from modules.services.commitments.writer import contains_promise
-from modules.services.explanation.naming import understand
-from modules.services.identity.self_document import extract_from_self
+from modules.services.explanation.story import understand
+from modules.services.identity.identity import extract_from_self
 from modules.services.outbox.rules.policy import named_in
-from soul.terminal.text import one_line, strip_control, width
+from soul.terminal.panel import one_line, strip_control, width
 from tests.cpu_time import cpu_s
 
 SHORT, LONG = 5_000, 20_000

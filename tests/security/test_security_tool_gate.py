@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from adapters.atproto.types import Actor, Notification, StrongRef
 from common.provenance import Provenance
 from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from tests.running_town import RunningTown, awake
 from tests.shipped_skills import SHIPPED

@@ -21,7 +21,7 @@ from modules.runtime.control import Control
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import RunningTown, replying
-from town.model.faults import Fault as MindFault
+from town.model.service import Fault as MindFault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow

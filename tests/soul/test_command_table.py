@@ -7,8 +7,8 @@ import pytest
 from soul.command_table import Place, rows_at
 from soul.commands.mcp import HomeTools
 from soul.commands.owner_commands import OwnerCommands
-from soul.dashboard.acts import PageActs
-from soul.room_host.host_commands import HostCommands
+from soul.dashboard.facts import PageActs
+from soul.room_host.host import HostCommands
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ from common.clock import parse_iso
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from soul.app import open_soul
-from soul.commands.demo import PASSES_BY_AFTER_S, TOKENS_PER_DAY, ask_in_passing, make_home
-from soul.commands.demo_controls import HomeControls
+from soul.commands.demo import PASSES_BY_AFTER_S, TOKENS_PER_DAY, HomeControls, ask_in_passing, make_home
 from tests.running_town import settings_of
 from tests.scenarios.room_day import Onlooker, Rhythm
 from tests.scenarios.room_day_clock import MORNING, DayClock, DayLoop

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from adapters.space.outgoing import Chat, ChatDelivery
-from modules.lives.space.state import SPACE_HISTORY_KEPT
+from adapters.space.wire_fields import Chat, ChatDelivery
+from modules.lives.space.perceive import SPACE_HISTORY_KEPT
 from modules.lives.space.types import HistoryEntry
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import (

@@ -32,7 +32,7 @@ from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import RunningTown, awake, replying, settings_of
 from tests.soul.room_host.pseudo_terminal import Terminal
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve

@@ -10,7 +10,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.status_report import status_line
 from tests.running_town import RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 
 async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town: RunningTown) -> None:

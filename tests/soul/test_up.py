@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from modules.runtime.home import Home, HomeLock, lock_holder
-from soul.up.up import fork_problem
+from soul.up.supervisor import fork_problem
 from tests.patience import HANG_S
 from tests.patience import until as comes
 from tests.program import until

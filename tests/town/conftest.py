@@ -13,10 +13,8 @@ from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.town.github_place import GitHubPlace, open_github_place
 from tests.town.running import Town
-from town.atproto.faults import AtprotoFaults
-from town.atproto.limits import AtprotoLimits, Limit
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.service import AtprotoFaults, AtprotoLimits, Limit, atproto_app
 from town.serving import serve
 
 

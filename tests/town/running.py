@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from common.clock import FakeClock
-from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
+from town.atproto.service import AtprotoFaults
 
 
 @dataclass

@@ -9,11 +9,9 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from town.atproto.limits import AtprotoLimits, AtprotoMeter, Charge, Limit
-from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.atproto.sessions import Tokens
-from town.atproto.values import XrpcError
+from town.atproto.index import XrpcError
+from town.atproto.network import Network, Tokens
+from town.atproto.service import AtprotoLimits, AtprotoMeter, Charge, Limit, atproto_app
 from town.github.limits import GitHubMeter, Writes
 from town.serving import serve
 

@@ -11,8 +11,8 @@ import pytest
 from common.clock import iso
 from tests.patience import until
 from tests.town.running import Town
-from town.atproto.faults import AtprotoFaults, Fault
-from town.atproto.values import POST
+from town.atproto.index import POST
+from town.atproto.service import AtprotoFaults, Fault
 
 Member = Callable[[str], str]
 CREATE = "com.atproto.repo.createRecord"

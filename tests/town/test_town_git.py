@@ -11,7 +11,7 @@ import pytest
 from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
-from town.github.git_process import GitError, GitProcess
+from town.github.repository import GitError, GitProcess
 
 pytestmark = needs_git
 

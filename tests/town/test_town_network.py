@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.clock import FakeClock
+from town.atproto.index import POST, PROFILE, NetworkEvent
 from town.atproto.network import Network
-from town.atproto.values import POST, PROFILE, NetworkEvent
 
 Member = Callable[[str], str]
 

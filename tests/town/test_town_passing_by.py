@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.clock import SystemClock
 from tests.town.page.room_guests import guest
-from town.mind.bank import load_bank
+from town.mind.words import load_bank
 from town.page.room import KnownResident
 from town.passing_by import NAME, lines, look_in
 from town.town import open_room

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from common.clock import Clock
-from town.atproto.values import Json, XrpcError, invalid
+from town.atproto.index import Json, XrpcError, invalid
 
 CHAT_SERVICE = "did:web:api.bsky.chat#bsky_chat"
 DECLARATION = "chat.bsky.actor.declaration"

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 from common.clock import iso
 from town.atproto.chat import ChatMessage, Convo, LogEvent
-from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, String
-from town.atproto.methods import Method, MethodCall, require_account
-from town.atproto.schemas import CHAT_MESSAGE
-from town.atproto.values import Json, XrpcError, invalid
+from town.atproto.index import Json, XrpcError, invalid
+from town.atproto.schemas import CHAT_MESSAGE, Boolean, Fields, Integer, Listing, Shape, String
+from town.atproto.views import Method, MethodCall, require_account
 
 _C = "chat.bsky.convo."
 _DEFS = f"{_C}defs"

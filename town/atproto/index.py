@@ -1,25 +1,175 @@
 """What the network knows about its records: threads, likes, follows, feeds, notifications. No HTTP, no clock.
 
 It is built only from the records added and removed, as an AppView is.
+
+The values that the rooms of the town's AT Protocol network hand each other. Content addresses exactly as AT
+Protocol makes them, so that a record here and on Bluesky has the same cid.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from town.atproto.values import (
-    FOLLOW,
-    LIKE,
-    POST,
-    REPOST,
-    THREADGATE,
-    Address,
-    Json,
-    NoticeKind,
-    StoredRecord,
-    TownNotice,
-)
+import libipld
+
+Json: TypeAlias = dict[str, Any]
+
+POST = "app.bsky.feed.post"
+LIKE = "app.bsky.feed.like"
+REPOST = "app.bsky.feed.repost"
+FOLLOW = "app.bsky.graph.follow"
+POSTGATE = "app.bsky.feed.postgate"
+THREADGATE = "app.bsky.feed.threadgate"
+BLOCK = "app.bsky.graph.block"
+PROFILE = "app.bsky.actor.profile"
+NOTIFICATION_DECLARATION = "app.bsky.notification.declaration"
+
+
+class XrpcError(Exception):
+    """A refusal as the wire has it: a status and the body `{"error": name, "message": message}`."""
+
+    def __init__(self, status: int, name: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.name = name
+        self.message = message
+
+
+def invalid(message: str) -> XrpcError:
+    """The commonest refusal: 400 `InvalidRequest`."""
+    return XrpcError(400, "InvalidRequest", message)
+
+
+def internal() -> XrpcError:
+    """What Bluesky's server says where it did not think of the case."""
+    return XrpcError(500, "InternalServerError", "Internal Server Error")
+
+
+@dataclass(frozen=True, slots=True)
+class AtprotoAccount:
+    """Someone who lives in the network. `avatar` is a picture's URL, used until the profile record has one."""
+
+    did: str
+    handle: str
+    password: str
+    email: str = ""
+    avatar: str | None = None
+
+
+class Address(NamedTuple):
+    """The parts of an `at://` uri."""
+
+    did: str
+    collection: str
+    rkey: str
+
+    @property
+    def uri(self) -> str:
+        return f"at://{self.did}/{self.collection}/{self.rkey}"
+
+    @classmethod
+    def parse(cls, uri: str) -> Address:
+        did, _, rest = uri.removeprefix("at://").partition("/")
+        collection, _, rkey = rest.partition("/")
+        return cls(did, collection, rkey)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record as it stands. `seq` counts the network's writes; `sort_at` is the earlier of created and indexed."""
+
+    at: Address
+    cid: str
+    value: Json
+    indexed_at: datetime
+    sort_at: datetime
+    seq: int
+
+    @property
+    def uri(self) -> str:
+        return self.at.uri
+
+    @property
+    def order(self) -> tuple[datetime, int]:
+        return (self.sort_at, self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlob:
+    """An uploaded file."""
+
+    cid: str
+    mime_type: str
+    content: bytes
+
+
+NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote", "subscribed-post"]
+
+
+@dataclass(frozen=True, slots=True)
+class TownNotice:
+    """A notification to `did`, caused by `record`."""
+
+    did: str
+    kind: NoticeKind
+    record: StoredRecord
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEvent:
+    """Something changed: an account came, or a record was created, updated or deleted."""
+
+    kind: Literal["account", "created", "updated", "deleted"]
+    did: str
+    uri: str = ""
+    collection: str = ""
+    cid: str = ""
+
+
+_DAG_CBOR = 0x71
+_RAW = 0x55
+
+
+def record_cid(value: Json) -> str:
+    """The cid of a record given as JSON; `$link` and `$bytes` are read as links and bytes."""
+    return _cid(_DAG_CBOR, libipld.encode_dag_cbor(_from_json(value)))
+
+
+def blob_cid(content: bytes) -> str:
+    """The cid of a file."""
+    return _cid(_RAW, content)
+
+
+def link_bytes(cid: str) -> bytes:
+    """The binary form of a base32 cid. Raises `ValueError`."""
+    raw = base64.b32decode(cid[1:].upper() + "=" * (-(len(cid) - 1) % 8))
+    libipld.decode_cid(raw)
+    return raw
+
+
+def _cid(codec: int, content: bytes) -> str:
+    raw = bytes((1, codec, 0x12, 32)) + hashlib.sha256(content).digest()
+    return "b" + base64.b32encode(raw).decode().rstrip("=").lower()
+
+
+def _from_json(value: object) -> object:
+    if isinstance(value, list):
+        return [_from_json(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"$link"}:
+        return link_bytes(value["$link"])
+    if set(value) == {"$bytes"}:
+        return base64.b64decode(value["$bytes"] + "==")
+    return {key: _from_json(item) for key, item in value.items()}
+
 
 NOTIFIED_ANCESTORS = 4
 

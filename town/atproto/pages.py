@@ -6,8 +6,7 @@ from typing import Protocol
 
 from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef, ThreadNode
 from common.clock import iso
-from town.atproto.index import Index, root_uri
-from town.atproto.values import Json, StoredRecord
+from town.atproto.index import Index, Json, StoredRecord, root_uri
 
 _MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video")
 

@@ -1,22 +1,20 @@
-"""Which records and bodies the network knows, and what fits them. Pure data; the limits are Bluesky's."""
+"""Which records and bodies the network knows, and what fits them. Pure data; the limits are Bluesky's.
+
+Shapes of wire data and the words with which Bluesky's server refuses what does not fit them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from common.text.graphemes import grapheme_len
 from town.atproto.chat import DECLARATION
-from town.atproto.lexicon import (
-    Anything,
-    Boolean,
-    Fields,
-    File,
-    Integer,
-    Listing,
-    MismatchError,
-    Shape,
-    String,
-    Variant,
-    fits,
-)
-from town.atproto.values import (
+from town.atproto.index import (
     FOLLOW,
     LIKE,
     NOTIFICATION_DECLARATION,
@@ -27,7 +25,205 @@ from town.atproto.values import (
     THREADGATE,
     Json,
     invalid,
+    link_bytes,
 )
+
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_HANDLE = rf"(?:{_LABEL}\.)+[a-zA-Z](?:[a-zA-Z0-9-]{{0,61}}[a-zA-Z0-9])?"
+_LEXICON_DID = r"did:[a-z]+:[a-zA-Z0-9._:%-]*[a-zA-Z0-9._-]"
+_NSID = rf"(?:{_LABEL}\.){{2,}}[a-zA-Z][a-zA-Z0-9]{{0,62}}"
+_LEXICON_RKEY = r"(?!\.{1,2}$)[a-zA-Z0-9_~.:-]{1,512}"
+_FORMATS = {
+    "AT identifier": re.compile(rf"{_LEXICON_DID}|{_HANDLE}"),
+    "DID": re.compile(_LEXICON_DID),
+    "handle": re.compile(_HANDLE),
+    "NSID": re.compile(_NSID),
+    "record key": re.compile(_LEXICON_RKEY),
+    "TID string": re.compile(r"[234567abcdefghij][234567abcdefghijklmnopqrstuvwxyz]{12}"),
+    "at-uri": re.compile(rf"at://(?:{_LEXICON_DID}|{_HANDLE})(?:/{_NSID}(?:/{_LEXICON_RKEY})?)?"),
+    "uri": re.compile(r"[a-z][a-z.-]{0,80}:[^\s]+"),
+    "language": re.compile(r"(?:[a-zA-Z]{2,8}|[ix])(?:-[a-zA-Z0-9]{1,8})*"),
+    "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,20})?(?:Z|[+-]\d\d:\d\d)"),
+}
+
+Path = str | None
+
+
+class MismatchError(Exception):
+    """A value does not fit its shape; the text is the server's."""
+
+
+class Shape(Protocol):
+    """Anything that can check a value."""
+
+    def check(self, value: object, path: Path) -> None:
+        """Return, or raise `MismatchError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string, of a format or of limited length."""
+
+    format: str = ""
+    max_bytes: int = 0
+    max_graphemes: int = 0
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, str):
+            raise _wrong_type("string", value, path)
+        if self.format and not fits(self.format, value):
+            raise _mismatch(f"Invalid {self.format} (got {_shown(value)})", path)
+        if self.max_bytes and (size := len(value.encode("utf-8", "surrogatepass"))) > self.max_bytes:
+            raise _mismatch(f"string too big (maximum {self.max_bytes}, got {size})", path)
+        if self.max_graphemes and (size := grapheme_len(value)) > self.max_graphemes:
+            raise _mismatch(f"grapheme too big (maximum {self.max_graphemes}, got {size})", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number between two bounds."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _wrong_type("integer", value, path)
+        if self.minimum is not None and value < self.minimum:
+            raise _mismatch(f"integer too small (minimum {self.minimum}, got {value})", path)
+        if self.maximum is not None and value > self.maximum:
+            raise _mismatch(f"integer too big (maximum {self.maximum}, got {value})", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """True or false."""
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, bool):
+            raise _wrong_type("boolean", value, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list of one shape."""
+
+    item: Shape
+    maximum: int = 0
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, list):
+            raise _wrong_type("array", value, path)
+        if self.maximum and len(value) > self.maximum:
+            raise _mismatch(f"array too big (maximum {self.maximum}, got {len(value)})", path)
+        for index, item in enumerate(value):
+            self.item.check(item, None if path is None else f"{path}[{index}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An object; fields it does not name may be anything."""
+
+    required: Mapping[str, Shape] = field(default_factory=dict)
+    optional: Mapping[str, Shape] = field(default_factory=dict)
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, dict):
+            raise _wrong_type("object", value, path)
+        for key in self.required:
+            if key not in value:
+                raise _mismatch(f'Missing required key "{key}"', path)
+        for key, shape in {**self.required, **self.optional}.items():
+            if key in value:
+                shape.check(value[key], None if path is None else f"{path}.{key}")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """An object told apart by `$type`; an open one lets unknown types be."""
+
+    types: Mapping[str, Shape]
+    closed: bool = False
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, dict) or not isinstance(value.get("$type"), str):
+            raise _wrong_type('an object which includes the "$type" property', value, path)
+        shape = self.types.get(value["$type"])
+        if shape:
+            shape.check(value, path)
+        elif self.closed:
+            names = [f'"{name}"' for name in self.types]
+            one_of = f"{', '.join(names[:-1])} or {names[-1]}"
+            raise _mismatch(f"Expected one of {one_of} (got {_shown(value['$type'])})", path and f"{path}.$type")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A reference to an uploaded file."""
+
+    accept: str
+    max_bytes: int
+
+    def check(self, value: object, path: Path) -> None:
+        if not isinstance(value, dict) or value.get("$type") != "blob" or "ref" not in value:
+            raise _wrong_type("blob", value, path)
+        mime, size = str(value.get("mimeType", "")), value.get("size", 0)
+        if not mime.startswith(self.accept.removesuffix("*")):
+            raise _mismatch(f'Expected "{self.accept}" (got {_shown(mime)})', path and f"{path}.mimeType")
+        if isinstance(size, int) and size > self.max_bytes:
+            raise _mismatch(f"blob too big (maximum {self.max_bytes}, got {size})", path)
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Whatever the data model allows."""
+
+    def check(self, value: object, path: Path) -> None:
+        check_data_model(value, path)
+
+
+def fits(name: str, text: str) -> bool:
+    """Whether `text` is of the named format."""
+    if name == "CID string":
+        try:
+            link_bytes(text)
+        except ValueError:
+            return False
+        return True
+    if not _FORMATS[name].fullmatch(text):
+        return False
+    if name == "datetime":
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            return False
+    return True
+
+
+def check_data_model(value: object, path: Path) -> None:
+    """AT Protocol's data has no floats. Raises `MismatchError`."""
+    if isinstance(value, float):
+        kinds = "one of null, boolean, integer, string, cid, bytes, array or object"
+        raise _wrong_type(kinds, value, path)
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        check_data_model(child, f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}")
+
+
+def _wrong_type(expected: str, value: object, path: Path) -> MismatchError:
+    return _mismatch(f"Expected {expected} value type (got {_shown(value)})", path)
+
+
+def _mismatch(message: str, path: Path) -> MismatchError:
+    return MismatchError(message if path is None else f"{message} at {path}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict) and value:
+        return f'{{"{next(iter(value))}": ...}}'
+    return json.dumps(value, ensure_ascii=False)
+
 
 MAX_WRITES = 200
 MAX_BLOB_BYTES = 5 * 1024 * 1024

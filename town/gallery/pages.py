@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from town.gallery.library import GalleryBlock, GalleryChannel
-from town.gallery.views import GalleryViews
+from town.gallery.library import GalleryBlock, GalleryChannel, GalleryViews
 
 POLICY = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'"
 

@@ -14,9 +14,20 @@ from starlette.routing import Route
 from common.clock import Clock
 from town import faults
 from town.gallery import pages
-from town.gallery.library import BLOCKS, BY_SLUG, GalleryBlock, GalleryChannel, blocks_about, channels_about
-from town.gallery.pictures import NAMES, SIZES, media_type, picture
-from town.gallery.views import GalleryViews, Json
+from town.gallery.library import (
+    BLOCKS,
+    BY_SLUG,
+    NAMES,
+    SIZES,
+    GalleryBlock,
+    GalleryChannel,
+    GalleryViews,
+    Json,
+    blocks_about,
+    channels_about,
+    media_type,
+    picture,
+)
 from town.serving import drop, until_gone
 
 FaultKind = Literal[

@@ -11,9 +11,8 @@ from pathlib import Path
 import yaml
 
 from common.clock import Clock
-from town.github.git_process import GitError
-from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
+from town.github.repository import NO_COMMIT, GitError, Signature
 from town.github.values import StoredRepo
 
 VISITOR_LOGIN = "you"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, GitHubCall, Handler
 from town.github.checks import CHECK_STATES, CONCLUSIONS, STATUS_STATES, combined, latest
 from town.github.git_methods import commit_at, pushing
+from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import Json, Refusal, StoredCheck, StoredStatus, unprocessable
 from town.github.views import moment, node_id
 

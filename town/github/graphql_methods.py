@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from town.github import pulls
-from town.github.call import Answer, GitHubCall, Handler
+from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.pull_methods import leave_queue
 from town.github.values import Json, Refusal, StoredComment, StoredEdit, StoredIssue, StoredPull, StoredRepo
 from town.github.views import moment, node_id

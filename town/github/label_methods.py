@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, GitHubCall, Handler
+from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import (
     GitHubAccount,
     GitHubLabel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, GitHubCall, Handler
+from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import GitHubAccount, Json, not_found
 
 

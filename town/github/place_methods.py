@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from town.github import bodies, places
 from town.github.bodies import Window
-from town.github.call import Answer, GitHubCall, Handler
 from town.github.git_methods import signed
-from town.github.git_values import NO_COMMIT
-from town.github.pushes import after_push
-from town.github.repository import GitRepository
+from town.github.notification_methods import Answer, GitHubCall, Handler
+from town.github.pulls import after_push
+from town.github.repository import NO_COMMIT, GitRepository
 from town.github.values import GitHubAccount, Json, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
 from town.github.views import moment, node_id
 

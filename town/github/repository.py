@@ -1,22 +1,166 @@
 """A bare Git repository on disk: its references, files, commits and merges, each by `git` itself.
 
 A reference changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
+
+The one place where the town's GitHub starts `git`. Every process has a deadline and sees nobody's settings. What
+lies in a Git repository, as values.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
-from town.github.git_process import GitProcess
-from town.github.git_values import NO_COMMIT, ChangedFile, ChangeKind, Commit, EntryKind, Signature, TreeEntry
+from adapters.git.client import drain
+
+DEADLINE_S = 30.0
+_AT_ONCE = 6
+
+
+class GitError(Exception):
+    """A `git` that failed; `code` is -1 where it did not end in time or could not be started."""
+
+    def __init__(self, command: str, code: int, told: str) -> None:
+        super().__init__(f"git {command} ended with {code}: {told[-500:]}")
+        self.code = code
+        self.told = told
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a `git` wrote to its standard output, and its exit code."""
+
+    text: bytes
+    code: int
+
+
+class GitProcess:
+    """Runs `git` in bare repositories, a few at once."""
+
+    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = deadline_s
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def run(
+        self,
+        folder: Path,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        fine: Collection[int] = (0,),
+    ) -> Output:
+        """Runs `git` in `folder` and returns what it wrote. Raises `GitError` for any exit code not in `fine`."""
+        async with self._places, self.started(folder, *arguments, env=env) as process:
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    out, errors = await process.communicate(stdin)
+            except TimeoutError as error:
+                raise GitError(arguments[0], -1, "it took too long") from error
+        code = process.returncode or 0
+        if code not in fine:
+            raise GitError(arguments[0], code, errors.decode(errors="replace"))
+        return Output(out, code)
+
+    @asynccontextmanager
+    async def started(
+        self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A running `git` with pipes; on leaving, it and its children are gone."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "git",
+                *arguments,
+                cwd=folder,
+                env={**_environment(folder), **(env or {})},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise GitError(arguments[0], -1, "git is not installed (apt-get install git)") from error
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            await drain(process)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(folder),
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+NO_COMMIT = "0" * 40
+EntryKind = Literal["blob", "tree", "commit"]
+ChangeKind = Literal["added", "removed", "modified", "renamed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who made a commit, and when."""
+
+    name: str
+    email: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit; `sha`, `tree` and `parents` are object names of 40 hexadecimal digits."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of a tree; `size` in bytes, 0 where it is no file; `path` from the root."""
+
+    path: str
+    kind: EntryKind
+    mode: str
+    sha: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that differs between two commits. `patch` is its part of the diff, "" for a binary file."""
+
+    path: str
+    kind: ChangeKind
+    sha: str
+    additions: int
+    deletions: int
+    patch: str
+    previous_path: str = ""
+
 
 _CONFIG = """[core]
 \trepositoryformatversion = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from town.github.bodies import Window
-from town.github.call import Answer, GitHubCall, Handler
+from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import Json, Refusal, StoredIssue, StoredRepo
 
 _SCORE = {"score": 1.0}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.facts import PostFacts
-from town.mind.bank import Bank, Idea, PhraseKind
-from town.mind.words import mentioned
+from town.mind.words import Bank, Idea, PhraseKind, mentioned
 
 Act = Literal["reply", "like", "exit", "silent"]
 TOOLS: dict[Act, str] = {

@@ -15,12 +15,13 @@ from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
+    ThreadLines,
+    UnsentReply,
     link_hosts,
     shown_under,
     shown_with,
     with_full_links,
 )
-from modules.lives.bluesky.thread_text import ThreadLines, UnsentReply
 from modules.lives.bluesky.types import (
     Incoming,
     LaterTurn,
@@ -33,7 +34,7 @@ from modules.lives.bluesky.types import (
 )
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
-from modules.services.peers.identity_post import tells_username
+from modules.services.peers.discovery import tells_username
 from modules.services.rights.types import Preference
 from modules.services.rituals.types import RitualThread
 

@@ -43,23 +43,22 @@ from modules.lives.bluesky.expression_policy import (
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.lives.bluesky.types import ExpressionTurn
 from modules.runtime.control import Standing
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_outcome import chosen_in
-from modules.services.identity.identity import Identity, Me
-from modules.services.identity.self_document import assess_self_richness, self_lines
+from modules.services.identity.identity import Identity, Me, assess_self_richness, self_lines
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
-from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
 from modules.services.skills.framing import Framer

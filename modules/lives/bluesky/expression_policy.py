@@ -19,7 +19,7 @@ from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key
 from common.wording import counted
 from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
-from modules.services.identity.self_document import SelfExtract
+from modules.services.identity.identity import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3
 DAILY_POST_LIMIT = 12

@@ -1,40 +1,308 @@
 """One post that waits: decide by rule what needs no look at its thread, else read the case, plan, and ask the model.
 
 A crash at any point leaves the post waiting; an act that had been accepted before is found and not repeated.
+
+How long others who are named in a post go first: a moment each in talk, and with shared work until they answer.
+Reads once what a waiting post needs: its thread, and what its author, ours and the people in it chose. Which
+experience a handled post leaves: what we said, or what the owner said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Literal
 
-from adapters.atproto.types import Notification
+from cachetools import TTLCache
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from common.errors import Transient
 from common.importance import Importance
-from common.result import Err
-from modules.lives.bluesky.case_reader import CaseReader
-from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.experienced import PostExperiences
-from modules.lives.bluesky.others_first import OthersFirst
+from common.pace import Pace
+from common.provenance import Provenance, Trust
+from common.result import ApiResult, Err, Ok, answering
+from common.text.closings import asks
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.policy import is_too_late
-from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.publish import Conversations, PendingPosts, Publisher
 from modules.lives.bluesky.respond import PostResponder
-from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
-from modules.services.commitments.replies import ReplyCommitments
+from modules.lives.bluesky.thread import (
+    ThreadAnalysis,
+    UnsentReply,
+    analyze_thread_view,
+    beside_request,
+    is_said_by,
+)
+from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Incoming, LaterTurn, Pending, Published
+from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
+from modules.services.commitments.writer import ReplyCommitments
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.identity.identity import Identity, Me
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.peers.accounts import Relationships
+from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.answering import PersonRequests
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
+from modules.services.rituals.rituals import Rituals
+from modules.services.rituals.store import RitualRuns
 from modules.services.work.limits import limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+_MOST_SHARED, _SHARED_S = 1_000, 86_400.0
+WORK_STEPS = 30
+"""So many times as long as in talk each of the others goes first with work that all share: ten minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OthersFirst:
+    """Reckons the order among those whom a post names; `etiquette` knows which of them are peers."""
+
+    me: Me
+    pace: Pace
+    clock: Clock
+    etiquette: Etiquette
+    shared: TTLCache[str, bool] = field(default_factory=lambda: TTLCache(_MOST_SHARED, _SHARED_S))
+
+    def note_shared(self, uri: str) -> None:
+        """Note that several do the work of a post: it waits without another turn as long as others are awaited."""
+        self.shared[uri] = True
+
+    def is_shared(self, uri: str) -> bool:
+        """Return whether that was noted, within a day."""
+        return uri in self.shared
+
+    def first_ms(self, item: Pending) -> float:
+        """Return how many ms others who are named in a post go first; 0 where nobody else is.
+
+        Peers of ours go in the order that all of them reckon; else our own name decides.
+        """
+        if not item.names_several:
+            return 0.0
+        pace, name = self.pace, self.me.bluesky_username
+        if peers := self._peers(item):
+            root_uri = item.notification.root.uri
+            return get_peer_delay(name, peers, root_uri, pace.peer_jitter_min_ms, pace.peer_step_ms)
+        return get_agent_jitter(self.me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
+
+    def later(self, item: Pending, answered: Collection[str]) -> LaterTurn | None:
+        """Return which peers have the work of a post before us and are still awaited; None where none is.
+
+        `answered` are the handles of those who replied, in lower case. Whoever does not is awaited for ten minutes, so
+        that nothing waits for a SOUL that is gone.
+        """
+        before = peers_before(self.me.bluesky_username, self._peers(item), item.notification.root.uri)
+        awaited = tuple(f"@{one}" for one in before if one not in answered)
+        limit_s = (self.pace.peer_jitter_min_ms + len(awaited) * WORK_STEPS * self.pace.peer_step_ms) / 1000
+        left_s = limit_s - (self.clock.now() - item.received).total_seconds()
+        if not awaited or left_s <= 0:
+            return None
+        return LaterTurn(awaited, min(left_s, self.pace.awareness_ms / 1000))
+
+    def _peers(self, item: Pending) -> list[str]:
+        others = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())
+        return [handle for handle in others if self.etiquette.is_peer(Actor("", handle))]
+
+
+THREAD_DEPTH = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class CaseReader:
+    """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
+
+    me: Me
+    atproto: Atproto
+    relationships: Relationships
+    etiquette: Etiquette
+    preferences: Preferences
+    moderation: Moderation
+    peers: PeerDiscovery
+    workspaces: WatchedWorkspaces
+    others: OthersFirst
+    rituals: Rituals
+    outbox: Outbox
+
+    @property
+    def own_did(self) -> str:
+        return self.atproto.did
+
+    @answering
+    async def read_case(self, item: Pending, importance: Importance) -> ApiResult[PostCase]:
+        """Read one case, with two requests: the post with what stands above and below it, and the root.
+
+        What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
+        be another SOUL is noted.
+        """
+        notification = item.notification
+        thread = await self._read_thread(notification)
+        author_did = notification.author.did
+        automated = self.etiquette.is_automated(notification.author)
+        incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
+        answered = _handles_under(notification, thread)
+        trusted = {self.me.owner_did, self.atproto.did}
+        is_owner = importance == "owner"
+        beside = beside_request(thread, trusted) if is_owner else ()
+        alone = is_owner and all(is_said_by(trusted, post) for post in thread.posts if post not in beside)
+        quoted = tuple(post.quoted for post in (*thread.posts, *thread.focal_path) if post.quoted)
+        present = {author_did, *(post.author.did for post in (*thread.posts, *quoted))}
+        muted = await self.preferences.muted(present)
+        left_out = muted | (await self.preferences.forgotten(present) - {author_did})
+        preferences = await self.preferences.of((present - left_out) | {author_did})
+        await self.moderation.refresh()
+        self.moderation.note(*(post.author for post in (*thread.posts, *quoted)))
+        unseen = {post.uri: why for post in (*thread.posts, *quoted) if (why := self.moderation.why_unseen(post))}
+
+        def may_be_shown(post: Post) -> bool:
+            who = post.author.did
+            return post.uri not in unseen and who not in left_out and may_stand_in_prompt(preferences.get(who))
+
+        def alone_where_unseen(post: Post) -> Post:
+            return replace(post, quoted=None) if post.quoted and not may_be_shown(post.quoted) else post
+
+        thread = replace(thread, focal_path=tuple(map(alone_where_unseen, thread.focal_path)))
+        shown = tuple(alone_where_unseen(post) for post in thread.posts if may_be_shown(post))
+        self.peers.note_posts(shown)
+        peers = {post.author.did for post in shown if self.etiquette.is_peer(post.author)} - {author_did, *trusted}
+        named = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())
+        with_peers = bool(peers) or any(self.etiquette.is_peer(Actor("", handle)) for handle in named)
+        beside_uris = {post.uri for post in beside}
+        hidden = tuple(post for post in shown if post.uri in beside_uris) if alone else ()
+        return Ok(
+            PostCase(
+                item=item,
+                thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
+                own_did=self.atproto.did,
+                importance=importance,
+                provenance=Provenance.OWNER if alone else Provenance.STRANGER,
+                incoming=incoming,
+                relationship=self.relationships.get(notification.author.did),
+                advice=await self.etiquette.before_reply(notification, thread.posts),
+                preference=preferences.get(author_did),
+                unseen=unseen.get(notification.uri, "") if self.moderation.is_known else None,
+                is_muted=author_did in muted,
+                is_peer=self.etiquette.is_peer(notification.author),
+                names_workspace=self.workspaces.is_thread_of_one(notification.root.uri),
+                peers=frozenset(peers),
+                hidden=hidden,
+                among_others=replace(thread, posts=shown) if hidden else None,
+                answered=tuple(f"@{one}" for one in item.named if one.lower() in answered),
+                github_username=self.me.github_username,
+                peers_since=self._peers_since if with_peers else None,
+                later=self.others.later(item, answered) if is_owner else None,
+                shares_work=self.others.is_shared(notification.uri),
+                ritual=await self.rituals.thread_of(notification),
+                unsent=await self._unsent_in(notification.root.uri),
+            )
+        )
+
+    async def _unsent_in(self, root_uri: str) -> tuple[UnsentReply, ...]:
+        """Our replies in a thread that have not left yet, oldest first."""
+        ours = await self.outbox.at_place(["reply"], root_uri)
+        waiting = [one for one in reversed(ours) if one.state in ACTIVE_STATES and one.state != "done"]
+        return tuple(UnsentReply(one.target, one.body.public_text) for one in waiting)
+
+    async def _peers_since(self, uri: str) -> list[Post]:
+        """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
+        if (read := (await self.atproto.get_post_thread(uri, 1, 0)).or_else(None)) is None:
+            return []
+        below = [reply.post for reply in read.replies if reply.post.author.did != self.atproto.did]
+        by_peers = [post for post in below if self.etiquette.is_peer(post.author)]
+        allowed = await self.preferences.readable({post.author.did for post in by_peers})
+        seen = (post for post in by_peers if not self.moderation.why_unseen(post))
+        return [post for post in seen if post.author.did in allowed]
+
+    async def _read_thread(self, notification: Notification) -> ThreadAnalysis:
+        focal = (await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)).or_raise()
+        root_node = None
+        if notification.root.uri != notification.uri:
+            root_node = (await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)).or_else(None)
+        return analyze_thread_view(focal, self.atproto.did, root_node)
+
+
+def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:
+    """The handles of those who replied right to a post, in lower case."""
+    replies = (post for post in thread.posts if post.reply and post.reply.parent.uri == notification.uri)
+    return {post.author.handle.lower() for post in replies}
+
+
+def incoming_of(
+    notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
+) -> Incoming:
+    """Return a post as a conversation takes it in; `thread` is what was read of its thread, if anything was."""
+    author = notification.author
+    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    return Incoming(
+        did=author.did,
+        handle=author.handle,
+        display_name=author.display_name,
+        text=notification.text,
+        at=at,
+        depth=thread.depth if thread else 0,
+        recent_texts=tuple(before),
+        is_automated=is_automated or author.is_bot,
+    )
+
+
+_GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
+
+
+@dataclass(frozen=True, slots=True)
+class PostExperiences:
+    """Writes them to `log`."""
+
+    log: ExperienceLog
+    relationships: Relationships
+    outbox: Outbox
+    runs: RitualRuns
+
+    async def note(self, item: Pending, importance: Importance, disposition: Disposition) -> None:
+        """Keep what a settled post was to us; a reply that waits for the owner's approval was not given yet."""
+        post = item.notification
+        if importance == "owner":
+            if len(post.text) > _GUIDANCE_CHARS:
+                await self.log.record(NewExperience("owner_guidance", "bluesky", post.uri, post.text, trust="owner"))
+            return
+        kind = self._type_of(item, disposition)
+        if kind is None or disposition.held:
+            return
+        intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
+        said = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
+        source: Source = "ritual" if await self.runs.of_thread(post.root.uri) else "bluesky"
+        trust: Trust = "stranger" if importance == "stranger" else "peer"
+        author = post.author
+        await self.log.record(
+            NewExperience(kind, source, post.uri, said, author.did, f"@{author.handle}", post.uri, trust)
+        )
+
+    def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
+        post = item.notification
+        if disposition.act == "left" or (disposition.act == "silent" and not disposition.intent_id):
+            # NOTE(self): what a rule kept back was no choice.
+            return "chose_silence"
+        if disposition.act != "replied":
+            return None
+        if kind := IMPRESSED.get(disposition.impression):
+            return kind
+        known = self.relationships.get(post.author.did)
+        if len(post.text) > _CONTACT_CHARS and (known is None or known.times_written <= 1):
+            return "connection_formed"
+        if post.kind == "quote" and len(post.text) > _QUOTE_CHARS:
+            return "idea_resonated"
+        return "helped_someone" if asks(post.text) else "saw_perspective"
+
 
 _PLANNED = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
 _REQUESTED = {"later": "later", "silent": "skipped"}

@@ -1,6 +1,8 @@
 """What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
 
 The order matters for crashes: first the posts are stored, then they count as seen.
+
+When this life runs; nothing else. Each loop is a name, an interval, and one call.
 """
 
 from __future__ import annotations
@@ -10,16 +12,19 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
-from common.clock import Clock, parse_iso
-from common.constants import DAY_MS
-from common.errors import Transient
+from common.clock import Clock, local, parse_iso
+from common.constants import DAY_MS, MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
+from common.errors import Fatal, Transient
 from common.importance import Importance
-from common.result import ApiResult, Err, Ok, answering
+from common.pace import Pace
+from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.rights_requests import may_be_rights_request
 from common.wording import counted
+from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.policy import (
     NOTIFICATION_MAX_AGE_MS,
     OWNER_MAX_AGE_MS,
@@ -30,19 +35,23 @@ from modules.lives.bluesky.policy import (
     queue_of,
     should_respond_to,
 )
-from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.publish import PendingPosts, Publisher
 from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_MS, POST, REQUEST, ActTerms
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import awareness_skip_probability
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.identity.identity import Identity, Me
 from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.own_feed.engagement import OwnFeed
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.own_identity import OwnIdentity
 from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver
 from modules.services.workspaces.addresses import workspaces_in
@@ -366,3 +375,116 @@ class PostPerceiver(Perceiver):
 
 def _indexed(notification: Notification) -> datetime:
     return parse_iso(notification.indexed_at)
+
+
+_LOGIN_REMEDY = "set AGENT_BLUESKY_PASSWORD in .env to an app password that is valid, and start it again"
+
+
+def _at_once() -> bool:
+    return True
+
+
+@dataclass(slots=True)
+class NotificationLoop(Loop):
+    """Reads notifications while a slow model keeps the loop that answers busy: reading never waits for thinking."""
+
+    name = "notifications"
+
+    pace: Pace
+    perceiver: PostPerceiver
+    awareness: WorkLoop
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.awareness_ms
+
+    async def run(self) -> Outcome:
+        if not self.awareness.is_busy:
+            return Outcome(ran=False, reason="they are read when it looks for posts to answer")
+        read = await self.perceiver.read()
+        if isinstance(read, Err):
+            return Outcome(ran=False, reason=read.error)
+        new = read.data.new
+        return Outcome(ran=True, reason=f"{counted(new, 'new notification')} read")
+
+
+@dataclass(slots=True)
+class ExpressionLoop(Loop):
+    """Looks whether a thought is due, once `ready` says that it is known when the last one was."""
+
+    name = "expression-check"
+    needs_idle = True
+
+    pace: Pace
+    expression: ExpressionCycle
+    ready: Callable[[], bool] = _at_once
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.expression_check_ms
+
+    async def run(self) -> Outcome:
+        if not self.ready():
+            wait_s = self.pace.atproto_spacing_ms / 1000
+            return Outcome(ran=False, reason="its own feed is still to be read", next_in_s=wait_s)
+        return await self.expression.run_if_due()
+
+
+@dataclass(slots=True)
+class SessionLoop(Loop):
+    """Keeps the session fresh, well before it runs out; the adapter also recovers on its own.
+
+    What fails is told once, until it goes well or fails in another way. An account that is not in use at its service
+    ends the process. A look costs no request while the session is valid.
+    """
+
+    name = "session-refresh"
+    interval_ms = 20 * SECOND_MS
+    at_start = True
+    renewed_before_ms: ClassVar[float] = 15 * MINUTE_MS
+
+    atproto: Atproto
+    journal: Journal
+    _told: ErrKind | None = field(default=None, init=False)
+
+    async def run(self) -> Outcome:
+        margin = self.renewed_before_ms / SECOND_MS + 2 * SESSION_EXPIRY_MARGIN_S
+        result = await self.atproto.ensure_session_or_reauth(margin_s=margin)
+        if isinstance(result, Err):
+            if result.kind == "fatal":
+                raise Fatal(f"Bluesky: {result.error}", remedy=ACCOUNT_REMEDY)
+            if result.kind != self._told:
+                self._told = result.kind
+                summary = f"The Bluesky session could not be renewed: {result.error}"
+                remedy = _LOGIN_REMEDY if result.kind == "auth" else ""
+                await self.journal.record(Entry("error", self.name, summary, line="error", reason=remedy))
+            return Outcome(ran=False, reason=result.error)
+        self._told = None
+        if result.data != "valid":
+            await self.journal.record(Entry("life", self.name, f"Bluesky session {result.data}", line="done"))
+        return Outcome(ran=True, reason=result.data)
+
+
+async def warm_up(
+    *, feed: OwnFeed, identity: OwnIdentity, expression: ExpressionCycle, journal: Journal, timezone: str = ""
+) -> None:
+    """One look at our own feed before anything starts.
+
+    It tells what we already said, whether our identity post stands, when we last spoke, and what repeats an older post.
+    """
+    read = await feed.read()
+    if isinstance(read, Err):
+        await journal.record(Entry("life", "start", f"Own feed could not be read: {read.error}", line="warn"))
+        await expression.schedule()
+        return
+    own = read.data
+    await identity.note_feed(own)
+    top_level = [post.created_at for post in own if post.reply is None]
+    due = await expression.schedule(max(top_level, default=None))
+    summary = (
+        f"Read {counted(len(own), 'recent post')} of its own; the next is due at {local(due, timezone):%Y-%m-%d %H:%M}"
+    )
+    await journal.record(Entry("life", "start", summary, line="mem"))
+    if pruned := await feed.pruner.prune(own):
+        summary = f"Deletes {counted(pruned, 'post')} of its own that only repeat older ones"
+        await journal.record(Entry("life", "start", summary, line="info"))

@@ -1,29 +1,64 @@
 """Proposes every public act of this life to the outbox, once the checks of this life let it pass.
 
 Each accepted reply is recorded with its conversation at once: its address is known before it is sent.
+
+The threads that the SOUL takes part in: `.memory/bluesky_conversations.json`. The posts that wait to be handled, in
+`soul.db`: stored before they are marked as seen, and kept until handled.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification, StrongRef
+from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
+from common.session_keys import THREAD_PREFIX
 from common.text.closings import only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
-from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.types import ActTerms, Problem, Published
-from modules.runtime.journal.journal import Journal
+from modules.lives.bluesky.case import PostCase
+from modules.lives.bluesky.conversation_policy import (
+    ConversationAnalysis,
+    FollowedThread,
+    judge_incoming,
+)
+from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
+from modules.lives.bluesky.policy import PostDecision, plan_case
+from modules.lives.bluesky.types import (
+    CONVERSATION_STALE_RETENTION_MS,
+    ActTerms,
+    Aged,
+    Concluded,
+    Disengaged,
+    Pending,
+    Problem,
+    Published,
+    Replied,
+    ThreadEvent,
+    ThreadSeen,
+)
+from modules.runtime.database.database import Database
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.record_file import RecordFile
 from modules.services.agent.tools.types import Turn
+from modules.services.identity.identity import Identity
 from modules.services.identity.self_mechanics import SocialMechanics
+from modules.services.inbox import received
+from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import (
     AllowedReplies,
     AttachedPicture,
@@ -40,6 +75,211 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.peers.accounts import Relationships
+from modules.services.work.types import WorkItem
+
+
+class Conversations:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "conversations", FollowedThread)
+        self.notice = self._file.notice
+
+    def get_conversation(self, root_uri: str) -> FollowedThread | None:
+        """The conversation under a thread root."""
+        return self._file.records.get(root_uri)
+
+    def is_over(self, session_key: str) -> bool:
+        """Whether a session is that of a thread whose conversation has ended for us."""
+        known = self._file.records.get(session_key.removeprefix(THREAD_PREFIX))
+        return session_key.startswith(THREAD_PREFIX) and known is not None and known.state in {"concluded", "stale"}
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many conversations go on, and how many are concluded; stale ones are neither."""
+        states = Counter(one.state for one in self._file.records.values())
+        concluded, stale = states["concluded"], states["stale"]
+        return states.total() - concluded - stale, concluded
+
+    def track_conversation(self, root_uri: str, cid: str | None = None) -> FollowedThread:
+        """Follow a thread, or note that it came up again."""
+        return self._apply(root_uri, ThreadSeen(cid))
+
+    def record_our_reply(self, root_uri: str, *reply_uris: str) -> FollowedThread:
+        """Replies of ours stand in the thread; the same uri twice counts once."""
+        return self._apply(root_uri, ThreadSeen(), *map(Replied, reply_uris))
+
+    def mark_conversation_concluded(self, root_uri: str, reason: str) -> FollowedThread:
+        """The thread is over for us; it need not have been followed before."""
+        return self._apply(root_uri, ThreadSeen(), Concluded(reason))
+
+    def plan_case(self, post_case: PostCase, mechanics: SocialMechanics) -> PostDecision:
+        """Plan what to do about a post whose thread was read, and keep the conversation as post and plan leave it."""
+        now = self._clock.now()
+        spoken = self._known(post_case.notification.root.uri).after_all(post_case.events, now)
+        judged, reopened = judge_incoming(
+            spoken,
+            post_case.incoming,
+            mechanics,
+            agent_did=post_case.own_did,
+            is_owner=post_case.is_owner,
+            now=now,
+        )
+        plan = plan_case(post_case, judged)
+        left = [Concluded(plan.reason)] if plan.code == "conclude" else []
+        self._keep(spoken.after_all([*reopened, *left], now))
+        return plan
+
+    def analyze_conversation(
+        self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
+    ) -> ConversationAnalysis:
+        """Whether a conversation has run its course."""
+        conversation = self._file.records.get(root_uri)
+        return analyze(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
+
+    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[FollowedThread]:
+        """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
+        with self._file.one_save():
+            return self._sweep(agent_did, mechanics)
+
+    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[FollowedThread]:
+        over = []
+        for root_uri, conversation in list(self._file.records.items()):
+            if conversation.state in {"concluded", "stale"}:
+                continue
+            analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
+            events: list[ThreadEvent] = [Disengaged(analysis.disengaged_participants)]
+            if analysis.should_conclude:
+                events.append(Concluded(analysis.reason, by_silence=analysis.by_silence))
+            after = self._apply(root_uri, *events)
+            if after.state == "concluded":
+                over.append(after)
+        return over
+
+    def cleanup_old_conversations(self) -> int:
+        """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
+        now, before = self._clock.now(), self._file.records
+        kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now)}
+        self._file.records = {root_uri: one.after(Aged(), now) for root_uri, one in kept.items()}
+        self._file.rest["lastCleanup"] = iso(now)
+        self._file.save()
+        return len(before) - len(kept)
+
+    def _apply(self, root_uri: str, *events: ThreadEvent) -> FollowedThread:
+        """Keep the conversation as it stands after `events`."""
+        return self._keep(self._known(root_uri).after_all(events, self._clock.now()))
+
+    def _known(self, root_uri: str) -> FollowedThread:
+        """The conversation under a thread root; a new one if there is none."""
+        now = self._clock.now()
+        return self._file.records.get(root_uri) or FollowedThread(
+            root_uri=root_uri, first_seen=now, last_checked=now, source="notification"
+        )
+
+    def _keep(self, conversation: FollowedThread) -> FollowedThread:
+        if self._file.records.get(conversation.root_uri) != conversation:
+            self._file.records[conversation.root_uri] = conversation
+            self._file.save()
+        return conversation
+
+
+class PendingPosts:
+    """The durable queue of notifications that deserve a look by the model."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def known(self, uris: Sequence[str]) -> set[str]:
+        """Which of these were ever taken in, whatever became of them."""
+        return {one.uri for one in await self._database.run(lambda connection: received.among(connection, uris))}
+
+    async def take_in(
+        self, notifications: Sequence[Notification], state: Literal["pending", "dropped"] = "pending"
+    ) -> int:
+        """Store those that are new; returns how many were. `dropped` ones are only remembered."""
+        now = iso(self._clock.now())
+        posts = [
+            ReceivedPost(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at, now, state)
+            for item in notifications
+        ]
+        return await self._database.run(lambda connection: received.insert(connection, posts)) if posts else 0
+
+    async def waiting(self) -> list[Pending]:
+        """All that still wait and can be read, oldest first."""
+        rows = await self._database.run(received.waiting)
+        read = ((row, _notification(row.payload)) for row in rows)
+        return [Pending(post, row.received_at) for row, post in read if post is not None]
+
+    async def read(self, item: WorkItem) -> Pending | None:
+        """Return the post that a row of work is about, with those settled with it; None where it cannot be read."""
+        uris = [item.key, *item.payload.get("earlier", ())]
+        rows = await self._database.run(lambda connection: received.among(connection, uris))
+        posts = {row.uri: post for row in rows if (post := _notification(row.payload))}
+        if (post := posts.pop(item.key, None)) is None:
+            return None
+        row = next(row for row in rows if row.uri == item.key)
+        return Pending(post, row.received_at, tuple(posts.values()), waits=row.state == "pending")
+
+    async def unreadable(self) -> list[str]:
+        """The uris of those that wait and cannot be read, oldest first."""
+        rows = await self._database.run(received.waiting)
+        return [row.uri for row in rows if _notification(row.payload) is None]
+
+    async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
+        """These are handled, or given up; `outcome` says how."""
+        await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))
+
+    async def forget_before(self, moment: datetime) -> int:
+        """Delete what was handled before `moment`; returns how many rows went."""
+        return await self._database.run(lambda connection: received.forget_before(connection, moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Tidying:
+    """Ends the conversations that are over, and forgets what has outlived its use."""
+
+    conversations: Conversations
+    relationships: Relationships
+    pending: PendingPosts
+    identity: Identity
+    journal: Journal
+    clock: Clock
+    own_did: Callable[[], str]
+
+    async def run(self) -> None:
+        """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
+        for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
+            summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
+            reason = over.conclusion_reason or ""
+            await self.journal.record(
+                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
+            )
+        self.conversations.cleanup_old_conversations()
+        self.relationships.prune_stale()
+        await self.pending.forget_before(self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
+
+
+def _payload(notification: Notification) -> dict[str, Any]:
+    """The stored form. The key `reason` is older than the field `kind`, and rows of earlier versions have it."""
+    data = dataclasses.asdict(notification)
+    data["reason"] = data.pop("kind")
+    return data
+
+
+def _notification(stored: dict[str, Any]) -> Notification | None:
+    """The notification in its stored form; None if a part of it is missing or of another shape."""
+    try:
+        return _notifications().validate_python({**stored, "kind": stored.get("reason")})
+    except ValidationError:
+        return None
+
+
+@cache
+def _notifications() -> TypeAdapter[Notification]:
+    # NOTE(self): it takes time to build, which a start does not wait for.
+    return TypeAdapter(Notification)
+
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"

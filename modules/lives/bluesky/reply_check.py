@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.text.closings import content_words, only_acknowledges, without_handles
-from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
+from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble, is_loop, plain_words
 from common.text.patterns import lazy
-from common.text.repetition import is_loop
-from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 
 _MOST_CHARS = 2_000

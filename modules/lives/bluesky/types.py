@@ -17,7 +17,7 @@ from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
 from modules.services.outbox.policy import NO_WAIT
 from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture
-from modules.services.plans.wishes import tells_link
+from modules.services.plans.events import tells_link
 
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS

@@ -33,24 +33,22 @@ from modules.lives.github.thread_text import MOST_COMMENTS
 from modules.lives.github.types import IssueThread, KnownParticipants
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
-from modules.runtime.llm.types import Message, Text
+from modules.runtime.llm.dialect import Message, Text
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType, NewExperience
-from modules.services.memory.admission import trust_of
-from modules.services.memory.rows import remember
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory, trust_of
+from modules.services.memory.rows import MemoryStore, remember
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_looking import repo_of
+from modules.services.outbox.senders.space import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import parse_task_event_markers
 from modules.services.rituals.policy import MEMO_KIND
-from modules.services.sessions.distiller import Distiller
+from modules.services.sessions.archives import Distiller
 from modules.services.sessions.types import MessageRow, Session
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 

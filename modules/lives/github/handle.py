@@ -1,6 +1,8 @@
 """One thread that waits: read it, decide by rule, else ask the model.
 
 A crash at any point leaves the row waiting; a comment that had been accepted before is found and not repeated.
+
+Reads a thread: its comments, the reviews that mention us, and the talks about lines in which we are called.
 """
 
 from __future__ import annotations
@@ -11,28 +13,37 @@ from dataclasses import dataclass, replace
 
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
-from adapters.github.errors import has_moved
-from adapters.github.types import Account, PullRequest
+from adapters.github.line_comments import ReviewComment
+from adapters.github.sending import has_moved
+from adapters.github.types import Account, Comment, Issue, PullRequest, Review
 from common.clock import iso
 from common.errors import Transient
 from common.importance import Importance
-from common.result import Err
-from modules.lives.github.engagement import Commented, LeftThread, Reentered, StayedSilent, ThreadRead, Tracked
+from common.result import ApiResult, Err, Ok, answering
+from modules.lives.github.engagement import (
+    Commented,
+    GitHubState,
+    LeftThread,
+    Reentered,
+    StayedSilent,
+    ThreadRead,
+    Tracked,
+)
 from modules.lives.github.experiences import impression_of
 from modules.lives.github.policy import (
     ANSWERED,
     analyze_issue_thread,
     caller,
+    calls_on_lines,
+    comment_of,
     decision_of,
     is_closed_on_leaving,
     is_program,
     may_reenter,
+    mentions,
     peers_beside,
 )
-from modules.lives.github.read import ThreadReader
-from modules.lives.github.respond import ThreadResponder
-from modules.lives.github.review import PullReviewer
-from modules.lives.github.state import GitHubState
+from modules.lives.github.respond import PullReviewer, ThreadResponder
 from modules.lives.github.types import (
     IssueThread,
     KnownParticipants,
@@ -48,14 +59,79 @@ from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.own_feed.expressions import NoteInsight
+from modules.services.own_feed.announcement import NoteInsight
 from modules.services.plans.standing import is_planned
-from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, TurnLimit, limits_of
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.sentinel import is_marked_finished
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThread:
+    """A thread as it stands, and the talks about its lines in which somebody calls us."""
+
+    thread: IssueThread
+    lines: tuple[NewThread, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadReader:
+    """Reads threads of GitHub."""
+
+    github: GitHub
+
+    @answering
+    async def read(self, waiting: WaitingThread) -> ApiResult[FoundThread]:
+        """Return the thread, or the talk about a line, that waits."""
+        async with self.github.burst():
+            issue = (await self.github.get_issue(waiting.place, waiting.number)).or_raise()
+            if waiting.line:
+                return Ok(await self._talk(waiting, issue))
+            comments = (await self.github.list_comments(waiting.place, waiting.number)).or_raise()
+            if not issue.is_pull_request:
+                return Ok(FoundThread(IssueThread(issue, comments)))
+            return Ok(await self._with_reviews(waiting, issue, comments))
+
+    async def _talk(self, waiting: WaitingThread, issue: Issue) -> FoundThread:
+        found = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
+        talk = [one for one in found if waiting.line in {one.comment.id, one.answers}]
+        if not talk:
+            Err("the comment on the line is gone", "not_found").or_raise()
+        return FoundThread(IssueThread(issue, tuple(one.comment for one in talk), talk[0]))
+
+    async def _with_reviews(self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...]) -> FoundThread:
+        reviews = (await self.github.pulls.reviews(waiting.place, waiting.number)).or_raise()
+        lines = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
+        login = self.github.login
+        answered = _answered_by_a_round(issue, reviews, login)
+        calling = (one for one in reviews if one.id not in answered and one.author.lower() != login.lower())
+        said = [*comments, *(comment_of(one) for one in calling if mentions(one.body, login))]
+        thread = IssueThread(issue, tuple(sorted(said, key=lambda one: one.created_at)))
+        open_lines = [one for one in lines if one.review_id not in answered]
+        return FoundThread(thread, tuple(_new(waiting, one) for one in calls_on_lines(open_lines, login)))
+
+
+def _answered_by_a_round(issue: Issue, reviews: tuple[Review, ...], login: str) -> set[int]:
+    """Return the reviews of our own pull request that ask for changes: a further round of the work answers these."""
+    if issue.author.lower() != login.lower():
+        return set()
+    return {one.id for one in reviews if one.state == "CHANGES_REQUESTED"}
+
+
+def _new(waiting: WaitingThread, newest: ReviewComment) -> NewThread:
+    return NewThread(
+        repo=waiting.repo,
+        number=waiting.number,
+        kind="pull",
+        source="github_notification",
+        at=newest.comment.created_at,
+        reason="mention",
+        line=newest.talk,
+    )
+
 
 logger = logging.getLogger(__name__)
 

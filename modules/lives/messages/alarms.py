@@ -22,10 +22,9 @@ from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.policy import quiet_until
-from modules.runtime.journal.journal import Journal
-from modules.services.commitments.events import ABANDONED, COMMITMENTS
-from modules.services.commitments.naming import title_of
-from modules.services.commitments.types import QueuedCommitment
+from modules.runtime.journal.rows import Journal
+from modules.services.commitments.acts import ABANDONED, COMMITMENTS
+from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.situation import Situation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent

@@ -27,11 +27,10 @@ from common.clock import Clock
 from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.messages.others_policy import is_welcome
-from modules.lives.messages.policy import is_too_old
+from modules.lives.messages.policy import is_too_old, is_welcome
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import Reach
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette

@@ -26,7 +26,7 @@ from modules.lives.messages.policy import (
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, DraftAnswer, OwnerHandler
 from modules.runtime.control import Standing
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.bodies import DirectMessageBody

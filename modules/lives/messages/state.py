@@ -14,7 +14,7 @@ from common.redact import Redactor
 from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.services.explanation.handles import named
+from modules.services.explanation.story import named
 from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk

@@ -1,16 +1,117 @@
-"""What this life is, once it is put together, and how its owner starts a ritual by hand."""
+"""What this life is, once it is put together, and how its owner starts a ritual by hand.
+
+Which rituals are to be opened now, and of which runs a memo is to be written: each a row, once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Literal
 
-from modules.lives.rituals.perceive import RitualPerceiver, new_opening
-from modules.services.rituals.policy import OPENING_KIND, ritual_key
+from common.clock import Clock, parse_iso
+from common.constants import HOUR_MS, MINUTE_MS
+from modules.runtime.scheduler.policy import peers_before
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
+from modules.services.identity.self_mechanics import DailyRitual
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
+from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause, ritual_key
 from modules.services.rituals.rituals import Rituals
+from modules.services.rituals.types import RitualRun
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Handler
+from modules.services.work.types import Handler, NewWork
+
+MEMO_AFTER = timedelta(milliseconds=2 * MINUTE_MS)
+"""How long after its answer a participant writes; each goes on so much after those before it."""
+CLOSES_AFTER = timedelta(milliseconds=HOUR_MS)
+"""How long after its opening whoever opened a run writes: by then the others have answered."""
+_LOOKED_AT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RitualPerceiver:
+    """Fills the table of work.
+
+    Attributes:
+        rituals: which there are, and what came of them.
+        work: the table.
+        outbox: what was said.
+        experiences: keeps that we opened a run.
+        clock: the time.
+        handle: our own.
+        writes_memos: whether memos are written at all; not where the SOUL only talks.
+
+    """
+
+    rituals: Rituals
+    work: WorkTable
+    outbox: Outbox
+    experiences: ExperienceLog
+    clock: Clock
+    handle: str
+    writes_memos: bool
+
+    async def perceive(self) -> None:
+        """Add the rows."""
+        now, listed = self.rituals.now(), self.rituals.listed()
+        for key, ritual in listed.items():
+            if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.clock.keeps_hours):
+                await self._open(key, now.date())
+        for run in await self.rituals.runs.since(now.date() - _LOOKED_AT):
+            if not run.artefact_url and (said := await self._said(run)):
+                await self._note(run, said.body.public_text)
+                if self.writes_memos and run.key in listed:
+                    await self._write_down(run, listed, parse_iso(said.created_at))
+
+    async def _open(self, key: str, day: date) -> None:
+        if await self.rituals.runs.of_day(key, day) is None:
+            await self.work.add(new_opening(key, day))
+
+    async def _said(self, run: RitualRun) -> Intent | None:
+        """Return what we said in a run, once it stands on the network."""
+        kind: IntentKind = "post" if run.role == "initiator" else "reply"
+        cause = opening_cause(run.key, run.day) if run.role == "initiator" else run.thread_uri
+        return next(iter(await self.outbox.done(cause, kind)), None)
+
+    async def _note(self, run: RitualRun, text: str) -> None:
+        """Keep what we said, and the question with which we opened a run; an answer of ours is kept as a reply."""
+        await self.rituals.runs.note_words(run, note_of(text))
+        if run.role == "initiator":
+            await self.experiences.record(
+                NewExperience("question_emerged", "ritual", opening_cause(run.key, run.day), text, uri=run.thread_uri)
+            )
+
+    async def _write_down(self, run: RitualRun, listed: Mapping[str, DailyRitual], said_at: datetime) -> None:
+        others = handles_of(listed[run.key], without=self.handle)
+        turn = len(peers_before(self.handle, others, run.thread_uri)) + 1
+        wait = CLOSES_AFTER if run.role == "initiator" else turn * MEMO_AFTER
+        await self.work.add(
+            NewWork(MEMO_KIND, run.id, _named(run.key, run.day), not_before=said_at + self.clock.real(wait))
+        )
+
+
+def is_due(ritual: DailyRitual, now: datetime, *, keep_hours: bool = True) -> bool:
+    """Return whether a ritual may open at a local moment."""
+    schedule = ritual.when
+    if schedule is None:
+        return False
+    return schedule.is_open(now) if keep_hours else schedule.is_on(now.date())
+
+
+def new_opening(key: str, day: date, *, by_hand: bool = False, again: bool = False) -> NewWork:
+    """Return the row of an opening; `again` is another chance for one that was given up on that day."""
+    named: dict[str, object] = dict(_named(key, day)) | {"by_hand": by_hand}
+    tail = "/again" if again else ""
+    return NewWork(OPENING_KIND, f"{key}/{day.isoformat()}{tail}", named, cause_id=opening_cause(key, day))
+
+
+def _named(key: str, day: date) -> Mapping[str, str]:
+    return {"ritual": key, "day": day.isoformat()}
+
 
 StartCode = Literal["unknown", "runs-already", "opened", "waits", "not-opened"]
 

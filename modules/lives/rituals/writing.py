@@ -14,10 +14,10 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean
 from modules.runtime.home import SoulDocument
+from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.prompt.bootstrap import SystemPrompt
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.prompt.types import SystemPrompt
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_mechanics import DailyRitual

@@ -22,13 +22,12 @@ from cachetools import LRUCache
 
 from common.constants import ECHO_SHORT_STEMS
 from common.errors import Fatal, SoulError
-from common.text.echo import EnsembleEchoResult
+from common.text.echo import EnsembleEchoResult, tokenize_with_stemming
 from common.text.host_intent import HostIntent, classify_host_intent_structural
-from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
-from modules.lives.space.journal_reporter import LOOP
+from modules.lives.space.commitment_maker import LOOP
 from modules.lives.space.types import Check, HostLine, Meaning
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import SKILL, Verdicts
 

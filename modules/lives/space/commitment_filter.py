@@ -13,14 +13,12 @@ from typing import Literal, Protocol, TypeVar
 import regex
 
 from common.schemas import Commitment, CommitmentType
+from common.text.echo import tokenize_with_stemming
 from common.text.patterns import lazy_regex
-from common.text.stems import tokenize_with_stemming
-from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, names_of
+from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, names_of, shown
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.transcript import shown
-from modules.services.commitments.naming import target_of
-from modules.services.commitments.replies import commitment_request
-from modules.services.commitments.types import CommitmentRequest
+from modules.services.commitments.naming import CommitmentRequest, target_of
+from modules.services.commitments.writer import commitment_request
 
 Bar = Literal["social_only", "non_owner", "unnamed_repo", "settled", "made", "claimed"]
 """Why a commitment may not be made."""

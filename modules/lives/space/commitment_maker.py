@@ -2,18 +2,37 @@
 
 A commitment is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
 disk before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
+
+What the owner is told of this life: journal entries for decisions, terminal lines for what the room says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
 
 from adapters.space.client import SpaceClient
-from adapters.space.types import HOST
+from adapters.space.types import (
+    HOST,
+    ActionDone,
+    Claimed,
+    Identified,
+    Joined,
+    Left,
+    Reflected,
+    Said,
+    SpaceEvent,
+    WorkspaceProgress,
+)
 from common.clock import Clock
+from common.constants import DAY_MS
+from common.line_kind import LineKind
 from common.schemas import Commitment
+from common.text.strings import dedup_key
+from common.text.untrusted import clean, one_line
 from modules.lives.space.commitment_filter import (
     PlannedCommitment,
     alike,
@@ -21,19 +40,160 @@ from modules.lives.space.commitment_filter import (
     permitted,
     planned,
 )
-from modules.lives.space.journal_reporter import JournalReporter, Note
-from modules.lives.space.request_parser import conversation_thread_uri
+from modules.lives.space.perceive import RoomConversation, WordsRefused
+from modules.lives.space.request_parser import conversation_thread_uri, shown
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.state import RoomConversation, WordsRefused
 from modules.lives.space.types import RefusedWords
-from modules.services.commitments.naming import claim_target, extract_fulfillment_url
+from modules.runtime.console import Console
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.commitments.naming import LIVE, QueuedCommitment, claim_target, extract_fulfillment_url
 from modules.services.commitments.params import CommentParams
 from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
-from modules.services.commitments.types import LIVE, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter, as_commitments
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_identity import PeerRelationships
+
+LOOP = "space-participation"
+SPOKE = "spoke"
+"""Marks the entry of a message that we said."""
+
+_MESSAGES, _CHARS = 10, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that was decided on the way, for the journal; `data` says with which values."""
+
+    summary: str
+    reason: str
+    line: LineKind = "social"
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReporter:
+    """Writes the entries of this life to `journal`."""
+
+    journal: Journal
+
+    async def decided(self, snapshot: RoomSnapshot, *notes: Note) -> None:
+        """Record what was decided about `snapshot`, in order."""
+        said = [
+            f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
+            for entry in snapshot.batch[-_MESSAGES:]
+        ]
+        about = {
+            "received": said,
+            "mode": snapshot.mode,
+            "owner": snapshot.owner or "",
+            "role": snapshot.role,
+            "request": one_line(snapshot.request.content[: 4 * _CHARS], _CHARS) if snapshot.is_open else "",
+            "cycles": snapshot.request.cycles,
+        }
+        author = snapshot.batch[-1].name if snapshot.batch else None
+        for note in notes:
+            await self.journal.record(
+                Entry(
+                    "decision",
+                    LOOP,
+                    f"[space] {note.summary}",
+                    line=note.line,
+                    reason=note.reason,
+                    trigger_uri=snapshot.thread_uri,
+                    author=author,
+                    data={**about, **note.data},
+                )
+            )
+
+    async def spoke(self, snapshot: RoomSnapshot, message: str, reason: str, made: Sequence[QueuedCommitment]) -> None:
+        """Record that `message` was said about `snapshot`, and which commitments were made in it."""
+        ids = [one.id for one in made]
+        notes = [Note("Spoke", reason, data={"act": SPOKE, "message": message, "commitments": ids})]
+        if made:
+            kinds = ", ".join(one.type for one in made)
+            notes.append(Note("Structured commitments", kinds, "queue", {"commitments": ids}))
+        await self.decided(snapshot, *notes)
+
+    async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
+        """Record an event that is no decision."""
+        await self.journal.record(Entry("life", LOOP, f"[space] {summary}", line=line, reason=reason))
+
+    async def trouble(self, summary: str, reason: str, *, trace: str = "") -> None:
+        """Record a failure; `trace` is the traceback of an unexpected one."""
+        data = {"trace": trace} if trace else {}
+        await self.journal.record(Entry("error", LOOP, f"[space] {summary}", line="warn", reason=reason, data=data))
+
+
+SPACE_OWN_LINES_KEPT_MS = 7 * DAY_MS
+
+_FEWEST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLines:
+    """Our lines, as `journal` tells them."""
+
+    journal: Journal
+    clock: Clock
+
+    async def hold(self, message: str) -> bool:
+        """Whether we said the same words within the last days; a greeting of up to three words may come again."""
+        if len(message.split()) < _FEWEST_WORDS:
+            return False
+        since = self.clock.now() - timedelta(milliseconds=SPACE_OWN_LINES_KEPT_MS)
+        key = dedup_key(message)
+        return any(dedup_key(said) == key for said in await self.journal.messages(LOOP, SPOKE, since))
+
+
+_DETAIL_CHARS = 200
+_SAID_CHARS = 2_000
+
+_Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | WorkspaceProgress
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLines:
+    """Shows events on `console`. Everybody's words are cleaned: no terminal obeys them."""
+
+    console: Console
+
+    def show(self, event: SpaceEvent) -> None:
+        """One event; those that say nothing to people are passed over."""
+        if told := line_of(event):
+            self.console.line("social", f"[space] {told[0]}", told[1])
+
+
+def line_of(event: SpaceEvent) -> tuple[str, str] | None:
+    """The line of an event, and what stands behind it; None for what says nothing to people."""
+    if isinstance(event, Said):
+        cut = " […]" if len(event.content) > _SAID_CHARS else ""
+        return one_line(event.name), clean(event.content[:_SAID_CHARS]) + cut
+    if not isinstance(event, _Named):
+        return None
+    what, detail = _told(event)
+    return f"{one_line(event.name)} {what}", one_line(detail[: 4 * _DETAIL_CHARS], _DETAIL_CHARS)
+
+
+def _told(event: _Named) -> tuple[str, str]:
+    match event:
+        case Joined():
+            told = "joined", ""
+        case Left():
+            told = "left", ""
+        case Identified():
+            told = "identity", event.summary.voice
+        case Claimed():
+            told = "claimed", f"{event.action} {event.target}"
+        case ActionDone():
+            told = one_line(event.action), event.link if event.success else event.error or "failed"
+        case Reflected():
+            told = "reflected", event.summary
+        case WorkspaceProgress():
+            told = "workspace", f"{event.workspace} {event.completed:g}/{event.total:g}"
+    return told
+
 
 WITHDRAWN = "the host has taken the request back"
 CLAIM_ANSWER_S = 0.3

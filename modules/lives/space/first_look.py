@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.text.closings import is_low_value_closing
 from modules.lives.space.host_request import is_done_chat
+from modules.lives.space.request_parser import shown as name_shown
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.transcript import shown as name_shown
 from modules.lives.space.types import HistoryEntry
 from modules.services.agent.verdicts import Verdicts
 

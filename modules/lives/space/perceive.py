@@ -2,33 +2,393 @@
 
 The room's record comes back at each join; what in it we did in a former life counts as anybody's. Who came in as a
 member is no host, whatever name or id a careless server let it take.
+
+The state of a conversation in a room while the process lives: who said what, what was asked and answered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from cachetools import FIFOCache
 
 from adapters.space.client import SpaceClient
+from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST, ActionDone, Claimed, History, Joined, LogEntry, Said, SpaceEvent, is_host
 from common.clock import Clock, parse_iso_or_none
-from common.constants import MINUTE_MS
+from common.constants import HOUR_MS, MINUTE_MS, SPACE_IDLE_RESET_MS
 from common.json_lines import json_object
+from common.text.closings import ends_talk
+from common.text.host_intent import HostIntent, classify_host_intent_structural
 from modules.lives.space.commitment_filter import same_target
-from modules.lives.space.host_request import is_done_chat, is_open
-from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.state import Entered, LeftRoom, MessagesArrived, Paused, RoomConversation, moment, new_entries
-from modules.lives.space.transcript import shown
-from modules.lives.space.types import HistoryEntry, PeerEvent
-from modules.services.commitments.naming import claim_target
+from modules.lives.space.host_request import Looked, RequestEvent, is_done_chat, is_open, next_request
+from modules.lives.space.policy import SPACE_OPENER_SILENCE_MS
+from modules.lives.space.request_parser import conversation_thread_uri, detect_repo, shown
+from modules.lives.space.types import HistoryEntry, HostRequest, Meaning, PeerEvent, RefusedWords
+from modules.services.commitments.naming import LIVE, claim_target
 from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import LIVE
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_identity import PeerRelationships
+
+SPACE_HISTORY_KEPT = 200
+SPACE_READ_CHARS = 4_000  # of one message; what is longer is read up to here
+SPACE_TALK_ENDED_MS = 12 * HOUR_MS
+
+PEER_EVENTS_KEPT = 200
+ISSUES_KEPT = 200
+
+_SAME_OWN_WORDS_S = 120
+_LONG_SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_CLOCKS_APART = timedelta(minutes=10)
+_PIN = "Repo: "
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationState:
+    """One room, as `me` lives it. Times are aware UTC.
+
+    Attributes:
+        me: our own name there; another where somebody else came in under it.
+        history: what was said, oldest first, the newest 200.
+        repo: the repository that the talk is about.
+        pinned: what is worth keeping beyond a pause.
+        refusals: what we wanted to say or commit to last, and what stopped it.
+        request: what the host asked for, and what came of it.
+        settled: the last request that was met, for whoever asks after it when the talk has paused.
+        last_activity_at: when somebody last spoke.
+        joined_at: when we came in.
+        cooldown_until: until then we only listen.
+        spoken: how many messages of ours were said in this life.
+        last_message_at: when anybody last spoke, the replayed record included; a pause does not end it.
+        opened_at: when an agent last broke a long silence, or we tried to.
+        ended_at: when the host ended the talk; None once it has spoken again.
+        peer_events: what peers did, as far as requests are concerned.
+        issues: links to issues that peers made, and who made each.
+        entries: how many entries there were; the number of the latest id.
+
+    """
+
+    me: str
+    history: tuple[HistoryEntry, ...] = ()
+    repo: str | None = None
+    pinned: tuple[str, ...] = ()
+    refusals: tuple[RefusedWords, ...] = ()
+    request: HostRequest = field(default_factory=HostRequest)
+    settled: HostRequest = field(default_factory=HostRequest)
+    last_activity_at: datetime | None = None
+    joined_at: datetime | None = None
+    cooldown_until: datetime | None = None
+    spoken: int = 0
+    last_message_at: datetime | None = None
+    opened_at: datetime | None = None
+    ended_at: datetime | None = None
+    peer_events: tuple[PeerEvent, ...] = ()
+    issues: Mapping[str, str] = field(default_factory=dict)
+    entries: int = 0
+
+    def is_ended(self, now: datetime) -> bool:
+        """Whether the host has ended the talk, and not long ago."""
+        return self.ended_at is not None and now - self.ended_at < timedelta(milliseconds=SPACE_TALK_ENDED_MS)
+
+    def is_idle(self, now: datetime) -> bool:
+        """Whether nobody has spoken for so long that what comes next is another conversation."""
+        last = self.last_activity_at
+        return last is not None and now - last > timedelta(milliseconds=SPACE_IDLE_RESET_MS)
+
+    @property
+    def host_messages(self) -> list[HistoryEntry]:
+        return [entry for entry in self.history if entry.is_host]
+
+    @property
+    def own_messages(self) -> list[HistoryEntry]:
+        return [entry for entry in self.history if entry.is_me]
+
+    @property
+    def agent_messages(self) -> list[HistoryEntry]:
+        """Of peers and of ourselves."""
+        return [entry for entry in self.history if not entry.is_host]
+
+    def latest_host(self, *, intent: HostIntent | None = None) -> HistoryEntry | None:
+        """The host's newest message, or the newest that meant `intent`."""
+        return next(
+            (entry for entry in reversed(self.history) if entry.is_host and intent in (None, entry.intent)), None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """We came into the room as `me`."""
+
+    me: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LeftRoom:
+    """Another room, or the same one anew: nothing of the talk before belongs to it."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The talk has paused for long: what comes next is another conversation. Only what is pinned stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesArrived:
+    """Others said (`entries`, of `new_entries`) and did something; `issues` are links, and who made each."""
+
+    entries: tuple[HistoryEntry, ...]
+    at: datetime
+    peer_events: tuple[PeerEvent, ...] = ()
+    issues: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoke:
+    """The room has received what we said; it becomes the last of the history."""
+
+    content: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The room has received what we said last; until `rests_until` we only listen."""
+
+    rests_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What the host's messages mean, by their ids."""
+
+    meanings: Mapping[str, Meaning]
+
+
+@dataclass(frozen=True, slots=True)
+class WordsRefused:
+    """What we wanted to say or commit to last and what stopped it; empty once the model has been told."""
+
+    refusals: tuple[RefusedWords, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndingNoted:
+    """Take in whether the host's newest words end the talk. A pause, which forgets words, does not undo it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTalk:
+    """We break a long silence, or try to."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Engaged:
+    """The talk goes on although nobody spoke: we are at the host's request."""
+
+    at: datetime
+
+
+ConversationEvent = (
+    Entered
+    | LeftRoom
+    | Paused
+    | MessagesArrived
+    | Spoke
+    | Delivered
+    | Classified
+    | WordsRefused
+    | EndingNoted
+    | OpenedTalk
+    | Engaged
+    | Looked
+    | RequestEvent
+)
+
+
+class RoomConversation:
+    """Holds the state of one room, as `me` lives it."""
+
+    def __init__(self, me: str) -> None:
+        self._state = ConversationState(me)
+
+    @property
+    def state(self) -> ConversationState:
+        return self._state
+
+    def handle(self, event: ConversationEvent) -> ConversationState:
+        """Take in `event`, and return the state after it."""
+        self._state = next_state(self._state, event)
+        return self._state
+
+
+def next_state(state: ConversationState, event: ConversationEvent) -> ConversationState:  # noqa: C901, PLR0911 - one case each
+    """The state after `event`. Pure."""
+    match event:
+        case Entered():
+            return replace(state, me=event.me, joined_at=event.at)
+        case LeftRoom():
+            return replace(
+                _paused(state),
+                pinned=(),
+                settled=HostRequest(),
+                joined_at=event.at,
+                cooldown_until=None,
+                last_message_at=None,
+                opened_at=None,
+                ended_at=None,
+            )
+        case Paused():
+            return _paused(state)
+        case MessagesArrived():
+            return _messages_arrived(state, event)
+        case Spoke():
+            entry = HistoryEntry(f"m{state.entries + 1}", state.me, _read(event.content), event.at, is_me=True)
+            spoken = replace(state, entries=state.entries + 1, history=_newest(state.history, (entry,)))
+            return _noted(spoken, (entry,), event.at)
+        case Delivered():
+            return replace(state, cooldown_until=event.rests_until, spoken=state.spoken + 1)
+        case Classified():
+            return replace(state, history=tuple(_understood(one, event.meanings) for one in state.history))
+        case WordsRefused():
+            return replace(state, refusals=event.refusals)
+        case EndingNoted():
+            return _ending_noted(state)
+        case OpenedTalk():
+            return replace(state, opened_at=event.at)
+        case Engaged():
+            return replace(state, last_activity_at=event.at)
+        case _:
+            return replace(state, request=next_request(state.request, event))
+
+
+def new_entries(state: ConversationState, said: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
+    """What is new of `said`, in its order.
+
+    What the room replays is known by time, author and words; the same words of ours within two minutes are the room's
+    echo of what we already noted.
+    """
+    known = Counter((entry.at, entry.name, entry.content) for entry in state.history)
+    new: list[HistoryEntry] = []
+    for one in said:
+        at, content = moment(one.timestamp, now), _read(one.content)
+        key = (at, one.name, content)
+        if known[key] or (one.name == state.me and _is_noted(state, content, at)):
+            continue
+        known[key] += 1
+        new.append(
+            HistoryEntry(
+                id=f"m{state.entries + len(new) + 1}",
+                name=one.name,
+                content=content,
+                at=at,
+                is_host=is_host(one.name, one.id),
+                is_me=one.name == state.me,
+                replayed=one.replayed,
+                addressed=one.addressed,
+                addresses_me=bool(parse_addressed(content, (state.me,))),
+            )
+        )
+    return tuple(new)
+
+
+def moment(timestamp: str, now: datetime) -> datetime:
+    """When something happened, by the room's word as far as it can be true; `now` where it cannot.
+
+    A room may write any date. One far ahead would make all that comes later look old, and one at the ends of the
+    calendar exists in no other time zone.
+    """
+    at = parse_iso_or_none(timestamp)
+    return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
+
+
+def _messages_arrived(state: ConversationState, event: MessagesArrived) -> ConversationState:
+    """Replayed words are no sign of life, and stand where they were said."""
+    history = _newest(state.history, event.entries)
+    if any(entry.replayed for entry in event.entries):
+        every = sorted((*state.history, *event.entries), key=lambda entry: entry.at)
+        history = tuple(every[-SPACE_HISTORY_KEPT:])
+    pinned = next((text.removeprefix(_PIN) for text in state.pinned if text.startswith(_PIN)), None)
+    updated = replace(
+        state,
+        entries=state.entries + len(event.entries),
+        history=history,
+        peer_events=(*state.peer_events, *event.peer_events)[-PEER_EVENTS_KEPT:],
+        issues=dict([*state.issues.items(), *event.issues.items()][-ISSUES_KEPT:]),
+        repo=detect_repo(history) or state.repo or pinned,
+    )
+    return _noted(updated, event.entries, event.at)
+
+
+def _noted(state: ConversationState, new: Iterable[HistoryEntry], now: datetime) -> ConversationState:
+    """With what the new entries tell: when somebody last spoke, and who broke a long silence."""
+    last_message_at, opened_at, active_at = state.last_message_at, state.opened_at, state.last_activity_at
+    for entry in new:
+        if not entry.is_host and (last_message_at is None or entry.at - last_message_at >= _LONG_SILENCE):
+            opened_at = entry.at
+        last_message_at = max(entry.at, last_message_at or entry.at)
+        if not entry.replayed:
+            active_at = now
+    return replace(
+        state,
+        last_message_at=last_message_at,
+        opened_at=opened_at,
+        last_activity_at=active_at,
+    )
+
+
+def _paused(state: ConversationState) -> ConversationState:
+    return replace(
+        state,
+        pinned=(f"{_PIN}{state.repo}",) if state.repo else (),
+        settled=state.request if state.request.content else state.settled,
+        history=(),
+        refusals=(),
+        peer_events=(),
+        issues={},
+        repo=None,
+        request=HostRequest(),
+        last_activity_at=None,
+    )
+
+
+def _understood(entry: HistoryEntry, meanings: Mapping[str, Meaning]) -> HistoryEntry:
+    meaning = meanings.get(entry.id)
+    return replace(entry, intent=meaning.intent, answers=meaning.answers) if meaning else entry
+
+
+def _ending_noted(state: ConversationState) -> ConversationState:
+    latest = state.latest_host()
+    if latest is None:
+        return state
+    asks = "action_request" in (latest.intent, classify_host_intent_structural(latest.content).intent)
+    return replace(state, ended_at=latest.at if not asks and ends_talk(latest.content) else None)
+
+
+def _newest(history: tuple[HistoryEntry, ...], new: tuple[HistoryEntry, ...]) -> tuple[HistoryEntry, ...]:
+    return (*history, *new)[-SPACE_HISTORY_KEPT:]
+
+
+def _is_noted(state: ConversationState, content: str, at: datetime) -> bool:
+    return any(
+        entry.is_me and entry.content == content and abs((entry.at - at).total_seconds()) < _SAME_OWN_WORDS_S
+        for entry in state.history
+    )
+
+
+def _read(content: str) -> str:
+    """As much of a message as is read; an ellipsis tells that there was more."""
+    return content if len(content) <= SPACE_READ_CHARS else f"{content[: SPACE_READ_CHARS - 1]}…"
+
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)

@@ -3,20 +3,27 @@
 Only two deviations from the usual, an issue on GitHub, are read out of words alone: a comment on an issue that is named
 by its number, and a post on Bluesky. One name of a target serves while words are said and while the commitment is kept;
 it travels with it in `params.target`.
+
+The talk of a room, and the names in it, as a model reads them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import regex
 
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
+from common.clock import local
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
+from common.text.hidden import skeleton
 from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
+from common.text.untrusted import clean
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
@@ -223,3 +230,92 @@ def conversation_thread_uri(name: str, content: str) -> str:
 def point_summary(name: str, content: str) -> str:
     """What a message was about: `<name>: <its first ten words, without signs>`."""
     return f"{name}: {' '.join(_NOT_WORD.sub('', content).split()[:_POINT_WORDS])}"
+
+
+YOU = "YOU"
+MOST_NAMES = 30
+
+_NAME_CHARS = 40
+_MOST_WORDS = 3
+_READ_CHARS = 200
+_NO_SIGN_OF_A_NAME = regex.compile(r"[^\p{L}\p{M}\p{N}\s_.'-]+")
+_TAKEN = {skeleton(name): name for name in (HOST, YOU)}
+
+
+def shown(name: str, *, is_host: bool = False) -> str:
+    """The name of somebody: at most 40 characters and three words; one that looks like the host's or ours says so.
+
+    A name of which something is left out ends with `#` and four hexadecimal digits made from the whole, so that it does
+    not read as the name of somebody else who is called exactly what is left.
+    """
+    if is_host:
+        return HOST
+    plain = " ".join(_NO_SIGN_OF_A_NAME.sub(" ", clean(name[:_READ_CHARS])).split()[:_MOST_WORDS])[:_NAME_CHARS]
+    taken = _TAKEN.get(skeleton(plain))
+    if taken:
+        return f"not-{taken}"
+    is_whole = plain == " ".join(name.split())
+    return plain if is_whole else f"{plain or '?'}#{zlib.crc32(name.encode(errors='replace')) & 0xFFFF:04x}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Several names, at most 30; `…` stands for the others."""
+    every = list(names)
+    told = [shown(name) for name in every[:MOST_NAMES]]
+    return ", ".join([*told, "…"] if len(every) > MOST_NAMES else told)
+
+
+_DIGEST_SHARE = 4
+_CUT = " […]"
+_INDENT = "\n    "
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """`digest` has a line for each of the oldest messages, `lines` the newest messages whole."""
+
+    digest: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def transcript(
+    history: Sequence[HistoryEntry], *, estimate: Callable[[str], int], tokens: int, timezone: str = ""
+) -> Transcript:
+    """What fits into `tokens`, the newest first in line; our own words are marked YOU."""
+    told_whole = [told(entry, timezone) for entry in history]
+    costs = [estimate(line) + 1 for line in told_whole]
+    for_digest = tokens // _DIGEST_SHARE if sum(costs) > tokens else 0
+    lines: list[str] = []
+    left = tokens - for_digest
+    for line, cost in zip(reversed(told_whole), reversed(costs), strict=True):
+        if cost > left:
+            break
+        lines.insert(0, line)
+        left -= cost
+    older = history[: len(history) - len(lines)]
+    if older and not lines:
+        share = max(0, tokens - estimate(_CUT)) / max(1, estimate(told(older[-1], timezone)))
+        line = told(older[-1], timezone)
+        return Transcript((), (f"{line[: int(len(line) * share)]}{_CUT}",))
+    return Transcript(_digest(older, estimate, for_digest), tuple(lines))
+
+
+def told(entry: HistoryEntry, timezone: str = "") -> str:
+    """One message: `[12:04] rebecca: …`."""
+    words = clean(entry.content).replace("\n", _INDENT)
+    return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry)}: {words}"
+
+
+def _speaker(entry: HistoryEntry) -> str:
+    return YOU if entry.is_me else shown(entry.name, is_host=entry.is_host)
+
+
+def _digest(older: Sequence[HistoryEntry], estimate: Callable[[str], int], tokens: int) -> tuple[str, ...]:
+    kept: list[str] = []
+    for entry in reversed(older):
+        line = clean(point_summary(_speaker(entry), entry.content))
+        tokens -= estimate(line) + 1
+        if tokens < 0:
+            break
+        kept.insert(0, line)
+    return tuple(kept)

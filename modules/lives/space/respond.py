@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from modules.lives.space.commitment_filter import Filtered, named, permitted
+from modules.lives.space.commitment_maker import Note
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.decide import Decider, ModelDecision
-from modules.lives.space.fallback import Fallback, enriched, fallback, may_ask_for_repo, salvage
-from modules.lives.space.journal_reporter import Note
+from modules.lives.space.perceive import RoomConversation
+from modules.lives.space.prompting import Decider, ModelDecision
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.speak import ProposedMessage
-from modules.lives.space.state import RoomConversation
+from modules.lives.space.speak import Fallback, ProposedMessage, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.types import RefusedWords, Resolution
 from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
-from modules.services.voice_phrases.store import Phrase
+from modules.services.voice_phrases.regenerate import Phrase
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from modules.lives.space.host_request import FollowUp
 from modules.lives.space.policy import Signal, agent_messages
-from modules.lives.space.transcript import told
+from modules.lives.space.request_parser import told
 from modules.lives.space.types import (
     Counts,
     Escalation,

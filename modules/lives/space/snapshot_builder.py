@@ -25,6 +25,7 @@ from modules.lives.space.host_request import (
     is_claimed,
     is_open,
 )
+from modules.lives.space.perceive import Classified, RoomConversation
 from modules.lives.space.policy import (
     action_owner,
     conversation_mode,
@@ -37,7 +38,6 @@ from modules.lives.space.policy import (
 )
 from modules.lives.space.request_parser import conversation_thread_uri, host_line, named_repos, parse_request
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
-from modules.lives.space.state import Classified, RoomConversation
 from modules.lives.space.types import (
     HistoryEntry,
     HostLine,
@@ -47,10 +47,9 @@ from modules.lives.space.types import (
     OwnCommitments,
     OwnWork,
 )
-from modules.services.commitments.naming import extract_fulfillment_url
+from modules.services.commitments.naming import LIVE, QueuedCommitment, extract_fulfillment_url
 from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import LIVE, QueuedCommitment
 
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
 _OLD = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from common.schemas import Commitment, CommitmentType
 from common.text.host_intent import HostIntent
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import QueuedCommitment
 
 Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]

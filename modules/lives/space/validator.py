@@ -30,10 +30,10 @@ from common.text.phrases import (
 )
 from common.text.utf16 import u16_len
 from modules.lives.space.classifiers import MessageJudge, judge_wanted
-from modules.lives.space.journal_reporter import OwnLines
+from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
+from modules.lives.space.request_parser import shown
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.transcript import shown
 from modules.lives.space.types import Check, HistoryEntry, ValidationOutcome
 
 SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS

@@ -1,14 +1,20 @@
-"""Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended."""
+"""Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended.
+
+What ends the work on a task before it is done: the owner's word, and the loss of the claim.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from adapters.github.types import PullRequest, Repo
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
 from common.line_kind import LineKind
-from modules.lives.tasks.stopping import first_of, until_left, until_lost
+from modules.lives.tasks.offering import TaskStopped
 from modules.lives.tasks.types import (
     AlreadyDone,
     Blocked,
@@ -21,17 +27,66 @@ from modules.lives.tasks.types import (
     TaskWorker,
     WorkResult,
 )
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.claim_requests import repo_of
-from modules.services.claims.claimer import Claimer, Ending
-from modules.services.claims.leases import Lease
+from modules.services.claims.claim_requests import PlanReader, PlanReading, repo_of
+from modules.services.claims.claimer import Claimer, Ending, TaskComments
+from modules.services.claims.claims import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
-from modules.services.claims.plan_reading import PlanReader, PlanReading
-from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
+from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.types import FoundPlan, Task
-from modules.services.voice_phrases.store import Phrase
+from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.work.loop import STOP_LOOK_S
+from modules.services.workspaces.trust import plan_of
+
+T = TypeVar("T")
+
+LOST_LOOK_S = 20.0
+"""How often work that takes long reads whether it is still wanted. GitHub counts no request for what did not change."""
+
+
+async def first_of(work: Coroutine[Any, Any, T], *watches: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns, or the first of the watches if one ends before; the others are cancelled.
+
+    Returns once all of them have ended, with what they started.
+    """
+    tasks = [asyncio.create_task(one) for one in (work, *watches)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return await next(one for one in tasks if one.done())
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until_left(orders: TaskOrders, place: TaskPlace, clock: Clock) -> None:
+    """Wait until the owner says to leave a task alone."""
+    while not await orders.is_left(place):
+        await clock.sleep(STOP_LOOK_S)
+
+
+async def until_lost(is_ours: Callable[[], Awaitable[bool]], clock: Clock) -> None:
+    """Wait until a task is not ours any more, which is read every `LOST_LOOK_S` seconds.
+
+    A plan that cannot be read now is no reason to stop. Raises `TaskStopped` for one that is gone.
+    """
+    while True:
+        await clock.sleep(LOST_LOOK_S)
+        try:
+            if not await is_ours():
+                return
+        except TaskStopped as stopped:
+            if not isinstance(stopped.result, Deferred):
+                raise
+
+
+def place_of_pull(repo: Repo, pull: PullRequest) -> TaskPlace | None:
+    """Return the task that a pull request is for, by its branch and the plan that its text names; None without one."""
+    issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
+    return None if issue is None or number is None else TaskPlace(repo, issue, number)
+
 
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 10_800.0

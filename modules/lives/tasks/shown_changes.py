@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from adapters.git.changes import BranchChanges, TreeChange
 from adapters.git.diffs import fair_share
+from adapters.git.worktree import BranchChanges, TreeChange
 from common.text.untrusted import one_line
-from modules.services.outbox.rules.trusted_paths import first_trusted
+from modules.services.outbox.rules.policy import first_trusted
 
 _MOST_CHARS = 20_000
 _PATH_CHARS = 2_000

@@ -20,9 +20,8 @@ from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.extend import add_tasks_to_plan_body
 from modules.services.plans.missing import MissingTask, PlanGaps
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import add_tasks_to_plan_body, parse_plan
 from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
 

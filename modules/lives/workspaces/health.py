@@ -14,13 +14,13 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import PolledWorkspace
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.outbox.github_writer import GitHubWriter
-from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
-from modules.services.plans.parse import parse_plan
-from modules.services.voice_phrases.store import Phrase
+from modules.services.plans.plan_text import parse_plan
+from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
+from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.due import is_health_check_due
 from modules.services.workspaces.health import (
     READ_CHARS,

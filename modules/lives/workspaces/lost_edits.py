@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from adapters.github.history import LostEdit
 from modules.runtime.events import Event
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_writer import GitHubWriter, act_key
-from modules.services.voice_phrases.store import Phrase
+from modules.services.voice_phrases.regenerate import Phrase
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from common.wording import counted
 from modules.lives.workspaces.types import PlanProgress, Poll
-from modules.services.plans.docs_tasks import has_docs_tasks
-from modules.services.plans.tasks import get_claimable_tasks
-from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task
+from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task, get_claimable_tasks, has_docs_tasks
 
 
 def progress_of(plan: Plan) -> PlanProgress:

@@ -15,26 +15,22 @@ from common.clock import Clock, parse_iso
 from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
-from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import happened_after, is_work, unplanned
-from modules.lives.workspaces.wanted import WantedIssues
-from modules.runtime.journal.journal import Journal
+from modules.lives.workspaces.wanted import MOST_ISSUES, WantedIssues
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
-from modules.services.commitments.plans import complete_plan, issue_of_plan
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.commitments.acts import complete_plan, issue_of_plan
 from modules.services.outbox.github_writer import GitHubWriter
-from modules.services.plans.compose import PlanComposer, SourceIssue, fitting
-from modules.services.plans.docs_tasks import with_docs_updates
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.compose import PlanComposer, SourceIssue, fitting, issues_taken_up, plan_words
+from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.repository import repository_view
-from modules.services.plans.tasks import PLAN_LABEL, plan_labels
-from modules.services.plans.words import issues_taken_up, plan_words
+from modules.services.plans.types import PLAN_LABEL, plan_labels, with_docs_updates
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.due import MOST_OPEN_PLANS, get_workspaces_needing_plan_synthesis
-from modules.services.workspaces.finding import is_workspace_name
 from modules.services.workspaces.trust import WorkspaceTrust
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_name
 
 SYNTHESIS = "plan-synthesis"
 

@@ -13,11 +13,18 @@ from adapters.github.types import Account, Issue
 from common.clock import parse_iso, parse_iso_or_none
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
-from modules.services.plans.issues import names_issue
-from modules.services.plans.parse import BODY_MARK, TITLE_MARK
-from modules.services.plans.tasks import PLAN_LABEL, plan_labels
-from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, PlanLabel, Task
-from modules.services.plans.wishes import wish_of
+from modules.services.plans.events import wish_of
+from modules.services.plans.plan_text import BODY_MARK, TITLE_MARK
+from modules.services.plans.types import (
+    ACTIVE_TASKS,
+    PLAN_LABEL,
+    FoundPlan,
+    Plan,
+    PlanLabel,
+    Task,
+    names_issue,
+    plan_labels,
+)
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
 

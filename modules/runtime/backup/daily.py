@@ -10,7 +10,7 @@ from pathlib import Path
 from common.clock import Clock, local
 from common.errors import SoulError
 from modules.runtime.database import copies
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 
 _RETRY_S = 3600.0

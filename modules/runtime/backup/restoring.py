@@ -3,6 +3,9 @@
 It is unpacked into a folder of its own within the new home and checked there. One rename decides: before it nothing was
 restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its number of files
 and their names are limited.
+
+A stream that is sealed with a passphrase: pieces of authenticated ciphertext in their order, the last one marked.
+Writes a home into one file: a compressed tar archive, sealed where there is a passphrase.
 """
 
 from __future__ import annotations
@@ -10,23 +13,217 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import hashlib
+import io
 import os
 import re
 import shutil
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
 from common.constants import LEFT_FREE_BYTES, TEXT_MAX_BYTES
 from common.errors import HomeLocked, StorageError, UsageError
 from common.files import read_bounded, storage_error, sync, write_atomic
-from modules.runtime.backup.archive import FOLDERS, HEAD, MEMORY, PRIVATE, ROOT_FILES
-from modules.runtime.backup.sealing import MAGIC, SealedReader
-from modules.runtime.database.file import find_damage
-from modules.runtime.home import RESTORED
+from modules.runtime.database.copies import mark_restored
+from modules.runtime.database.file import COPIES, copy, damaged, find_damage
+from modules.runtime.home import MOVED, RESTORED, Home
+
+MAGIC = b"soul-sealed-1\n"
+
+_SALT_BYTES, _TAG_BYTES = 16, 16
+_PIECE_BYTES = 64 * 1024
+_SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
+
+
+class SealingWriter:
+    """Writes to `file` sealed; `close` marks the end and leaves `file` open."""
+
+    def __init__(self, file: IO[bytes], passphrase: str) -> None:
+        salt = os.urandom(_SALT_BYTES)
+        self._file = file
+        self._cipher = _cipher(passphrase, salt)
+        self._number = 0
+        self._waiting = bytearray()
+        file.write(MAGIC + salt)
+
+    def write(self, data: bytes) -> int:
+        self._waiting += data
+        while len(self._waiting) > _PIECE_BYTES:  # the last piece is never known before the end
+            self._put(bytes(self._waiting[:_PIECE_BYTES]), is_last=False)
+            del self._waiting[:_PIECE_BYTES]
+        return len(data)
+
+    def close(self) -> None:
+        self._put(bytes(self._waiting), is_last=True)
+
+    def _put(self, piece: bytes, *, is_last: bool) -> None:
+        self._file.write(self._cipher.encrypt(_nonce(self._number, is_last=is_last), piece, None))
+        self._number += 1
+
+
+class SealedReader:
+    """Reads what `SealingWriter` wrote to `file`, which stands behind `MAGIC`.
+
+    Raises:
+        UsageError: the passphrase is another one.
+        StorageError: the file was changed, or is not whole.
+
+    """
+
+    def __init__(self, file: IO[bytes], passphrase: str) -> None:
+        self._file = file
+        self._cipher = _cipher(passphrase, file.read(_SALT_BYTES))
+        self._number = 0
+        self._next = file.read(_PIECE_BYTES + _TAG_BYTES)
+        self._ready = bytearray()
+        if not self._next:
+            raise _changed()
+
+    def read(self, size: int) -> bytes:
+        while len(self._ready) < size and self._next:
+            self._open_piece()
+        taken = bytes(self._ready[:size])
+        del self._ready[:size]
+        return taken
+
+    def _open_piece(self) -> None:
+        piece, self._next = self._next, self._file.read(_PIECE_BYTES + _TAG_BYTES)
+        try:
+            self._ready += self._cipher.decrypt(_nonce(self._number, is_last=not self._next), piece, None)
+        except InvalidTag:
+            if self._number == 0:
+                problem = "The passphrase does not open this backup, or its beginning was changed"
+                raise UsageError(problem, remedy="Give the passphrase with which it was made.") from None
+            raise _changed() from None
+        self._number += 1
+
+
+def _changed() -> StorageError:
+    return StorageError("The backup was changed or is not whole", remedy="Take another copy of it.")
+
+
+def _cipher(passphrase: str, salt: bytes) -> ChaCha20Poly1305:
+    return ChaCha20Poly1305(hashlib.scrypt(passphrase.encode(), salt=salt, **_SCRYPT))
+
+
+def _nonce(number: int, *, is_last: bool) -> bytes:
+    return number.to_bytes(11, "big") + bytes([is_last])
+
+
+MEMORY = ".memory"
+ROOT_FILES = (".env", "SOUL.md", "SELF.md", "voice-phrases.json")
+FOLDERS = ("workspace",)
+HEAD = "soul-backup"
+"""The name of the first entry, by which a backup is known."""
+PRIVATE = 0o600
+
+_LEFT_OUT = {"logs", "images", "starts.json", MOVED, COPIES}
+_WAITING_PICTURES = "images/waiting"
+_POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
+
+
+def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool = False) -> int:
+    """Write the new file `target`, readable by its owner alone; return how many files it holds.
+
+    With `ends` nobody lives in the home after it.
+
+    Raises:
+        UsageError: there is a file already.
+        ConfigError: there is no database yet, or a newer version wrote it.
+        StorageError: the database is damaged, or the disk is full or refuses.
+
+    """
+    if target.exists():
+        raise UsageError(f"{target} is there already", remedy="Name another file, or move that one away.")
+    try:
+        with tempfile.TemporaryDirectory(prefix=".soul-backup-", dir=target.parent) as folder:
+            unfinished = Path(folder) / "unfinished"  # nobody else can lay anything there
+            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+            with os.fdopen(handle, "wb") as file:
+                count = _write(home, file, passphrase, Path(folder), ends=ends)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.rename(target)
+    except OSError as error:
+        raise storage_error(target, error) from error
+    return count
+
+
+def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path, *, ends: bool) -> int:
+    sealed = SealingWriter(file, passphrase) if passphrase else None
+    packed = gzip.GzipFile(fileobj=cast("IO[bytes]", sealed or file), mode="wb", filename="", mtime=0)
+    with packed, tarfile.open(fileobj=packed, mode="w|") as archive:
+        _add(archive, HEAD, b"1\n")
+        found = list(_files(home))
+        for name, path in found:
+            with contextlib.suppress(FileNotFoundError):  # it was taken away meanwhile
+                _add(archive, name, path.read_bytes())
+        copied = folder / home.database.name
+        copy(home.database, copied)
+        if damage := find_damage(copied):
+            raise damaged(home.database, damage)
+        if not ends:
+            mark_restored(copied, "a backup")
+        entry = _entry(f"{MEMORY}/{home.database.name}", copied.stat().st_size)
+        with copied.open("rb") as database:
+            archive.addfile(entry, database)
+        later = list(_pictures(home))
+        for name, path in later:
+            with contextlib.suppress(FileNotFoundError):  # too old to be posted
+                _add(archive, name, path.read_bytes())
+    if sealed:
+        sealed.close()
+    return len(found) + 1 + len(later)
+
+
+def _files(home: Home) -> Iterator[tuple[str, Path]]:
+    """Yield the name in the archive and the path of each file that is copied before the database."""
+    for name in ROOT_FILES:
+        if (home.root / name).is_file():
+            yield name, home.root / name
+    for name in FOLDERS:
+        yield from _below(home.root / name, name)
+    for name, path in _below(home.memory, MEMORY):
+        is_database = path.name.startswith(home.database.name) and path.parent == home.memory
+        if (
+            PurePosixPath(name).parts[1] not in {*_LEFT_OUT, *_POSTED_PICTURES}
+            and not is_database
+            and path.suffix != ".lock"
+        ):
+            yield name, path
+
+
+def _pictures(home: Home) -> Iterator[tuple[str, Path]]:
+    """Yield the same of each file that is copied after the database."""
+    yield from _below(home.memory / _WAITING_PICTURES, f"{MEMORY}/{_WAITING_PICTURES}")
+    for name in _POSTED_PICTURES:
+        if (home.memory / name).is_file():
+            yield f"{MEMORY}/{name}", home.memory / name
+
+
+def _below(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield f"{name}/{path.relative_to(folder).as_posix()}", path
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    archive.addfile(_entry(name, len(content)), io.BytesIO(content))
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = size, PRIVATE
+    return entry
+
 
 GIB = 1024**3
 MIB = 1024**2

@@ -4,6 +4,8 @@ Adding up the day, deciding and reserving are one transaction, on the disk befor
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
 answer. What a crash leaves behind stays counted in full. The day is the calendar day of the owner; a clock that is set
 back finds the day as it was left.
+
+Builds the day's budget from the settings, for a life or for a command beside it.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded
 from common.importance import Importance
+from common.settings import Settings
 from modules.runtime.budget import ledger
-from modules.runtime.budget.measure import input_bound, input_floor, output_limit, sent_as
 from modules.runtime.budget.policy import (
     ROOMS,
     ROOMS_PERCENT,
@@ -31,10 +34,14 @@ from modules.runtime.budget.policy import (
     fraction,
     has_room,
     has_share_left,
+    input_bound,
+    input_floor,
     is_news,
     may_ask,
+    output_limit,
     room_for_output,
     seconds_left,
+    sent_as,
     settled,
     step_at,
     strangers_have_share_left,
@@ -42,7 +49,7 @@ from modules.runtime.budget.policy import (
     takes_cheaper,
     weigh,
 )
-from modules.runtime.budget.prices import Price, unpriced
+from modules.runtime.budget.prices import Price, PriceList, unpriced
 from modules.runtime.budget.report import (
     amounts_in_words,
     announcement,
@@ -52,10 +59,10 @@ from modules.runtime.budget.report import (
 )
 from modules.runtime.budget.types import MICRO, Caps, Report, Spent, Step
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.budget_guard import Request, Reservation
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.connection import Request, Reservation
+from modules.runtime.llm.dialect import Usage
 
 T = TypeVar("T")
 
@@ -327,3 +334,42 @@ class Budget:
 
     def _wait_in_words(self) -> str:
         return spoken_duration(seconds_left(self._clock.now(), self._timezone))
+
+
+async def load_prices(settings: Settings, clock: Clock) -> PriceList:
+    """Return the prices of the models in use; looked up now only where a cap in dollars needs them from the start."""
+    models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
+    prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now())
+    if settings.budget_usd_per_day is not None:
+        await asyncio.to_thread(len, prices)
+    return prices
+
+
+def refuse_unpriced(settings: Settings, now: datetime) -> None:
+    """Raise `ConfigError` where a budget in dollars is set and the price of a model in use is not known.
+
+    The first look at the prices takes up to half a second.
+    """
+    if settings.budget_usd_per_day is None:
+        return
+    models = [name for name in (settings.ai_gateway_model, settings.ai_gateway_model_cheap) if name]
+    prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=now)
+    for model in models:
+        if model not in prices:
+            raise unpriced(model)
+
+
+def build_budget(
+    settings: Settings, prices: PriceList, *, database: Database, journal: Journal, clock: Clock
+) -> Budget:
+    """Return the keeper of the day's caps. Raises `ConfigError` as `Budget` does."""
+    return Budget(
+        database=database,
+        clock=clock,
+        journal=journal,
+        caps=Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day),
+        prices=prices,
+        model=settings.ai_gateway_model,
+        cheap_model=settings.ai_gateway_model_cheap,
+        timezone=settings.soul_timezone,
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from common.importance import Importance
 from modules.runtime.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
-from modules.runtime.llm.budget_guard import Reservation
+from modules.runtime.llm.connection import Reservation
 
 UNKNOWN = -1
 """In place of a cost, where no price was known."""

@@ -1,4 +1,7 @@
-"""How the budget stands, for the owner: as a value, and as lines."""
+"""How the budget stands, for the owner: as a value, and as lines.
+
+The time zone by which the SOUL counts its days, for a command that may be started where another one holds.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,28 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from common.clock import is_timezone, machine_timezone
 from common.importance import Importance
 from common.settings import Settings
 from common.wording import counted, number, purpose
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
-from modules.runtime.budget.zone import zone_of
+from modules.runtime.database import marks
+
+_MARK = "budget_timezone"
+
+
+def keep_zone(connection: sqlite3.Connection, timezone: str) -> None:
+    """Note by which zone this life counts: `timezone`, or the machine's where it is ""."""
+    marks.put(connection, {_MARK: timezone or machine_timezone()})
+
+
+def zone_of(connection: sqlite3.Connection, timezone: str) -> str:
+    """Return the zone by which the last life counted; `timezone` where none is known."""
+    kept = marks.get(connection, _MARK)
+    return kept if kept and is_timezone(kept) else timezone
+
 
 _WORDS: dict[Step, str] = {
     "normal": "all is well",

@@ -1,14 +1,31 @@
-"""What the tables hold of a person: declared once by the package that owns them, told and forgotten from that."""
+"""What the tables hold of a person: declared once by the package that owns them, told and forgotten from that.
+
+A person's DID as a hash with a secret of this home: what must still be known of somebody who is forgotten.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from common.person import Held, Trace
-from modules.runtime.database.person_hash import person_hash
+from modules.runtime.database import marks
+
+_MARK = "tombstone_secret"
+_SECRET_BYTES = 32
+
+
+def person_hash(connection: sqlite3.Connection, did: str) -> str:
+    """Return the hash of the account `did`, the same for as long as the database lives. A step of a transaction."""
+    if not marks.get(connection, _MARK):
+        marks.put_if_absent(connection, _MARK, secrets.token_hex(_SECRET_BYTES))
+    return hmac.new(marks.get(connection, _MARK).encode(), did.encode(), hashlib.sha256).hexdigest()
+
 
 _DAY = len("2026-01-31")
 

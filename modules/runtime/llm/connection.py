@@ -1,24 +1,190 @@
-"""The way to the service: one request out, the objects of its answer in. Keeps nothing but open connections."""
+"""The way to the service: one request out, the objects of its answer in. Keeps nothing but open connections.
+
+What every single request must pass before it leaves for the model. The gateway knows the gate, not who keeps it.
+What each model taught us about its service: what it refuses by name, and whether it can see. How long a model
+service may say nothing, and whether it says anything at all.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import httpx
 
 from common.clock import Clock
-from modules.runtime.llm.budget_guard import Request
-from modules.runtime.llm.deadline import IdleDeadline
-from modules.runtime.llm.events import END, chunks, said_of
-from modules.runtime.llm.policy import CallVerdict, classify_llm_error, retry_after_ms
-from modules.runtime.llm.stream import StreamedAnswer
+from common.constants import LLM_ANSWER_LONGEST_S
+from common.importance import Importance
+from modules.runtime.llm.dialect import Usage, has_pictures, sees_within_bounds, without_pictures, worded_for
+from modules.runtime.llm.policy import (
+    CallVerdict,
+    adapt_request,
+    classify_llm_error,
+    refuses_one_picture,
+    refuses_pictures,
+    retry_after_ms,
+)
+from modules.runtime.llm.stream import END, StreamedAnswer, chunks, said_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Leave to send one request.
+
+    Attributes:
+        id: names it; "" if nobody keeps count.
+        request: as it may leave, perhaps to a cheaper model, perhaps with a smaller limit.
+        input_tokens: no fewer than the request can have.
+        output_tokens: the limit of the answer.
+        micro_usd: what it can cost at most, in millionths of a dollar; None if the price is unknown.
+        step: how far the budget is used, in the words of who keeps it.
+
+    """
+
+    id: str
+    request: Request
+    input_tokens: int = 0
+    output_tokens: int = 0
+    micro_usd: int | None = None
+    step: str = ""
+
+
+class BudgetGuard(Protocol):
+    """Lets a request through, or raises `BudgetExceeded`. One that is neither settled nor released counts in full."""
+
+    async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
+        """Leave for one request, counted at its worst case before this returns. Raises `BudgetExceeded`."""
+        ...
+
+    async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
+        """Settle an answered call by `usage`, else by `weight` tokens of output; returns millionths of a dollar."""
+        ...
+
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
+        """Free the reservation of a call that cost nothing: it was refused, or no byte of an answer came."""
+        ...
+
+    async def unanswered(self, reservation: Reservation) -> None:
+        """Keep the reservation of a call without a whole answer: it may have been billed, and is shown apart."""
+        ...
+
+
+class NoBudgetGuard:
+    """A guard that counts nothing, for a single call that a person watches."""
+
+    async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
+        return Reservation("", request)
+
+    async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
+        return None
+
+    async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
+        return
+
+    async def unanswered(self, reservation: Reservation) -> None:
+        return
+
+
+Vision: TypeAlias = Literal["on", "off", "auto"]
+"""Whether pictures are sent: always, never, or until a model refuses them."""
+
+
+class ServiceQuirks:
+    """Words each request as its model and its service take it.
+
+    Args:
+        base_url: the service.
+        vision: `auto` remembers that a model cannot see; with `on` it is shown the next picture all the same.
+
+    """
+
+    def __init__(self, *, base_url: str, vision: Vision = "auto") -> None:
+        self._base_url = base_url
+        self._vision = vision
+        self._learned: dict[str, list[CallVerdict]] = defaultdict(list)
+        self._blind: set[str] = set()
+
+    def sees(self, model: str) -> bool:
+        """Whether it is worth showing pictures to this model."""
+        return self._vision != "off" and model not in self._blind and sees_within_bounds(model)
+
+    def apply(self, request: Request) -> Request:
+        """The request without what its model is known not to take."""
+        model = str(request["model"])
+        worded = worded_for(request, self._base_url)
+        if not self.sees(model):
+            worded = without_pictures(worded)
+        for verdict in self._learned[model]:
+            worded = adapt_request(worded, verdict) or worded
+        return worded
+
+    def learn(self, request: Request, sent: Request, verdict: CallVerdict) -> Request | None:
+        """What to go on with, after `sent` was refused, in place of `request`; None if there is nothing to change."""
+        model = str(sent["model"])
+        if adapt_request(sent, verdict) is not None:
+            self._learned[model].append(verdict)
+            return request
+        if not has_pictures(sent) or not refuses_pictures(verdict):
+            return None
+        if self._vision == "auto" and not refuses_one_picture(verdict):
+            self._blind.add(model)
+        return without_pictures(request)
+
+
+LLM_PROBE_TIMEOUT_S = 60.0
+
+T = TypeVar("T")
+
+_PROBE_TOKENS = 16
+
+
+class IdleDeadline:
+    """For one answer: how long is waited for its first piece, and for each further one, by `clock`."""
+
+    def __init__(self, clock: Clock, idle_s: float) -> None:
+        self._clock = clock
+        self._idle_s = idle_s
+        self._last_moment = clock.monotonic() + max(LLM_ANSWER_LONGEST_S, idle_s)
+        self._due = clock.monotonic() + idle_s
+
+    def waiting(self) -> AbstractAsyncContextManager[object]:
+        """Raise `TimeoutError` where the body has not ended when the next piece is due."""
+        return self._clock.timeout(self._due - self._clock.monotonic())
+
+    async def pieces(self, stream: AsyncIterable[T]) -> AsyncIterator[T]:
+        """What comes, piece by piece. Raises `TimeoutError` where the next one does not come in time."""
+        coming = aiter(stream)
+        while True:
+            async with self.waiting():
+                try:
+                    piece = await anext(coming)
+                except StopAsyncIteration:
+                    return
+            self._due = min(self._clock.monotonic() + self._idle_s, self._last_moment)
+            yield piece
+
+
+def probe_of(request: Request) -> Request:
+    """The smallest request to the same model: whoever answers it would answer the real one."""
+    return {"model": request["model"], "messages": [{"role": "user", "content": "."}], "max_tokens": _PROBE_TOKENS}
+
+
+def probe_idle_s(idle_s: float) -> float:
+    """How long the answer to a probe is waited for."""
+    return min(idle_s, LLM_PROBE_TIMEOUT_S)
+
 
 _STREAM = "event-stream"
 _END_S = 0.1

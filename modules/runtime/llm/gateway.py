@@ -3,54 +3,155 @@
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
 the process leaves nothing behind but its reservation, which then counts in full.
+
+Fetches the pictures of a conversation for the wire. What cannot be had, or not be seen, is told by its description.
+How much of what is sent the service had kept from an earlier call. In memory only: a start begins to count anew.
+Builds the way to the model, for whoever composes a SOUL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import base64
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from random import Random
+from typing import Protocol, TypeAlias
 
 import httpx
 
-from common.clock import Clock
+from adapters.web.client import http_transport_factory
+from common.clock import Clock, iso
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
 from common.errors import PromptTooLong, Transient
 from common.facts import TurnFacts
+from common.files import append_bounded
 from common.importance import Importance
+from common.json_lines import json_line
 from common.redact import Redactor
+from common.settings import Settings
 from modules.runtime.console import Console
+from modules.runtime.home import Home
 from modules.runtime.llm.answers import cut_short, offer, read
-from modules.runtime.llm.budget_guard import BudgetGuard, Request, Reservation
-from modules.runtime.llm.cache import CacheMeter, CacheRate
-from modules.runtime.llm.connection import Connection
-from modules.runtime.llm.deadline import probe_idle_s, probe_of
+from modules.runtime.llm.connection import (
+    BudgetGuard,
+    Connection,
+    Request,
+    Reservation,
+    ServiceQuirks,
+    Vision,
+    probe_idle_s,
+    probe_of,
+)
 from modules.runtime.llm.dialect import (
     CACHE_KEY,
     EXTRA_FIELDS,
     FACTS,
+    Block,
+    ChatResult,
+    Image,
+    Message,
+    PromptBlock,
+    Text,
+    ToolChoice,
+    ToolSpec,
+    Usage,
     Wire,
     chars_of,
     has_pictures,
     has_thoughts,
     pictures_in,
 )
-from modules.runtime.llm.messages import convert_messages, convert_tools
-from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
     ACCOUNT_STATUS,
     CallVerdict,
     calculate_backoff,
+    convert_messages,
+    convert_tools,
     is_own_service,
     refusal,
     timed_out,
     was_refused,
 )
-from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
 from modules.runtime.llm.stream import StreamedAnswer
-from modules.runtime.llm.types import ChatResult, Message, PromptBlock, ToolChoice, ToolSpec, Usage
-from modules.runtime.tracing import Attributes, Tracing, model_attributes
+from modules.runtime.service_health import ServiceHealth
+from modules.runtime.tracing import Attributes, Tracing, model_attributes, open_tracing
+
+Hydrate: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes] | None]]
+"""The media type and the bytes under a key of the media store; None if they are gone."""
+
+MOST_PICTURES = 8
+"""The newest are shown; services take only so many, and each one is paid for."""
+
+
+async def shown(messages: Sequence[Message], hydrate: Hydrate | None) -> tuple[list[Message], list[str]]:
+    """The messages with those pictures that can be shown, and for each of these in order what goes into its URL.
+
+    Without `hydrate` all pictures become their descriptions.
+    """
+    left = 0 if hydrate is None else MOST_PICTURES
+    seen: list[Message] = []
+    urls: list[str] = []
+    for message in reversed(messages):
+        if isinstance(message.content, str):
+            seen.append(message)
+            continue
+        blocks: list[Block] = []
+        for block in reversed(message.content):
+            url = await _url(block, hydrate) if isinstance(block, Image) and hydrate and left else ""
+            if url:
+                left -= 1
+                urls.append(url)
+            blocks.append(Text(block.alt) if isinstance(block, Image) and not url else block)
+        seen.append(replace(message, content=tuple(reversed(blocks))))
+    return seen[::-1], urls[::-1]
+
+
+async def _url(picture: Image, hydrate: Hydrate) -> str:
+    found = await hydrate(picture.key) if picture.key else None
+    if found is None:
+        return ""
+    mime, data = found
+    return f"data:{mime or picture.mime};base64,{base64.b64encode(data).decode()}"
+
+
+REMEMBERED_CALLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRate:
+    """The latest calls that the service counted: their number, and their tokens of input."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The part of the input that was kept, 1 for all; None before the first counted call."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+
+class CacheMeter:
+    """Remembers the latest counted calls."""
+
+    def __init__(self, calls: int = REMEMBERED_CALLS) -> None:
+        self._seen: deque[tuple[int, int]] = deque(maxlen=calls)
+
+    def note(self, usage: Usage) -> None:
+        """One answer; one whose input was not counted says nothing."""
+        if usage.input_tokens:
+            self._seen.append((usage.input_tokens, usage.cached_tokens))
+
+    @property
+    def rate(self) -> CacheRate:
+        """How it stands now."""
+        return CacheRate(len(self._seen), sum(sent for sent, _ in self._seen), sum(kept for _, kept in self._seen))
+
 
 LLM_MAX_RETRIES = 3
 LLM_CLASSIFIER_MIN_TOKENS = 256
@@ -392,3 +493,71 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
         attempts=tally.attempts,
         seconds=seconds,
     )
+
+
+class UsageLog:
+    """Appends lines; when the file has grown too large it becomes `<name>.1`, and a new one begins."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+
+    def note(self, result: ChatResult, purpose: str) -> None:
+        """One answered call. Raises `StorageError`."""
+        line = {
+            "ts": iso(self._clock.now()),
+            "purpose": purpose,
+            "model": result.model,
+            "input": result.usage.input_tokens,
+            "cached": result.usage.cached_tokens,
+            "output": result.usage.output_tokens,
+            "usd": result.cost_usd,
+            "attempts": result.attempts,
+            "ms": round(result.seconds * 1000),
+        }
+        append_bounded(self._path, json_line(line))
+
+
+class GatewayServices(Protocol):
+    """What it is built from."""
+
+    settings: Settings
+    home: Home
+    clock: Clock
+    rng: random.Random
+    console: Console
+    redactor: Redactor
+    health: ServiceHealth
+    stack: AsyncExitStack
+
+    @property
+    def budget(self) -> BudgetGuard: ...
+
+
+def open_gateway(
+    services: GatewayServices, *, on_measured: Callable[[str, int, int], None], hydrate: Hydrate
+) -> LLMGateway:
+    """Return the way to the model of the settings; `on_measured` and `hydrate` are those of `LLMGateway`."""
+    settings = services.settings
+    gateway = LLMGateway(
+        base_url=settings.ai_gateway_base_url,
+        api_key=settings.ai_gateway_api_key.get_secret_value(),
+        model=settings.ai_gateway_model,
+        clock=services.clock,
+        rng=services.rng,
+        console=services.console,
+        budget_guard=services.budget,
+        redactor=services.redactor,
+        on_usage=UsageLog(services.home.usage_log, services.clock).note,
+        on_measured=on_measured,
+        on_outcome=partial(services.health.note, "model"),
+        cache_key=settings.agent_name,
+        hydrate=hydrate,
+        vision=settings.ai_gateway_vision,
+        reads_facts=settings.ai_gateway_facts,
+        transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
+        idle_timeout_s=settings.ai_gateway_idle_timeout_s,
+        tracing=open_tracing(settings, services.stack),
+    )
+    services.stack.push_async_callback(gateway.aclose)
+    return gateway

@@ -7,18 +7,149 @@ that no markup has is one too, if it leads the answer or only its closing mark s
 
 The opening mark may stand in the prompt, so that only the closing one comes; the closing one may never come. What is
 then not certainly the answer is dropped: silence is better than a thought in public.
+
+Tells marks that a model writes with from marks that it writes about: in code, or like a word in a sentence. Finds
+where a call of a tool begins that a model wrote as text, in the marks that its maker taught it.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
+from common.text.markdown import close_code, in_code
 from common.text.patterns import lazy
-from modules.runtime.llm.mentions import Code, code_in, goes_on, is_like_word, leads_line, leads_sentence
-from modules.runtime.llm.written_calls import begins
+
+_TICKS = re.compile(r"`+")
+_WINDOW = 60
+_AT_LINE_START = re.compile(r"\n[\s\u200b\u2060\ufeff]{0,60}\Z|[|\uff5c]>(?:assistant)?\s{0,60}\Z")
+_BEHIND_SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d)*]*[ \t]*\Z")
+_LIKE_WORD_BEFORE = re.compile(r"[^\s>][ \t]+\Z|[\"'\u201c\u201e\u00ab(\u2018]\Z")
+_GOES_ON = re.compile(r"[ \t]*(?:[,;:.!?)\]'\"`\u201d]|[a-z])")
+_LIKE_WORD_BEHIND = re.compile(r"[ \t]+[^\s<]|[^\w\s<]")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The stretches of code in a Markdown text; one that is left open goes on to the end."""
+
+    begins: Sequence[int]
+    ends: Sequence[int]
+    blocks: Sequence[bool]
+    left_open: int
+    """Where the fence begins that nothing closes; behind the text without one."""
+
+    def holds(self, position: int) -> bool:
+        """Whether `position` is in code."""
+        place = bisect_right(self.begins, position) - 1
+        return place >= 0 and position < self.ends[place]
+
+    def holds_in_block(self, position: int) -> bool:
+        """Whether `position` is in a fenced block."""
+        return self.holds(position) and self.blocks[bisect_right(self.begins, position) - 1]
+
+
+def code_in(text: str) -> Code:
+    """The code of `text`: fenced blocks, and spans that end on their line."""
+    if "`" not in text and "~~~" not in text:
+        return Code((), (), (), len(text) + 1)
+    lines = text.split("\n")
+    closed = in_code(lines)
+    whole = in_code(close_code(text).split("\n"))
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    spans: list[tuple[int, int, bool]] = []
+    for line, start, is_code in zip(lines, starts, whole, strict=False):
+        spans += [(start, start + len(line) + 1, True)] if is_code else _spans(line, start)
+    left_open = next((starts[at] for at in range(len(lines)) if whole[at] and not closed[at]), len(text) + 1)
+    begins, ends, blocks = zip(*spans, strict=True) if spans else ((), (), ())
+    return Code(begins, ends, blocks, left_open)
+
+
+def leads_line(text: str, start: int) -> bool:
+    """Whether only blanks, or the head of a template, stand before `start` on its line."""
+    return bool(_AT_LINE_START.search(_before(text, start)))
+
+
+def leads_sentence(text: str, start: int) -> bool:
+    """Whether a sentence ends right before `start`."""
+    return bool(_BEHIND_SENTENCE.search(_before(text, start)))
+
+
+def is_like_word(text: str, start: int, end: int) -> bool:
+    """Whether what stands there is set off by blanks or quotes, and its line goes on."""
+    return bool(_LIKE_WORD_BEFORE.search(_before(text, start)) and _LIKE_WORD_BEHIND.match(text[end : end + _WINDOW]))
+
+
+def goes_on(text: str, end: int) -> bool:
+    """Whether a sentence goes on behind `end`, on its line."""
+    return bool(_GOES_ON.match(text[end : end + _WINDOW]))
+
+
+def _before(text: str, start: int) -> str:
+    return ("\n" if start < _WINDOW else "") + text[max(0, start - _WINDOW) : start]
+
+
+def _spans(line: str, start: int) -> list[tuple[int, int, bool]]:
+    """The code spans of a line: each run of backticks goes to the next one of its length."""
+    runs = list(_TICKS.finditer(line))
+    following: dict[int, int] = {}
+    closing = [0] * len(runs)
+    for place in range(len(runs) - 1, -1, -1):
+        closing[place] = following.get(len(runs[place][0]), 0)
+        following[len(runs[place][0])] = place
+    spans: list[tuple[int, int, bool]] = []
+    place = 0
+    while place < len(runs):
+        if closing[place]:
+            spans.append((start + runs[place].start(), start + runs[closing[place]].end(), False))
+            place = closing[place]
+        place += 1
+    return spans
+
+
+BAR = "[|\uff5c]"
+_WRITTEN_CALLS_MARK = re.compile(
+    rf"(?:(?:<{BAR}?|\[)(?:[A-Za-z]+:|DSML{BAR})?(?:START_ACTION|python_tag"
+    r"|(?:tool|function)[_\u2581]?calls?[\w\u2581]*)"
+    rf"(?:{BAR}?>|\])?|<function=|<{BAR}?(?:DSML{BAR})?invoke\s)",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(r"end\W*$", re.IGNORECASE)
+_MOST_BEFORE_VALUE = 200
+_VALUE = re.compile(r"(?:(?:name\s*=\s*)?[\"']?[\w.-]+[\"']?\s*>)?\s*(?:[{\[]|<(?!/))")
+_QUOTES = "`\"'\u201c\u201e\u00ab"
+
+
+def begins(text: str) -> int | None:
+    """Where the first call in marks begins; None without one.
+
+    A mark in code begins none, nor does one in a sentence, unless a value or another mark follows it.
+    """
+    code = code_in(text)
+    for mark in _WRITTEN_CALLS_MARK.finditer(text):
+        start = mark.start()
+        if code.holds(start) or not _may_begin(text, mark):
+            continue
+        if leads_line(text, start) or _VALUE.match(text[mark.end() : mark.end() + _MOST_BEFORE_VALUE]):
+            return start
+        if leads_sentence(text, start) and text[mark.end() : mark.end() + 1].strip():
+            return start
+    return None
+
+
+def begins_again(text: str, position: int) -> int | None:
+    """Where the next call in marks begins behind one, wherever it stands."""
+    return next((mark.start() for mark in _WRITTEN_CALLS_MARK.finditer(text, position) if _may_begin(text, mark)), None)
+
+
+def _may_begin(text: str, mark: re.Match[str]) -> bool:
+    is_quoted = text[mark.start() - 1 : mark.start()] in tuple(_QUOTES)
+    return not is_quoted and not _ENDING.search(mark[0])
+
 
 _BARS = ("|", "\uff5c")
 _BAR = "[|\uff5c]"

@@ -1,13 +1,15 @@
 """Runs the loops: APScheduler keeps the time, `run_guarded` is the only way in, for timers and forced calls alike.
 
 Nothing here survives a crash, and nothing needs to: what must survive lies with the loops.
+
+One mind, one thing at a time: the lock that a loop holds from before its first wait until it is done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -16,14 +18,52 @@ from common.clock import Clock, span
 from common.constants import SECOND_MS
 from common.errors import Fatal, MachineTrouble, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_timer_jitter
 from modules.runtime.scheduler.types import Loop, Outcome
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+
+IDLE = "idle"
+
+
+class Attention:
+    """Who has the SOUL's attention. `mode` is `idle` or the name of what holds it."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._takers = 0
+        self._wakes: dict[str, Callable[[], None]] = {}
+        self.mode = IDLE
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody holds it or waits in `take` for it."""
+        return not self._takers
+
+    def when_free(self, name: str, wake: Callable[[], None]) -> None:
+        """Call `wake` once, as soon as it is free again; of several calls for one name the last counts."""
+        self._wakes[name] = wake
+
+    @asynccontextmanager
+    async def take(self, mode: str) -> AsyncIterator[None]:
+        """Hold it, waiting for whoever has it. Taking it while `free` never waits."""
+        self._takers += 1
+        try:
+            async with self._lock:
+                self.mode = mode
+                yield
+        finally:
+            self._takers -= 1
+            if self.free:
+                self.mode = IDLE
+                wakes, self._wakes = self._wakes, {}
+                for wake in wakes.values():
+                    wake()
+
 
 CLOCK_WATCH_INTERVAL_MS = 5 * SECOND_MS
 STOP_GRACE_S = 3.0

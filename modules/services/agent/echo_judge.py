@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from common.errors import Fatal, SoulError
 from common.importance import Importance
 from common.line_kind import LineKind
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import Verdicts
 

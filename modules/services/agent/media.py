@@ -13,7 +13,7 @@ import uuid
 from cachetools import LRUCache
 
 from adapters.storage.keys import MEDIA, media_key, media_prefix
-from adapters.storage.store import Storage
+from adapters.storage.local import Storage
 from adapters.storage.types import StoredObject
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok

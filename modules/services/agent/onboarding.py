@@ -15,7 +15,7 @@ from common.clock import Clock, iso
 from common.errors import PolicyBlocked, SoulError, Transient
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.memory.profiles import initialise
 from modules.services.owner_files import OwnerFiles

@@ -11,11 +11,11 @@ from common.clock import Clock, iso
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.importance import Importance
 from common.provenance import Provenance
+from common.text.echo import plain_words
 from common.text.graphemes import grapheme_len, leading_sentences, truncate_graphemes
-from common.text.stems import plain_words
 from common.text.untrusted import one_line
+from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.skills.skills import Skills
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.text.untrusted import one_line
-from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnResult
 from modules.services.work.types import Disposition
 
 _WISH_CHARS = 120

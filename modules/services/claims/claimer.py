@@ -2,6 +2,9 @@
 
 What a claim is about to do is kept before its first request leaves, so that after `kill -9` between any two requests
 the next `settle` undoes what was not won and leaves what was.
+
+What is said of a task on its plan: through the outbox, once for each cause, with a marker that peers count by. What
+claims tasks and gives them back, built once for all lives.
 """
 
 from __future__ import annotations
@@ -15,24 +18,71 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
+from common.redact import Redactor
 from common.result import Err
-from modules.services.claims.claim_requests import ClaimRequests, ClaimWords
-from modules.services.claims.claim_types import (
+from common.text.github_text import without_mentions
+from modules.services.claims.claim_requests import ClaimRequests, ClaimWords, PlanReader, PlanReading
+from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
+from modules.services.claims.claims import (
     Action,
     ClaimAnswer,
     ClaimEvent,
     ClaimState,
+    Lease,
     LineAnswer,
     LockAnswer,
     LoseCode,
     PlanRead,
     ResetLine,
+    judge_lease,
+    lease_of,
+    release_actions,
+    renewed,
 )
-from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.leases import Lease, judge_lease, lease_of, release_actions, renewed
-from modules.services.claims.plan_reading import PlanReader, PlanReading
+from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_writer import for_workspace
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.events import TaskEvent, build_task_event_marker
 from modules.services.plans.types import Expected, TaskChange
+from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.workspaces.acting import ActingTurns
+
+
+def plain(text: str) -> str:
+    """Return text of a plan or of work as it may stand in a comment: it mentions nobody, and hides nothing."""
+    return without_mentions(text).replace("<!--", "<!\u200b--")
+
+
+class TaskComments:
+    """Proposes comments in the words of the SOUL."""
+
+    def __init__(self, outbox: Outbox, phrase: Phrase, redactor: Redactor) -> None:
+        self._outbox = outbox
+        self._phrase = phrase
+        self._redactor = redactor
+
+    async def say(self, repo: Repo, issue: int, phrase: str, event: TaskEvent, cause: str, **values: object) -> None:
+        """Propose the comment named `phrase` with these values, on the issue that holds the plan."""
+        body = IssueCommentBody(**for_workspace(repo), number=issue, body=self.text(phrase, event, **values))
+        await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
+
+    def text(self, phrase: str, event: TaskEvent, **values: object) -> str:
+        """Return the words named `phrase` with these values, which mention nobody and hold no secret, and a marker."""
+        told = {name: plain(self._redactor.text(str(value))) for name, value in values.items()}
+        words = self._phrase(phrase, number=event.task, **told)
+        return f"{words}\n\n{build_task_event_marker(event.task, event.event, event.attempt, event.about)}"
+
+    async def is_on_its_way(self, cause: str) -> bool:
+        """Return whether a comment of this cause is still to be sent, as one that waits for the owner's approval."""
+        return any(one.state != "done" for one in await self._outbox.accepted(cause))
+
+    async def said(self, cause: str) -> str:
+        """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""
+        found = await self._outbox.accepted(cause)
+        return next((one.body.body for one in found if isinstance(one.body, IssueCommentBody)), "")
+
 
 Ending = Literal["pending", "blocked", "opened", "completed"]
 """What a task is when its work ends: free again, blocked, or still on our line until its pull request is merged."""
@@ -190,3 +240,23 @@ class Claimer:
             await self._leases.end(lease)
         else:
             await self._leases.put(lease)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims of this SOUL.
+
+    Attributes:
+        claimer: claims tasks, keeps what was claimed, and gives it back.
+        reader: reads a plan with all that a claim depends on.
+        comments: what is said of tasks on their plans.
+        acting: whose turn shared work is, among us and the peers that were seen lately.
+        words: returns what the comment of a claim tells people.
+
+    """
+
+    claimer: Claimer
+    reader: PlanReader
+    comments: TaskComments
+    acting: ActingTurns
+    words: ClaimWords

@@ -14,9 +14,12 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
-from modules.services.claims.claim_types import (
+from modules.services.claims.claims import (
+    GRACE,
+    LEASE,
     Action,
     AssignSelf,
+    Claim,
     ClaimAnswer,
     ClaimEvent,
     ClaimState,
@@ -33,10 +36,18 @@ from modules.services.claims.claim_types import (
     Snapshot,
     UnassignSelf,
     WriteLine,
+    claim_contenders,
+    decide_claim,
 )
-from modules.services.claims.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
-from modules.services.plans.tasks import get_claimable_tasks
-from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
+from modules.services.plans.types import (
+    ACTIVE_TASKS,
+    UNDONE_TASKS,
+    Expected,
+    Plan,
+    Task,
+    TaskChange,
+    get_claimable_tasks,
+)
 
 CONSENSUS_S = 5.0
 CONTEST_S = 3.0

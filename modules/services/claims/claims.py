@@ -1,21 +1,26 @@
-"""Who gets a task that several SOULs want: the decision, and what the comments on a plan tell of earlier claims. Pure.
+"""Who gets a task that several SOULs want: the decision, and what the comments on a plan tell of earlier claims.
 
 The decision is the one that all peers make (`docs/plans.md`): logins compare in lower case, and the lowest wins.
+
+What the protocol of a claim works with: what was read, what happened, what is to be done, what is remembered. What
+becomes of a claim that was won: renewed while the work goes on, lost, or swept after its holder died.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from common.clock import iso, parse_iso
 from common.json_lines import split_lines
+from common.result import Err
 from modules.services.plans.events import parse_task_event_markers
-from modules.services.plans.types import ACTIVE_TASKS, Plan
+from modules.services.plans.naming import claim_key
+from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
 
 LEASE = timedelta(minutes=30)
 RENEWED_AFTER = timedelta(minutes=5)
@@ -150,3 +155,335 @@ def _claim(comment_id: int, text: str) -> Claim | None:
     except ValueError:
         return None
     return None
+
+
+LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_claim", "failed", "no_room"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one reading of a plan told of a task.
+
+    `locks` are the epochs of its lock branches, each with the time since when we have seen it; None where the service
+    has no branches to lock with. `claims` are those since the last reset, in the order of the service; `epoch` is the
+    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task.
+    """
+
+    at: datetime
+    plan: Plan | None
+    assignees: tuple[str, ...] = ()
+    locks: Mapping[int, datetime] | None = None
+    claims: tuple[Claim, ...] = ()
+    epoch: int = 0
+    has_pull_request: bool = False
+
+    @property
+    def newest_lock(self) -> int:
+        """The highest epoch of a lock, 0 where there is none."""
+        return max(self.locks or (), default=0)
+
+    @property
+    def unclaimed_lock(self) -> int:
+        """The newest lock where no comment claims the task with it yet, 0 where there is none."""
+        return self.newest_lock if self.newest_lock > self.epoch else 0
+
+    @property
+    def orphaned_lock(self) -> int:
+        """The unclaimed lock, where it has been known for longer than a claim lasts: its maker is gone. Else 0."""
+        epoch = self.unclaimed_lock
+        return epoch if self.locks and epoch and self.at >= self.locks[epoch] + LEASE + GRACE else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRead:
+    """The plan is to be read, or was read; the snapshot is None where that failed."""
+
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLock:
+    """The lock branch of this epoch is to be made. The answer is a `LockAnswer`."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockAnswer:
+    """What became of it: `unsupported` where branches cannot be made here, `failed` where that is not known."""
+
+    code: Literal["created", "exists", "unsupported", "failed"]
+    refusal: Err | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssignSelf:
+    """We are to be assigned to the issue. Nothing depends on the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLine:
+    """The task is to be changed where it is as expected. The answer is a `LineAnswer`."""
+
+    change: TaskChange
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class LineAnswer:
+    """What became of it, and how long the request took, in seconds."""
+
+    code: Literal["written", "conflict", "failed"]
+    took_s: float = 0.0
+    refusal: Err | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWait:
+    """So many seconds are to pass, or have passed."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostClaim:
+    """The comment of the claim is to be written. The answer is a `ClaimAnswer`."""
+
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """The id of the comment, or None where it is not known to stand."""
+
+    comment_id: int | None
+    refusal: Err | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResetLine:
+    """The task is to be nobody's again, where the line still names us."""
+
+    change: TaskChange
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class UnassignSelf:
+    """We are to be unassigned from the issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndClaim:
+    """The comment of our claim is to say that it has ended, and `note` how, "" where nothing is to be said of that."""
+
+    comment_id: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLock:
+    """The lock branch of this epoch is to be deleted."""
+
+    epoch: int
+
+
+Action = (
+    PlanRead
+    | CreateLock
+    | AssignSelf
+    | WriteLine
+    | ClaimWait
+    | PostClaim
+    | ResetLine
+    | UnassignSelf
+    | EndClaim
+    | DeleteLock
+)
+ClaimEvent = PlanRead | LockAnswer | LineAnswer | ClaimWait | ClaimAnswer
+
+Stage = Literal["locking", "writing", "waiting", "reasserting", "claiming", "confirming", "won", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimState:
+    """How far a claim of ours is.
+
+    `until` is when it ends. `epoch` is that of the claim, and `has_lock` tells whether its lock is ours. Without one,
+    `round` is the stage of the decision, and `looks` how often it was put off. `seen` is the newest claim that stood
+    before ours began. `is_busy` tells whether we work on another task of the plan. Once lost, `code` tells why, and
+    `holder` who has the task, if that is known.
+    """
+
+    me: str
+    issue: int
+    number: int
+    until: datetime
+    stage: Stage = "locking"
+    epoch: int = 0
+    has_lock: bool = False
+    is_assigned: bool = False
+    has_written: bool = False
+    is_busy: bool = False
+    seen: int = 0
+    round: Literal[1, 2] = 1
+    looks: int = 0
+    comment_id: int | None = None
+    code: LoseCode | None = None
+    holder: str = ""
+
+
+LeaseStage = Literal["claiming", "held", "ending"]
+LeaseCode = Literal["keep", "renew", "restore", "lost", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claim of this SOUL on one task.
+
+    It is `claiming` until it is won, `held` until it is given up, and `ending` until all of it is undone. `epoch` is 0
+    until one is chosen. `comment_id` is None before its comment stands.
+    """
+
+    owner: str
+    repo: str
+    issue: int
+    number: int
+    soul: str
+    stage: LeaseStage
+    epoch: int
+    has_lock: bool
+    since: datetime
+    renewed_at: datetime
+    until: datetime
+    comment_id: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its task: `owner/repo#12/task-3`."""
+        return claim_key(self.owner, self.repo, self.issue, self.number)
+
+
+def judge_lease(lease: Lease, snapshot: Snapshot | None, now: datetime) -> LeaseCode:
+    """Return what becomes of a lease that is held: asked every few minutes, and before anything is made public.
+
+    `over` is one that was not renewed in time, and `lost` one whose task somebody else has, or that was reset: the work
+    ends. `restore` is one whose line a late write of another claimant took away: in the first two minutes only, because
+    who empties it later means it. A plan that could not be read (None) is no reason to stop while the lease lasts.
+    """
+    if now >= lease.until:
+        return "over"
+    if snapshot is None:
+        return "keep"
+    task = snapshot.plan.task(lease.number) if snapshot.plan else None
+    if task is None or _is_lost(lease, snapshot):
+        return "lost"
+    if not task.assignee:
+        is_young = now - lease.since < GRACE and task.status != "completed"
+        return "restore" if is_young and _has_first_claim(lease, snapshot) else "lost"
+    if task.assignee.lower() != lease.soul.lower() or task.status not in ACTIVE_TASKS:
+        return "lost"
+    return "renew" if now - lease.renewed_at >= RENEWED_AFTER else "keep"
+
+
+def renewed(lease: Lease, now: datetime) -> Lease:
+    """Return the lease as it is after its comment was renewed."""
+    return replace(lease, renewed_at=now, until=now + LEASE)
+
+
+def after_start(lease: Lease, now: datetime) -> Lease:
+    """Return a lease that was found at the start of the program: what was not won, or is over, is to be undone."""
+    goes_on = lease.stage == "held" and now < lease.until
+    return lease if goes_on else replace(lease, stage="ending")
+
+
+def release_actions(
+    lease: Lease, *, status: Literal["pending", "blocked", "completed"], busy: bool, note: str = ""
+) -> list[Action]:
+    """Return what gives a task back; each may be done again without harm.
+
+    `busy` is work on another task of the plan, `note` what the comment of the claim says of its end.
+
+    The line is changed only where it still names us. The lock goes last: until then nobody takes a task half free.
+    """
+    actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id, note)]
+    actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}), UNDONE_TASKS)))
+    actions += [] if busy else [UnassignSelf()]
+    return [*actions, DeleteLock(lease.epoch)] if lease.has_lock else actions
+
+
+def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
+    """Return the lease of a claim, at any stage of it."""
+    won = state.stage == "won"
+    return Lease(
+        owner=owner,
+        repo=repo,
+        issue=state.issue,
+        number=state.number,
+        soul=state.me,
+        stage="held" if won else "claiming",
+        epoch=state.epoch,
+        has_lock=state.has_lock,
+        since=now,
+        renewed_at=now,
+        until=state.until,
+        comment_id=state.comment_id,
+    )
+
+
+def dead_locks(snapshot: Snapshot, number: int) -> list[int]:
+    """Return the epochs of the locks of a task that hold nothing any more, whoever made them.
+
+    These are all but the newest, and the newest where its claim has ended long enough ago, or where it is orphaned and
+    nobody has the task. The epoch of a lock that was claimed with is never given again: the comment of the claim keeps
+    it.
+    """
+    newest = snapshot.newest_lock
+    dead = [epoch for epoch in sorted(snapshot.locks or ()) if epoch < newest]
+    live = any(claim.epoch >= newest and claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
+    is_orphan = bool(snapshot.orphaned_lock) and _task_in_work(snapshot, number) is None
+    is_dead = is_orphan if snapshot.unclaimed_lock else not live
+    return [*dead, newest] if newest and is_dead else dead
+
+
+def dead_holder(snapshot: Snapshot, number: int, *, grace: timedelta = GRACE) -> str:
+    """Return the login of who has a task and whose claim has ended for `grace`, or "" where there is none.
+
+    A peer of the older protocol names no end; how long its task may take is not decided here.
+    """
+    task = _task_in_work(snapshot, number)
+    if task is None or snapshot.has_pull_request:
+        return ""
+    own = [claim for claim in snapshot.claims if claim.soul.lower() == (task.assignee or "").lower()]
+    ended = own and not any(claim.is_live(snapshot.at, grace=grace) for claim in own)
+    return (task.assignee or "") if ended else ""
+
+
+def orphan_of_task_in_work(snapshot: Snapshot, number: int) -> int:
+    """Return the orphaned lock of a task that somebody has without a claim, 0 where there is none.
+
+    Who made that lock may be who has the task, and is then gone; a person may have taken it by hand.
+    """
+    is_claimed = snapshot.has_pull_request or any(claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
+    return 0 if is_claimed or _task_in_work(snapshot, number) is None else snapshot.orphaned_lock
+
+
+def _task_in_work(snapshot: Snapshot, number: int) -> Task | None:
+    """The task, where somebody has it."""
+    task = snapshot.plan.task(number) if snapshot.plan else None
+    return task if task and task.assignee and task.status in ACTIVE_TASKS else None
+
+
+def _is_lost(lease: Lease, snapshot: Snapshot) -> bool:
+    """Whether a later claim was made, or our lock is gone."""
+    if snapshot.epoch > lease.epoch > 0:
+        return True
+    if not lease.has_lock or snapshot.locks is None:
+        return False
+    return lease.epoch not in snapshot.locks or max(snapshot.locks) > lease.epoch
+
+
+def _has_first_claim(lease: Lease, snapshot: Snapshot) -> bool:
+    """Whether our comment is the first of those that still hold."""
+    live = [claim for claim in snapshot.claims if claim.is_live(snapshot.at)]
+    return bool(live) and live[0].comment_id == lease.comment_id

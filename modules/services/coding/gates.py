@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from adapters.git.changes import BranchChanges, TreeChange
 from adapters.git.diffs import hunks_of, path_of, sections
+from adapters.git.worktree import BranchChanges, TreeChange
 from common.text.hidden import added_invisible, is_prose, names_of
 from common.text.untrusted import one_line
 from modules.services.coding.suites import SuiteRun

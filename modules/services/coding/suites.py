@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from common.trees import open_to_owner, readable_name, small_text, walk
+from common.files import open_to_owner, readable_name, small_text, walk
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits, Ran
 from modules.services.coding import python_tests

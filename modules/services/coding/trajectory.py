@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.runtime.budget.policy import counted
 from modules.runtime.database.database import Database
-from modules.runtime.llm.types import ChatResult, ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import ChatResult, ToolAnswer, ToolCall
 from modules.services.coding.types import CodingStep
 
 KEPT = timedelta(days=90)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from adapters.git.worktree import Worktree
-from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import ToolAnswer, ToolCall
 from modules.services.coding.suites import SUITE_SECONDS
 
 PURPOSE = "coding"

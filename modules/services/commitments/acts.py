@@ -1,27 +1,75 @@
 """Which public acts fulfil a commitment: the acts leave by the outbox, one part after the other.
 
 Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed.
+
+What the queue and the runner of commitments publish on the event bus, and how the journal names a giving up. Makes
+ready what a commitment to a plan needs: the plan itself, before its issue is proposed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from common.clock import Clock
+from common.errors import Fatal, SoulError
+from common.result import Err
 from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from common.text.untrusted import clean
+from modules.runtime.events import Event, Publish
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.commitments import texts
-from modules.services.commitments.naming import NO_REPO, number_in, repo_of, text_of, title_of
-from modules.services.commitments.params import CommentParams, IssueParams, PlanParams, PostParams
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import (
+    NO_REPO,
+    Progress,
+    QueuedCommitment,
+    number_in,
+    repo_of,
+    text_of,
+    title_of,
+)
+from modules.services.commitments.params import CommentParams, IssueParams, PlanParams, PostParams, ReadyPlan
+from modules.services.commitments.texts import TITLE_CHARS, told_origin
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.tasks import plan_labels
-from modules.services.voice_phrases.store import Phrase
+from modules.services.plans.compose import PlanComposer, PlanRequest, plan_words
+from modules.services.plans.events import Wish, asked_entry, asked_in_room, wish_mark
+from modules.services.plans.plan_text import TITLE_MARK, generate_plan_markdown
+from modules.services.plans.repository import repository_view
+from modules.services.plans.standing import pages_of, standing_plan
+from modules.services.plans.types import Plan, ensure_docs_tasks, has_docs_tasks, plan_labels
+from modules.services.skills.skills import Skills
+from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+
+COMMITMENTS, ABANDONED = "commitments", "abandoned"
+"""The loop of the journal's entries on commitments, and the act of the one that was given up: its id is `promise`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentsReady(Event):
+    """Some commitment can be worked at now: it is new, the room confirmed it, or what it waited for is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentKept(Event):
+    """A commitment was completed, and that is on the disk."""
+
+    commitment: QueuedCommitment
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentAbandoned(Event):
+    """A commitment was given up, and that is on the disk. Published once for each."""
+
+    commitment: QueuedCommitment
+
 
 MOST_ISSUES = 5
 MEMO = "memo"
@@ -215,3 +263,96 @@ def _held(commitment: QueuedCommitment) -> str:
     if commitment.params.host_request:
         return ""
     return _HELD_REQUEST if commitment.source == "bluesky" else _HELD_TALK
+
+
+_LOOP = "commitment-fulfillment"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMaker:
+    """Makes plans ready.
+
+    Attributes:
+        github: what stands in the repository.
+        composer: asks the model for a plan.
+        skills: the words that every plan has.
+        attention: held while it thinks; one mind does one thing at a time.
+        journal: keeps who asked for a plan that stands already.
+        clock: the time.
+        phrase: returns operational texts.
+        publish: receives `CommitmentsReady` when a plan that found no attention may have it.
+
+    """
+
+    github: GitHub
+    composer: PlanComposer
+    skills: Skills
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    phrase: Phrase
+    publish: Publish
+
+    async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
+        """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
+        if not self.attention.free:
+            # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
+            self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
+            return Progress("waits", f"busy with {self.attention.mode}")
+        wanted = text_of(commitment)
+        asked_at = commitment.source_thread_uri
+        wish = Wish(asked_at, wanted, title_of(commitment)) if asked_at else None
+        found = await standing_plan(self.github, repo, self.clock.now(), wish)
+        if isinstance(found, Err):
+            return Progress("put_off", found.error)
+        if found.data is not None:
+            cause = asked_at if _is_on_bluesky(commitment) else asked_in_room(commitment.id)
+            await self.journal.record(asked_entry(repo, found.data, cause))
+            return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
+        stands = await repository_view(self.github, repo, with_issues=True)
+        about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text, stands)
+        try:
+            async with self.attention.take(_LOOP):
+                plan = await self.composer.compose(about)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Progress("put_off", str(error))
+        if plan is None:
+            return Progress("failed", "the model made no plan that has a task")
+        origin = told_origin(commitment, self.phrase)
+        plan = replace(plan, context="\n".join(filter(None, (plan.context, origin))))
+        made = issue_of_plan(await complete_plan(plan, repo, self.github, self.skills))
+        if wish:
+            made["body"] += f"\n\n{wish_mark(wish.uri)}"
+        kept = {"owner": repo.owner, "repo_name": repo.name, "plan": ReadyPlan(**made)}
+        return Progress("prepared", prepared=params.model_copy(update=kept))
+
+
+def _is_on_bluesky(commitment: QueuedCommitment) -> bool:
+    return commitment.source == "bluesky" and commitment.source_thread_uri.startswith("at://")
+
+
+async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:
+    """Return the plan with the checks that every plan has and, in a workspace, the tasks that make its pages.
+
+    A page that a plan makes which is open `beside` it is left to that one.
+    """
+    words = plan_words(skills, repo.full_name)
+    plan = replace(plan, verification=plan.verification or words.verification)
+    if not repo.name.lower().startswith(WORKSPACE_PREFIX):
+        return plan
+    pages = await pages_of(github, repo)
+    made = has_docs_tasks(task for other in beside for task in other.tasks)
+    return ensure_docs_tasks(
+        plan,
+        words.docs,
+        skip_agents_md=pages.has_agents_md or made.has_agents_md,
+        skip_scenarios_md=pages.has_scenarios_md or made.has_scenarios_md,
+    )
+
+
+def issue_of_plan(plan: Plan) -> dict[str, str]:
+    """Return the `title` and the `body` of the issue of a plan, which notify nobody."""
+    title = without_mentions(f"{TITLE_MARK} {plan.title}")
+    return {"title": title[:TITLE_CHARS], "body": without_mentions(generate_plan_markdown(plan))}

@@ -13,7 +13,7 @@ from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from common.files import read_bounded, write_atomic
 from common.state import set_aside
-from modules.services.commitments.outcomes import RepoCooldown, cooldown_of, is_over
+from modules.services.commitments.policy import RepoCooldown, cooldown_of, is_over
 
 FILE = "repo_cooldown.json"
 

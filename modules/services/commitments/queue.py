@@ -28,12 +28,11 @@ from common.state import check_jsonl_version, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
+from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.cooldowns import Cooldowns
-from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.naming import claim_target
-from modules.services.commitments.outcomes import RepoCooldown, attention_of, new_cooldowns
+from modules.services.commitments.naming import LIVE, CommitmentRequest, Enqueued, QueuedCommitment, claim_target
 from modules.services.commitments.params import CommitmentParams, read_params
-from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
+from modules.services.commitments.policy import RepoCooldown, attention_of, new_cooldowns
 from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from adapters.atproto.records import web_url
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
-from modules.services.commitments.naming import title_of
-from modules.services.commitments.types import QueuedCommitment
-from modules.services.voice_phrases.store import Phrase
+from modules.services.commitments.naming import QueuedCommitment, title_of
+from modules.services.voice_phrases.regenerate import Phrase
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256

@@ -1,21 +1,28 @@
 """Asks the model for words about commitments: which were made, what a thin one means in full, how to announce one.
 
 Keeps nothing. Each call is one request with its deadline at the gateway; what fails leaves things as they were.
+
+Announces a fulfilled commitment once, to those to whom it was made, where it was made. From a decision, or from
+words that were said, to commitments in the queue.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import regex
 from pydantic import ValidationError
 
+from adapters.atproto.records import parse_at_uri
+from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts, TurnFacts
+from common.line_kind import LineKind
 from common.schemas import (
     Commitment,
     CommitmentType,
@@ -26,21 +33,40 @@ from common.schemas import (
     normalize_commitment_fields,
     validate_commitments,
 )
+from common.text.echo import begins_alike
 from common.text.graphemes import fit_post_text
 from common.text.markdown import outline, unwrapped
 from common.text.patterns import lazy_regex
-from common.text.repetition import begins_alike
 from common.text.strings import normalize_quotes
 from common.text.untrusted import clean, one_line
-from modules.runtime.journal.journal import Journal
+from modules.runtime.events import Publish, discard
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult, Message
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion, fitting_words
-from modules.services.commitments.naming import title_of
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.acts import CommitmentsReady, announcement_target, origin
+from modules.services.commitments.naming import (
+    CommitmentRequest,
+    CommitmentSource,
+    Enqueued,
+    Progress,
+    QueuedCommitment,
+    extract_fulfillment_url,
+    resolve_repo,
+    title_of,
+)
+from modules.services.commitments.params import read_params
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.texts import done_line
+from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.voice_phrases.phrases import FORMS
+from modules.services.voice_phrases.regenerate import Phrase
 
 SKILL = "commitments"
 THIN_CHARS = 80
@@ -280,3 +306,245 @@ def _listed(left_out: Sequence[Dropped]) -> str:
 def _shown(raw: object) -> str:
     named = raw.get("description", raw) if isinstance(raw, Mapping) else raw
     return one_line(str(named), _SHOWN_CHARS)
+
+
+_LOOP = "commitment-fulfillment"
+_LOOK_AGAIN, _HELD_AGAIN = timedelta(minutes=1), timedelta(minutes=15)
+
+
+@dataclass(slots=True)
+class Announcer:
+    """Tells it.
+
+    Attributes:
+        outbox: the only way out.
+        clock: the time.
+        phrase: returns operational texts.
+        writer: finds words for Bluesky; without it nothing is told there.
+        attention: held while it thinks; one mind does one thing at a time.
+        publish: receives `CommitmentsReady` when news that found no attention may have it.
+        where: the room in which these words of ours were said, for what must be told there and nowhere else.
+
+    """
+
+    outbox: Outbox
+    clock: Clock
+    phrase: Phrase
+    writer: CommitmentWriter | None = None
+    attention: Attention = field(default_factory=Attention)
+    publish: Publish = discard
+    where: Callable[[str], str] | None = None
+
+    async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
+        """Hand the news to the outbox, unless it has it already.
+
+        Of what is `done`, the reason says why it was not told. What `waits` was not tried; `later` asks for a new try.
+        """
+        url = extract_fulfillment_url(commitment.type, result)
+        if commitment.source == "space":
+            return await self._in_room(commitment, url)
+        if not url or not commitment.source_thread_uri.startswith("at://"):
+            return Progress("done", "there is no link, or no thread to tell it in")
+        if commitment.type == "post_bluesky":
+            return Progress("done", "the post stands where they are")
+        return await self._on_bluesky(commitment, url)
+
+    async def _in_room(self, commitment: QueuedCommitment, url: str) -> Progress:
+        target = announcement_target(commitment.id)
+        known = await self.outbox.standing("space_chat", target)
+        if known.intent and _settled([known.intent]):
+            return Progress("done")
+        body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
+        if self.where is not None:
+            said = commitment.source_reply_text
+            room_id = commitment.params.room_id
+            body = body.model_copy(update={"room": self.where(said), "said": said, "room_id": room_id})
+        cause = commitment.source_thread_uri
+        return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))
+
+    async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Progress:
+        ours = await self._commitment_post(commitment)
+        if ours is None or self.writer is None:
+            return Progress("done", "the reply that made the commitment is gone")
+        below = await self._below(ours, commitment)
+        if isinstance(below, Progress):
+            return below
+        if not self.attention.free:
+            # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
+            self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
+            return Progress("waits", f"busy with {self.attention.mode}")
+        try:
+            async with self.attention.take(_LOOP):
+                text = await self.writer.tell_kept(commitment, url) or self._plain(commitment, url)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Progress("later", str(error))
+        parent = RecordRef(uri=below.result_uri or "", cid=below.made("record"))
+        root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
+        at = parse_at_uri(commitment.source_thread_uri)
+        asker = at.repo if at else ""
+        body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id, told_to=asker)
+        return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
+
+    async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Progress:
+        """Return the latest of what we said below our reply; or that it is told there, or waits for other words there.
+
+        One reply may hold several commitments, and each post is answered once: each news stands below the one before.
+        """
+        while True:
+            rows = await self.outbox.by_target("reply", ours.result_uri or "")
+            if _settled([row for row in rows if _tells_of(row, commitment)]):
+                return Progress("done")
+            other = next((row for row in rows if row.state in ACTIVE_STATES), None)
+            if other is None:
+                return ours
+            if other.state != "done":
+                wait = self.clock.real(_HELD_AGAIN if other.state == "held" else _LOOK_AGAIN)
+                reason, again = "other words of ours below that reply have not left yet", self.clock.now() + wait
+                return Progress("waits", reason, not_before=again)
+            ours = other
+
+    def _plain(self, commitment: QueuedCommitment, url: str) -> str:
+        """The words for it where the model finds none."""
+        named = f"fulfillment.{commitment.type}"
+        return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
+
+    async def _submit(self, action: ProposedAction) -> Progress:
+        submitted = await self.outbox.submit(action)
+        if submitted.advice.code == "later":
+            return Progress("later", submitted.reason, not_before=submitted.advice.not_before)
+        return Progress("done", "" if submitted.accepted else submitted.reason)
+
+    async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
+        """Our own reply to the post that the commitment answered."""
+        ours = (await self.outbox.standing("reply", commitment.source_thread_uri)).active
+        return ours if ours and ours.state == "done" and ours.result_uri and ours.made("record") else None
+
+
+def _tells_of(row: Intent, commitment: QueuedCommitment) -> bool:
+    return isinstance(row.body, ReplyBody) and row.body.commitment_id == commitment.id
+
+
+def _settled(rows: Sequence[Intent]) -> bool:
+    """Whether the news was admitted once, or refused by the owner; what a rule refused may be proposed again."""
+    return any(row.state != "blocked" or row.rejected for row in rows)
+
+
+_KEPT_PARAMS = ("count", "memo")
+
+
+def commitment_request(
+    commitment: Commitment,
+    *,
+    source: CommitmentSource,
+    thread: str,
+    said: str,
+    default_repo: str | None = None,
+    description: str = "",
+    target: str = "",
+    host_request: bool = False,
+    more: dict[str, Any] | None = None,
+) -> CommitmentRequest:
+    """A commitment as the queue takes it; what says nothing is left out of its parameters.
+
+    Args:
+        commitment: as decided; its description is the body of the artefact.
+        source: where it was made.
+        thread: the conversation, `space://conversation/…` or the `at://` uri of the post that was answered.
+        said: the words of the commitment.
+        default_repo: `owner/name` where the commitment names no repository and needs one.
+        description: the body, if it was written in full since.
+        target: what was claimed for it in the room.
+        host_request: whether the host of the room asked for it.
+        more: other parameters, for example `count`.
+
+    """
+    named = (commitment.repo or default_repo or "") if commitment.is_github else ""
+    repo = resolve_repo(named) if named else None
+    body = description or commitment.description
+    params = {
+        "title": commitment.title,
+        "description": body,
+        "content": commitment.content,
+        "repo": repo.name if repo else named,
+        "owner": repo.owner if repo else "",
+        "repoName": repo.name if repo else "",
+        "issueNumber": commitment.number if commitment.type == "comment_issue" else None,
+        "target": target,
+        **(more or {}),
+        "hostRequest": host_request,
+    }
+    kept = read_params(commitment.type, {name: value for name, value in params.items() if value})
+    return CommitmentRequest(commitment.title or body or commitment.content, thread, said, kept, source)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCommitments:
+    """Looks for commitments in the replies that were sent on Bluesky, and takes them in.
+
+    Attributes:
+        queue: where commitments are stored.
+        writer: finds them.
+        journal: records each.
+        social_only: whether this life keeps away from GitHub.
+
+    """
+
+    queue: CommitmentQueue
+    writer: CommitmentWriter
+    journal: Journal
+    social_only: bool = False
+
+    async def note_reply(
+        self,
+        reply: str,
+        *,
+        to_uri: str,
+        conversation: str = "",
+        done: Sequence[CommitmentType] = (),
+        to_owner: bool = False,
+    ) -> list[QueuedCommitment]:
+        """Take in the commitments that `reply` makes.
+
+        Args:
+            reply: what we wrote.
+            to_uri: the post that it answers.
+            conversation: what others said there before.
+            done: kinds of work that a tool did in the same turn.
+            to_owner: whether it answers the owner.
+
+        """
+        found = await self.writer.extract_commitments([reply], context=conversation, done=done)
+        taken = []
+        for one in found:
+            enqueued = await self._take(one, reply, to_uri, conversation, to_owner=to_owner)
+            if enqueued.new and enqueued.commitment is not None:
+                taken.append(enqueued.commitment)
+        return taken
+
+    async def _take(
+        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, *, to_owner: bool
+    ) -> Enqueued:
+        checked = as_commitments([found], social_only=self.social_only)
+        if not checked.valid:
+            enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
+        else:
+            (commitment,) = checked.valid
+            request = commitment_request(
+                commitment,
+                source="bluesky",
+                thread=to_uri,
+                said=reply,
+                description=await self.writer.enrich(commitment, f"{conversation}\nYOU: {reply}"),
+                host_request=to_owner,
+                more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
+            )
+            enqueued = await self.queue.enqueue_commitment(request)
+        summary = (
+            f"Committed: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
+        )
+        reason = enqueued.reason or found.type
+        line: LineKind | None = "act" if enqueued.new else None
+        await self.journal.record(Entry("decision", "commitments", summary, line, reason, trigger_uri=to_uri))
+        return enqueued

@@ -14,18 +14,15 @@ from common.clock import Clock, from_local, iso, local
 from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
-from modules.runtime.budget.report import report_at
+from modules.runtime.budget.report import report_at, zone_of
 from modules.runtime.budget.types import Report
-from modules.runtime.budget.zone import zone_of
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.services.commitments.naming import title_of
+from modules.services.commitments.naming import LIVE, CommitmentStatus, QueuedCommitment, title_of
 from modules.services.commitments.queue import commitments_in
-from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
-from modules.services.day.situation import Situation, read_situation
-from modules.services.day.types import (
+from modules.services.day.rendering import (
     LIKED_ONLY,
     DayCommitments,
     DayLearned,
@@ -38,16 +35,17 @@ from modules.services.day.types import (
     PublicDay,
     TellingCase,
 )
-from modules.services.explanation.handles import handle_of, named
+from modules.services.day.situation import Situation, read_situation
+from modules.services.explanation.story import handle_of, named
 from modules.services.identity.identity import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
-from modules.services.memory.types import Kind
+from modules.services.memory.admission import Kind
 from modules.services.outbox import store
-from modules.services.outbox.act_words import act_of
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
+from modules.services.outbox.departures import told
+from modules.services.outbox.leaving import act_of
 from modules.services.outbox.types import Intent
-from modules.services.outbox.waiting import told
 from modules.services.rituals.store import all_runs
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")

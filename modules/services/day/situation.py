@@ -15,14 +15,14 @@ from modules.runtime.control import Standing
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.claims.lease_store import held_tasks
 from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
-from modules.services.day.types import DayTrouble, DayWaits
+from modules.services.day.rendering import DayTrouble, DayWaits
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
 from modules.services.outbox import departures, store
 from modules.services.outbox.approval import held
 from modules.services.outbox.audit import SHORT_ID_CHARS
+from modules.services.outbox.departures import Departure
 from modules.services.outbox.types import Intent
-from modules.services.outbox.waiting import Departure
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 

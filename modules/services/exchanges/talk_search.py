@@ -2,24 +2,113 @@
 
 What somebody posted is shown only as it can be read on the network now, and only where they allow it: see
 `PublicPosts`. Direct messages with others are never looked through.
+
+Posts as they can be read now: without what was deleted, what a block hides, and what its author does not allow.
+Tells a turn about a person the last two exchanges with them.
 """
 
 from __future__ import annotations
 
+import random
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from common.clock import iso, parse_iso
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Post
+from common.clock import Clock, age, iso, parse_iso
+from common.provenance import Provenance
 from common.text.strings import account_name
+from common.text.untrusted import clean
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import room_lines
-from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.agent.prompt.bootstrap import ToldBefore
+from modules.services.identity.identity import Me
 from modules.services.inbox import received
-from modules.services.memory.query import folded
+from modules.services.memory.rows import folded
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox import people
+from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from modules.services.rights.preferences import Preferences
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPosts:
+    """Reads them from the network."""
+
+    atproto: Atproto
+    preferences: Preferences
+    moderation: Moderation
+
+    async def readable(self, uris: Collection[str]) -> Mapping[str, Post]:
+        """Return those of at most 25 posts that may stand in a prompt, by uri; none while the network is away."""
+        read = (await self.atproto.get_posts(sorted(uris))).or_else(()) if uris else ()
+        if not read:
+            return {}
+        await self.moderation.refresh()
+        self.moderation.note(*(post.author for post in read))
+        dids = {post.author.did for post in read} - {self.atproto.did}
+        allowed = await self.preferences.readable(dids) | {self.atproto.did}
+        seen = (post for post in read if not self.moderation.why_unseen(post))
+        return {post.uri: post for post in seen if post.author.did in allowed}
+
+
+MOST_EXCHANGES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidBefore:
+    """Reads the exchanges. The owner, too, is told of in public words only."""
+
+    outbox: Outbox
+    posts: PublicPosts
+    skills: Skills
+    rng: random.Random
+    clock: Clock
+    me: Me
+
+    async def told(self, did: str, *, apart_from: str, least: Provenance) -> ToldBefore:
+        """Return the last exchanges with an account.
+
+        Args:
+            did: the account; "" for a turn that is about nobody.
+            apart_from: the root of a thread that the turn shows anyway; "" if there is none.
+            least: nothing is told where their words are less trusted than these.
+
+        """
+        provenance = Provenance.OWNER if self.me.is_owner(did) else Provenance.STRANGER
+        if not did or provenance < least:
+            return ToldBefore()
+        ours = await self.outbox.said_to(did, apart_from=apart_from, most=MOST_EXCHANGES)
+        posts = await self.posts.readable({uri for one in ours for uri in (one.target, one.result_uri) if uri})
+        lines = [line for intent in reversed(ours) for line in self._lines(intent, did, posts)]
+        if not lines:
+            return ToldBefore()
+        framer = Framer(self.skills, self.rng)
+        framed = framer.frame("conversation", author="several", uri=did, text="\n".join(lines))
+        return ToldBefore(self.skills.render("memory", "Said Before", exchanges=framed).strip(), provenance)
+
+    def _lines(self, intent: Intent, did: str, posts: Mapping[str, Post]) -> Iterator[str]:
+        """Yield what they said, and what we answered; of an exchange of which a part is gone, nothing."""
+        is_gone = intent.state == "done" and intent.result_uri not in posts
+        theirs = posts.get(intent.target)
+        if is_gone or theirs is None:
+            return
+        now = self.clock.now()
+        if theirs.author.did == did:
+            when = age(parse_iso(theirs.indexed_at or theirs.created_at), now)
+            yield f"[{when}] @{theirs.author.handle}: {' '.join(clean(theirs.text).split())}"
+        yield self._own_line(intent)
+
+    def _own_line(self, intent: Intent) -> str:
+        sent = intent.sent_at if intent.state == "done" else None
+        when = age(parse_iso(sent), self.clock.now()) if sent else self.skills.section("memory", "Not Sent")
+        return f"[{when}] YOU: {' '.join(intent.body.public_text.split())}"
+
 
 MOST_FOUND = 20
 _MOST_READ = 25

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Literal
 
 from common.clock import Clock
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 
 FrictionCategory = Literal["pacing", "expression", "memory", "social", "tools", "understanding", "other"]
 

@@ -16,8 +16,17 @@ from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
-from modules.services.explanation.naming import thread_of
-from modules.services.explanation.story import Act, Call, Movement, Received, RuleSaid, Story, StoryEntry, Thinking
+from modules.services.explanation.story import (
+    Act,
+    Call,
+    Movement,
+    Received,
+    RuleSaid,
+    Story,
+    StoryEntry,
+    Thinking,
+    thread_of,
+)
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100

@@ -1,11 +1,67 @@
-"""What happened to one post or by one act, as values: what reached it, what it thought, decided and did, and why."""
+"""What happened to one post or by one act, as values: what reached it, what it thought, decided and did, and why.
+
+The handles of accounts, for texts that name them by their DID: the record keeps DIDs, people read handles. What
+somebody may ask about, and which row of the database is meant: a link, an `at://` uri, or an act's id. Puts a story
+together from the rows: the journal, the intents, what waited to be handled, and what the model cost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
+from adapters.atproto.writes import tid_time
+from common.clock import iso
+from common.person import INVALID_HANDLE
+from common.text.handles import named_dids, with_handles
+from modules.runtime.budget import ledger
+from modules.runtime.journal import rows
+from modules.runtime.journal.rows import JournalRow
+from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
+from modules.services.inbox import messages, received
+from modules.services.inbox.messages import MESSAGES, ReceivedMessage
+from modules.services.outbox import departures, feed_keys, store
+from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.departures import Departure
+from modules.services.outbox.types import Intent
+from modules.services.work import table as work
+
+
+def handle_of(connection: sqlite3.Connection, did: str) -> str:
+    """Return the newest handle that the home holds of an account, in one line; "" if it holds none.
+
+    It is known from what the account wrote to us, else from a follow of ours.
+    """
+    talk = messages.talk_with(connection, did)
+    follows = (one.body for one in store.by_target(connection, "follow", did))
+    seen = (
+        received.latest_handle(connection, did),
+        talk.handle if talk else "",
+        *(body.handle for body in follows if isinstance(body, FollowBody)),
+    )
+    handle = next((one for one in seen if one and one != INVALID_HANDLE), "")
+    if not handle:
+        return ""
+    from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
+
+    return one_line(handle)
+
+
+def known_handles(connection: sqlite3.Connection, text: str) -> dict[str, str]:
+    """Return the handle by DID of each account that `text` names by its DID, as far as the home holds one."""
+    return {did: handle for did in named_dids(text) if (handle := handle_of(connection, did))}
+
+
+def named(connection: sqlite3.Connection, text: str) -> str:
+    """Return `text` with `@handle` for each DID of which the home holds the handle."""
+    return with_handles(text, known_handles(connection, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +221,344 @@ class Unknown:
     """There is no story; `reason` says why, in one line."""
 
     reason: str
+
+
+_LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
+_URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
+_ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
+_THREAD = re.compile(r"(?:^|/)(?P<repo>[\w.-]+/[\w.-]+)(?:/(?:issues|pull)/|#)(?P<number>\d+)$", re.IGNORECASE)
+_THREAD_CAUSE = re.compile(r"(?:github:(?P<thread>[^/]+/[^/]+)/|(?:review|revision):(?P<pull>[^@]+)@).*")
+_NUMBERED = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}")
+_MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
+_TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
+_ID = re.compile(r"[0-9a-f]{4,32}")
+_POST = "app.bsky.feed.post"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
+
+    Or `link`, to an issue or a comment on GitHub, or `owner/repo#12`; `message`, the name of a direct message; or
+    `task`, the key of one.
+    """
+
+    who: str = ""
+    collection: str = ""
+    key: str = ""
+    intent: str = ""
+    link: str = ""
+    message: str = ""
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is meant: an act of ours, or what was decided about by its name.
+
+    That is somebody's record or direct message, a task of a plan, or an issue or pull request.
+    """
+
+    intent: str = ""
+    uri: str = ""
+
+
+def understand(what: str) -> Named | None:
+    """What `what` names; None if it is nothing that one can ask about."""
+    said = what.strip().strip("<>\"'")
+    if link := _LINK.match(said):
+        return Named(_owner(link[1]), _POST, link[2])
+    if issue := _ISSUE.match(said) or _NUMBERED.fullmatch(said):
+        return Named(link=issue[0])
+    if uri := _URI.match(said):
+        return Named(_owner(uri[1]), uri[2], uri[3])
+    if message := _MESSAGE.fullmatch(said):
+        return Named(message=message[0])
+    if is_task(said):
+        return Named(task=said)
+    return Named(intent=said) if _ID.fullmatch(said) else None
+
+
+def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
+    """The act or post that `what` means."""
+    named = understand(what)
+    if named is None:
+        return Unknown(
+            f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
+            "request as owner/repo#12, a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
+        )
+    if named.message:
+        return _message(connection, named.message)
+    if named.task:
+        return _task(connection, named.task)
+    if named.link:
+        return _on_github(connection, named.link)
+    return _naming_act(connection, named.intent) if named.intent else _record(connection, named)
+
+
+def is_task(key: str) -> bool:
+    """Whether a cause is the key of a task of a plan."""
+    return bool(_TASK.fullmatch(key))
+
+
+def thread_of(cause: str) -> str:
+    """Return the issue or pull request that a cause is about, `owner/repo#12`; "" where it is about none."""
+    found = _THREAD_CAUSE.fullmatch(cause)
+    return (found["thread"] or found["pull"]) if found else ""
+
+
+def became_of(connection: sqlite3.Connection, url: str) -> list[str]:
+    """Return the causes of what became of an issue or pull request of ours: its merge, and rounds after a review."""
+    thread = _THREAD.search(url)
+    if thread is None:
+        return []
+    key = f"{thread['repo']}#{thread['number']}".lower()
+    merge, revision = f"merge:{key}", f"revision:{key}@"
+    named = rows.names_about(connection, [merge, revision])
+    return [one for one in named if one.lower() == merge or one.startswith(revision)]
+
+
+def _owner(said: str) -> str:
+    who = unquote(said)
+    return who if who.startswith("did:") else who.removeprefix("@").lower()
+
+
+def _naming_act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
+    found = store.starting_with(connection, prefix)
+    if len(found) > 1:
+        return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
+    return Subject(intent=found[0].id) if found else Unknown(f"No act has an id that begins with {prefix}")
+
+
+def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
+    thread = _THREAD.search(link)
+    key = f"{thread['repo']}#{thread['number']}".lower() if thread else ""
+    made = store.opened_thread(connection, *key.split("#")) if key else None
+    if made := made or store.at_result(connection, link, any_case=True):
+        return Subject(intent=made.id)
+    reviews = (f"review:{key}@", f"revision:{key}@")
+    about = rows.names_about(connection, [*reviews, f"github:{key}/"]) if key else []
+    acted = [one for one in about if store.names(connection, one)]
+    reviewed = [one for one in acted if one.startswith(reviews)]
+    # NOTE(self): a look that came to nothing is mostly the newest, and tells nothing of what was done.
+    meant = next(iter((*reviewed, *acted, *about)), "")
+    return Subject(uri=meant) if meant else Unknown(f"{link} was made by no act that is known")
+
+
+def _task(connection: sqlite3.Connection, key: str) -> Subject | Unknown:
+    known = trajectory.latest(connection, key) or store.names(connection, key)
+    return Subject(uri=key) if known else Unknown(f"{key} is no task that it worked on")
+
+
+def _message(connection: sqlite3.Connection, name: str) -> Subject | Unknown:
+    ours = store.at_result(connection, name)
+    if ours:
+        return Subject(intent=ours.id)
+    if messages.named(connection, name) or rows.names(connection, name):
+        return Subject(uri=name)
+    return Unknown(f"{name} was never seen: no direct message that reached it, and none of its own, has that name")
+
+
+def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
+    uri = f"at://{named.who}/{named.collection}/{named.key}"
+    if not named.who.startswith("did:"):
+        known = _by_handle(connection, named)
+        if isinstance(known, Unknown):
+            return known
+        uri = known or uri
+    # NOTE(self): what has not left yet has no uri, but its record key is chosen already.
+    ours = store.at_result(connection, uri) or store.unsent_with_key(connection, named.key)
+    if ours:
+        return Subject(intent=ours.id)
+    if received.get(connection, uri) or rows.names(connection, uri) or store.names(connection, uri):
+        return Subject(uri=uri)
+    return Unknown(_unseen(connection, uri, tid_time(named.key)))
+
+
+def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
+    """The uri of the record whose owner is given by handle; "" if no such key was ever seen."""
+    # NOTE(self): a record key is unique enough to find a post by; whose it is decides only between several.
+    tail = f"/{named.collection}/{named.key}"
+    seen: dict[str, set[str]] = {uri: {""} for uri in store.uris_ending_in(connection, tail)}
+    for uri, handle in (*received.with_key(connection, tail), *rows.with_key(connection, tail)):
+        seen.setdefault(uri, set()).add(handle.lower())
+    theirs = [uri for uri, handles in seen.items() if named.who in handles]
+    nobodys = [uri for uri, handles in seen.items() if handles == {""}]
+    meant = list(seen) if len(seen) == 1 else theirs or nobodys
+    if len(meant) > 1 or (seen and not meant):
+        return Unknown(f"Several records have the key {named.key}: give the at:// uri of the one you mean")
+    return next(iter(meant), "")
+
+
+def _unseen(connection: sqlite3.Connection, uri: str, made: datetime | None) -> str:
+    if feed_keys.shows(connection, uri):
+        return f"{uri} stands in its own feed, but no act of its outbox made it, or the records of that are gone"
+    since = rows.kept_since(connection)
+    if since and (made is None or iso(made) < since):
+        return f"{uri} is not known: the journal reaches back to {since[:10]}, what was before is pruned"
+    return f"{uri} was never seen: nothing that reached it, and no act of its own, has that name"
+
+
+T = TypeVar("T", Part, RuleSaid)
+
+_RECEIVED = ("at://", MESSAGES)
+
+
+def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
+    """The story of an act, of somebody's post, of a task, or of what was decided about a thread on GitHub."""
+    cause = subject.uri or _cause(connection, subject.intent)
+    handled_with = _handled_with(connection, cause)
+    made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
+    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
+    posts += became_of(connection, made)
+    acts = store.about(connection, subject.intent, posts)
+    entries = _entries(connection, posts, acts)
+    leaving = departures.expected(connection)
+    trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None
+    waits = trigger is not None and trigger.state == "pending"
+    story = Story(
+        asked=subject.uri or subject.intent,
+        act_id=subject.intent,
+        cause=cause,
+        trigger=trigger,
+        thinkings=tuple(_thinking(connection, entry) for entry in entries if entry["kind"] == "model"),
+        decisions=tuple(_decided(entry) for entry in entries if entry["kind"] in {"decision", "error", "life"}),
+        acts=tuple(_act(row, entries, leaving.get(row.id)) for row in acts),
+        coding=tuple(trajectory.latest(connection, cause)),
+        holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
+        since=rows.kept_since(connection),
+        handles=known_handles(connection, " ".join(_reasons(acts, entries))),
+    )
+    if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:
+        return Unknown(
+            f"{cause} reached it on {trigger.received_at[:10]} and was let go; the reason is not kept any more"
+            + (f": the journal reaches back to {story.since[:10]}, what was before is pruned" if story.since else "")
+        )
+    return story
+
+
+def _reasons(acts: Iterable[Intent], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Why each act stands where it stands, and all that was given as a reason; none of it is anybody's post."""
+    yield from (act.error or "" for act in acts)
+    for entry in entries:
+        yield str(entry["reason"] or "")
+        rules = entry["data"].get("rules")
+        yield from (str(rule.get("reason", "")) for rule in rules or () if isinstance(rule, dict))
+
+
+def _cause(connection: sqlite3.Connection, intent_id: str) -> str:
+    intent = store.get(connection, intent_id)
+    return (intent.cause_id or "") if intent else ""
+
+
+def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
+    """Of several posts or messages by one person only the newest is handled: its name, if it is not this one."""
+    post = messages.named(connection, uri) if uri.startswith(MESSAGES) else received.get(connection, uri)
+    if post is None or post.state == "pending" or rows.was_decided(connection, uri, finished=True):
+        return ""
+    if isinstance(post, ReceivedMessage):
+        later = [one.name for one in messages.later_than(connection, post)]
+    else:
+        thread = received.in_thread(connection, post.root_uri)
+        theirs = [one for one in thread if one.author_did == post.author_did and one.indexed_at >= post.indexed_at]
+        later = [one.uri for one in theirs if one.uri != uri]
+    return next((one for one in later if rows.was_decided(connection, one)), "")
+
+
+def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent]) -> list[JournalRow]:
+    """All that was recorded of it, in order: by the posts, by the acts, and by the turns of acts with another cause."""
+    found = {row["id"]: row for row in rows.about(connection, posts, [act.id for act in acts])}
+    for act in acts:
+        if act.cause_id and not act.cause_id.startswith(_RECEIVED):
+            found |= {row["id"]: row for row in rows.turn_of(connection, act.id, act.cause_id.partition(":")[0])}
+    return [found[number] for number in sorted(found)]
+
+
+def _received(
+    connection: sqlite3.Connection, uri: str, handled_with: str, entries: Iterable[Mapping[str, Any]]
+) -> Received:
+    row = messages.named(connection, uri) or received.get(connection, uri)
+    if row is None:
+        author = next((entry["author"] for entry in entries if entry["trigger_uri"] == uri and entry["author"]), "")
+        return Received(uri, author=author)
+    return Received(
+        uri=uri,
+        author=row.handle,
+        did=row.author_did,
+        reason=row.reason,
+        text=row.text,
+        at=row.at,
+        received_at=row.received_at,
+        state=row.state,
+        outcome=row.outcome,
+        attempts=work.tries(connection, uri),
+        handled_with=handled_with,
+    )
+
+
+def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Thinking:
+    data = entry["data"]
+    began, purpose = data.get("began", entry["at"]), data.get("purpose", "")
+    came_in, went_out, usd, unanswered = ledger.between(connection, purpose, began, entry["at"])
+    return Thinking(
+        began=began,
+        at=entry["at"],
+        purpose=purpose,
+        provenance=data.get("provenance", ""),
+        sank_to=data.get("sank_to", ""),
+        importance=data.get("importance", ""),
+        model=data.get("model", ""),
+        rounds=data.get("rounds", 0),
+        input_tokens=data.get("input_tokens", came_in or 0),
+        output_tokens=data.get("output_tokens", went_out or 0),
+        usd=data.get("usd", usd),
+        unanswered_tokens=unanswered or 0,
+        prompt=tuple(_as(Part, part) for part in data.get("prompt", ())),
+        memories=tuple(data.get("memories", ())),
+        calls=tuple(_call(call) for call in data.get("calls", ())),
+        failed="" if entry["reason"] == "ended" else entry["reason"],
+    )
+
+
+def _call(call: Mapping[str, Any]) -> Call:
+    arguments = call.get("input") or {}
+    said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
+    return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
+
+
+def _decided(entry: Mapping[str, Any]) -> StoryEntry:
+    act = str(entry["data"].get("act", ""))
+    reason = "" if entry["data"].get("held") else entry["reason"]  # the act that is held tells it
+    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], reason, act)
+
+
+def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | None) -> Act:
+    return Act(
+        id=act.id,
+        kind=act.kind,
+        target=act.target,
+        text=act.body.preview,
+        state=act.state,
+        uri=act.result_uri or "",
+        why=act.error or "",
+        cause=act.cause_id or "",
+        created_at=act.created_at,
+        expires_at=act.expires_at,
+        leaves_at=leaves.at if leaves else "",
+        waits_for=leaves.reason if leaves else "",
+        movements=tuple(
+            _movement(entry) for entry in entries if entry["kind"] == "act" and entry["intent_id"] == act.id
+        ),
+    )
+
+
+def _movement(entry: Mapping[str, Any]) -> Movement:
+    data = entry["data"]
+    rules = tuple(_as(RuleSaid, rule) for rule in data.get("rules", ()))
+    return Movement(entry["at"], str(data.get("state", "")), entry["summary"], entry["reason"], rules)
+
+
+def _as(kind: type[T], stored: Mapping[str, Any]) -> T:
+    """A value of `kind`, of what an older or newer version stored."""
+    known = {field.name for field in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in stored.items() if name in known})

@@ -11,10 +11,8 @@ from typing import Any
 
 from common.errors import SoulError
 from modules.runtime.database.database import Database
-from modules.services.explanation.gathering import gather
-from modules.services.explanation.naming import find
 from modules.services.explanation.rendering import ending, lines, steps, title
-from modules.services.explanation.story import Story, Unknown
+from modules.services.explanation.story import Story, Unknown, find, gather
 
 __all__ = ["Story", "as_json", "ending", "lines", "steps", "story_of", "tell", "title"]
 

@@ -11,7 +11,7 @@ from common.redact import Redactor
 from common.text.markdown import outline, split_sections, without_headings
 from common.text.patterns import lazy
 from common.text.strings import straighten
-from modules.services.identity.self_document import extract_from_self
+from modules.services.identity.identity import extract_from_self
 
 LOSS_LIMIT = 0.5
 _SECTION = 2

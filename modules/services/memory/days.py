@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 from common.clock import local, parse_iso
 from common.text.untrusted import clean
+from modules.services.memory.admission import Memory
 from modules.services.memory.recall import MemoryRenderer, words_of
-from modules.services.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES = 10

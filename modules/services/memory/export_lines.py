@@ -15,8 +15,8 @@ from common.errors import SoulError
 from common.person import Person
 from common.provenance import Trust
 from modules.services.memory import policy
+from modules.services.memory.admission import Kind, NewMemory
 from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
-from modules.services.memory.types import Kind, NewMemory
 
 VERSION = 1
 MARKS = ("commissioned_at",)

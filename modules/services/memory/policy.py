@@ -21,7 +21,7 @@ from typing import get_args
 
 from common.clock import iso
 from common.provenance import Trust
-from modules.services.memory.types import Kind, Memory, NewMemory
+from modules.services.memory.admission import Kind, Memory, NewMemory
 
 ACCUMULATING: frozenset[Kind] = frozenset({"episode", "daily"})
 TRUSTS: tuple[Trust, ...] = get_args(Trust)

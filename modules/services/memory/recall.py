@@ -15,9 +15,8 @@ from cachetools import LRUCache
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
 from common.provenance import Provenance, Trust
-from modules.services.memory.query import is_about
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Memory, Query
+from modules.services.memory.admission import Memory, Query
+from modules.services.memory.rows import MemoryStore, is_about
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 

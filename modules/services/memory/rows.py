@@ -2,22 +2,90 @@
 
 The full-text index is kept by triggers in the same transaction: there is no moment at which one of them knows more
 than the other.
+
+The words of whoever asks, as terms that no full-text syntax can trip over. Full-text search in soul.db, whose work
+is bounded whatever is asked and however much is known. What one SOUL remembers, in its soul.db. Everything that has
+returned is on the disk.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+
+import regex
 
 from common.clock import iso
 from common.person import tied
-from common.text.unspaced import index_tokens, touching_words
-from modules.services.memory import policy
+from common.text.unspaced import index_tokens, take_apart, touching_words
+from modules.runtime.database.database import Database
+from modules.services.memory import policy, ranking
+from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.export_lines import MemoryLine
-from modules.services.memory.types import KINDS, Kind, Memory, NewMemory
+from modules.services.memory.ranking import Candidate, SearchPlan, Term
+
+TERMS_MAX = 16
+"""So many distinct words of a text are looked for."""
+
+_TEXT_MAX = 8000
+_LONG_WORD, _BEGINNING, _SHARE = 4, 5, 3
+# NOTE(self): as FTS5's unicode61 does it, which keeps the combining signs of this range inside a word.
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
+
+
+class AskedWords(NamedTuple):
+    """What a text asks for: words, and phrases of tokens for what is written without spaces."""
+
+    words: list[str]
+    phrases: list[tuple[str, ...]]
+
+
+def asked(text: str) -> AskedWords:
+    """What to search for, as it is written."""
+    rest, phrases = take_apart(text[:_TEXT_MAX])
+    return AskedWords(words(rest), phrases)
+
+
+def is_about(subject: str, text: str) -> bool:
+    """Whether a text speaks of a subject: it has a third of the subject's longer words, and one at least.
+
+    Words count by how they begin, so that most forms of a word are one.
+    """
+    named = _beginnings(subject)
+    shared = named & _beginnings(text)
+    return bool(shared) and len(shared) * _SHARE >= len(named)
+
+
+def _beginnings(text: str) -> set[str]:
+    rest, phrases = take_apart(text[:_TEXT_MAX])
+    longer = {word[:_BEGINNING] for word in folded(rest).split() if len(word) >= _LONG_WORD}
+    return longer | {pair for phrase in phrases for pair in phrase}
+
+
+def words(text: str) -> list[str]:
+    """The distinct words of a text in the order of their last mention, for the last may still be half a word.
+
+    Of many, the longest: short words are the common ones.
+    """
+    found: dict[str, str] = {}
+    for word in _WORD.findall(text[:_TEXT_MAX]):
+        found.pop(word.casefold(), None)
+        found[word.casefold()] = word
+    *others, last = found or [""]
+    kept = {*sorted(others, key=len, reverse=True)[: TERMS_MAX - 1], last}
+    return [word for key, word in found.items() if key in kept]
+
+
+def folded(text: str) -> str:
+    """All words of a text in small letters and without diacritics, for an index that does not fold by itself."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    bare = "".join(sign for sign in unicodedata.normalize("NFKD", plain) if unicodedata.category(sign) != "Mn")
+    return " ".join(_WORD.findall(unicodedata.normalize("NFC", bare)))
+
 
 COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
@@ -202,3 +270,239 @@ def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
     text = "\n".join(texts)
     tokens = index_tokens(text)
     return " ".join((shelf, *tokens, *touching_words(text))) if tokens else shelf
+
+
+_PREFIX_MIN = 2
+_SURE = 50
+"""So many of the newest are enough where whatever the index finds may be shown: more than twice what is asked for."""
+
+
+def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = ranking.FAR) -> list[Memory]:
+    """Living entries, best first; without a word in the query, the newest."""
+    limit = ranking.within(query.limit)
+    if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
+        return []
+    wanted = asked(query.text)
+    if not any(wanted):
+        return newest(connection, kinds=query.kinds, since=query.since, public_only=query.public_only, limit=limit)
+    return fetch(connection, _Search(connection, query, now, far).best(wanted, limit))
+
+
+class _Search:
+    """One search, inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, query: Query, now: datetime, far: int) -> None:
+        self._rows = connection
+        self._query = query
+        self._now = now
+        self._far = far
+        self._rarities: dict[str, float] = {}
+        self._enough = ranking.NEWEST if query.since else _SURE
+        # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
+        self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
+
+    def best(self, wanted: AskedWords, limit: int) -> list[int]:
+        plan = ranking.plan(self._counted(wanted), self._total)
+        found: list[int] = []
+        if plan.anchors:
+            found = ranking.best(self._anchored(plan), self._now, limit)
+        if len(found) < limit and plan.common:
+            others = (one for one in self._newest_of(plan.common) if one.id not in found)
+            found += ranking.best(others, self._now, limit - len(found))
+        return found
+
+    def _counted(self, wanted: AskedWords) -> Iterator[Term]:
+        for phrase in wanted.phrases:
+            yield self._term(f'"{" ".join(phrase)}"')
+        for word in wanted.words[:-1]:
+            yield self._term(f'"{word}"')
+        for word in wanted.words[-1:]:
+            yield from self._last(word)
+
+    def _last(self, word: str) -> Iterator[Term]:
+        """The last word, and what it may become: a memory with the whole word has both."""
+        whole = self._term(f'"{word}"')
+        yield whole
+        if whole.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
+            begun = self._term(f'"{word}"*')
+            if whole.count < begun.count <= ranking.FEW:
+                yield begun
+
+    def _term(self, match: str) -> Term:
+        """How many have it: exactly if they are few, else as if all rows had it as often as the newest."""
+        matches, oldest = self._rows.execute(
+            "SELECT count(*), min(rowid) FROM"
+            " (SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
+            (match, ranking.FEW + 1),
+        ).fetchone()
+        if matches > ranking.FEW:
+            matches = matches * self._total // (self._total - oldest + 1)
+        return Term(match, matches)
+
+    def _anchored(self, plan: SearchPlan) -> list[Candidate]:
+        """All that have one of the anchors, by bm25, and more for each common word that they have too."""
+        anchors = _any(plan.anchors)
+        extra: dict[int, float] = {}
+        for term in plan.common:
+            # NOTE(self): where few have a word, all of them are found sooner than those that have an anchor too.
+            match = term.match if term.count <= ranking.FEW else f"({anchors}) AND {term.match}"
+            for row in self._rows.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (match,)):
+                extra[row[0]] = extra.get(row[0], 0.0) + self._rarity(term)
+        where, values = self._filters()
+        rows = self._rows.execute(
+            "SELECT m.id, f.weight, m.importance, m.updated_at FROM"  # noqa: S608 - constants
+            " (SELECT rowid AS id, -bm25(memories_fts) AS weight FROM memories_fts WHERE memories_fts MATCH ?) AS f"
+            f" JOIN memories AS m ON m.id = f.id WHERE {where}",
+            (anchors, *values),
+        )
+        return [Candidate(row[0], row[1] + extra.get(row[0], 0.0), row[2], row[3]) for row in rows]
+
+    def _newest_of(self, common: tuple[Term, ...]) -> list[Candidate]:
+        """The newest that have the common words: as many of them together as can be found."""
+        shelf = shelves(self._query.kinds, public_only=self._query.public_only)
+        # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
+        small = bool(shelf) and self._term(" AND ".join(shelf)).count <= ranking.FEW
+        near = 0 if small else max(0, self._total - self._far)
+        groups = ranking.together(common)
+        having = self._having((group for group in groups if len(group) == 1), shelf, near)
+        if near and not having:
+            having = self._having([common[:1]], shelf, 0)
+        # NOTE(self): most memories stand on a large shelf: words that seldom meet are sought faster without it.
+        several = self._having(
+            (group for group in groups if len(group) > 1), shelf, near, shelf_first=small or not shelf
+        )
+        for number, terms in several.items():
+            having.setdefault(number, set()).update(terms)
+        where, values = self._filters()
+        rows = self._rows.execute(
+            "SELECT m.id, m.importance, m.updated_at FROM memories AS m"  # noqa: S608 - constants
+            f" WHERE m.id IN (SELECT value FROM json_each(?)) AND {where}",
+            (json.dumps(list(having)), *values),
+        )
+        return [Candidate(row[0], self._worth(having[row[0]]), row[1], row[2]) for row in rows]
+
+    def _having(
+        self, groups: Iterable[tuple[Term, ...]], shelf: list[str], after: int, *, shelf_first: bool = True
+    ) -> dict[int, set[Term]]:
+        """The newest that have all words of a group, each with the words that it is known to have.
+
+        Without `shelf_first`, where all that have the words are only a few, some may not stand on the shelf.
+        """
+        having: dict[int, set[Term]] = {}
+        for group in groups:
+            match = [term.match for term in group]
+            found = [] if shelf_first else self._newest(match, after, ranking.NEWEST)
+            if shelf_first or len(found) == ranking.NEWEST:
+                found = self._newest([*match, *shelf], after, self._enough)
+            for number in found:
+                having.setdefault(number, set()).update(group)
+        return having
+
+    def _newest(self, match: Iterable[str], after: int, limit: int) -> list[int]:
+        rows = self._rows.execute(
+            "SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? AND rowid > ? ORDER BY rowid DESC LIMIT ?",
+            (" AND ".join(match), after, limit),
+        )
+        return [row[0] for row in rows]
+
+    def _worth(self, terms: Iterable[Term]) -> float:
+        return sum(self._rarity(term) for term in terms)
+
+    def _rarity(self, term: Term) -> float:
+        if term.match not in self._rarities:
+            self._rarities[term.match] = ranking.rarity(term.count, self._total)
+        return self._rarities[term.match]
+
+    def _filters(self) -> tuple[str, list[str]]:
+        where, values = ["m.superseded_by IS NULL"], []
+        if self._query.kinds:
+            where.append("m.kind IN (SELECT value FROM json_each(?))")
+            values.append(json.dumps(list(self._query.kinds)))
+        if self._query.since:
+            where.append("m.updated_at >= ?")
+            values.append(iso(self._query.since))
+        if self._query.public_only:
+            where.append("m.private = 0")
+        return " AND ".join(where), values
+
+
+def _any(terms: Iterable[Term]) -> str:
+    return " OR ".join(term.match for term in terms)
+
+
+__all__ = ["MemoryStore", "remember"]
+
+
+class MemoryStore:
+    """The memories of one SOUL. Every method is one transaction; the caller opens and closes the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, new: NewMemory, now: datetime) -> int:
+        """Keep a memory and return its id. The same words refresh a row; others of the same subject replace it."""
+        return (await self.save_all([new], now))[0]
+
+    async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
+        """Keep all of them, or none."""
+        return await self._database.run(lambda rows: [remember(rows, new, now) for new in memories])
+
+    async def search(self, query: Query, now: datetime) -> list[Memory]:
+        """Return living entries, best first; the newest where the query has no text."""
+        return await self._database.run(lambda rows: search(rows, query, now))
+
+    async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
+        """Return living entries that rest on the words of an account, newest first."""
+        return await self._database.run(lambda rows: of_person(rows, did, limit, public_only=public_only))
+
+    async def get(self, memory_id: int) -> Memory | None:
+        """Return one entry, living or not."""
+        return await self._database.run(lambda rows: next(iter(fetch(rows, [memory_id])), None))
+
+    async def history(self, memory_id: int) -> list[Memory]:
+        """Return all that ever stood under the same kind and subject, newest first."""
+        return await self._database.run(lambda rows: history(rows, memory_id))
+
+    async def recalled(self, ids: Collection[int], now: datetime) -> None:
+        """Count that these memories were shown to a model."""
+
+        def count(rows: sqlite3.Connection) -> None:
+            rows.execute(
+                "UPDATE memories SET last_recalled_at = ?, recall_count = recall_count + 1"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (iso(now), json.dumps(list(ids))),
+            )
+
+        await self._database.run(count)
+
+    async def retire(self, memory_id: int, now: datetime) -> bool:
+        """Hide an entry from searches, its own id standing for a successor; it stays in the history."""
+
+        def retire(rows: sqlite3.Connection) -> bool:
+            retired = rows.execute(
+                "UPDATE memories SET superseded_by = id, updated_at = ? WHERE id = ? AND superseded_by IS NULL",
+                (iso(now), memory_id),
+            )
+            return retired.rowcount > 0
+
+        return await self._database.run(retire)
+
+    async def listed(
+        self,
+        *,
+        kinds: Collection[Kind] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        public_only: bool = False,
+        limit: int = 1000,
+    ) -> list[Memory]:
+        """Return living entries by when they were updated, newest first."""
+        return await self._database.run(
+            lambda rows: newest(rows, kinds=kinds, since=since, until=until, public_only=public_only, limit=limit)
+        )
+
+    async def count(self) -> int:
+        """Return the number of living entries."""
+        return await self._database.run(
+            lambda rows: int(rows.execute("SELECT count(*) FROM memories WHERE superseded_by IS NULL").fetchone()[0])
+        )

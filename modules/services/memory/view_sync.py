@@ -2,14 +2,19 @@
 
 Memory is the record, the files are views. After a crash between any two steps the next `sync` does the rest: what was
 taken in is not taken in again, and the mark that says what the file was last rendered as is written after the file.
+
+MEMORY.md, as a view of the memories of kind `curated`: one section each, `## subject` and the body. What a hand did
+to MEMORY.md since it was last rendered, against what was remembered meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
@@ -17,10 +22,12 @@ from typing import Literal
 from cachetools import LRUCache
 
 from common.clock import Clock, local, parse_iso
-from common.provenance import Provenance
+from common.provenance import Provenance, Trust
+from common.text.markdown import Heading, in_code, outline, split_at
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
+from modules.services.memory.admission import Kind, Memory, NewMemory
 from modules.services.memory.days import (
     PROMPT_ENTRIES,
     day_name,
@@ -31,11 +38,214 @@ from modules.services.memory.days import (
     told_in_prompt,
 )
 from modules.services.memory.recall import MemoryRenderer, as_told, trusted, words_of
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, Memory, NewMemory
-from modules.services.memory.view_merge import Rendered, merge, missing, rendered
-from modules.services.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
+from modules.services.memory.rows import MemoryStore
 from modules.services.owner_files import OwnerFiles
+
+VIEW = "MEMORY.md"
+PREAMBLE = "Before the first heading"
+"""The subject of what stands above the first heading."""
+
+_UNTITLED = "Untitled"
+_LEVEL = 2
+_LINE_END = re.compile(r"\r\n?")
+_BLANK_START = re.compile(r"\A(?:[^\S\n]*\n|\ufeff)+")
+_TRUST_FIRST: tuple[Trust, ...] = ("owner", "self", "peer", "stranger")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: `title` is unique in its view, `text` has no blank lines around it."""
+
+    title: str
+    text: str
+
+
+def parse_view(markdown: str) -> tuple[Section, ...]:
+    """The sections of a file, in its order."""
+    lines = _lines(policy.clean(markdown).lstrip("\ufeff"))
+    titles: list[str] = []
+    texts: list[str] = []
+    for heading, below in split_at(lines, _begins_section):
+        titles.append(_title(heading.text) if heading else PREAMBLE)
+        marked = zip(below, in_code(below), strict=True)
+        texts.append(_tidy("\n".join(line if code else _unescaped(line) for line, code in marked)))
+    named = zip([PREAMBLE, *_unique(titles[1:])], texts, strict=True)
+    return tuple(Section(title, text) for title, text in named if text or title != PREAMBLE)
+
+
+def render_view(sections: Iterable[Section]) -> str:
+    """The file. The same sections give the same bytes."""
+    parts: list[str] = []
+    for section in sections:
+        text = _escaped(_tidy(section.text))
+        if section.title == PREAMBLE:
+            parts.insert(0, text)
+        else:
+            parts.append(f"## {section.title}\n\n{text}".rstrip())
+    return "\n\n".join(part for part in parts if part) + "\n" if any(parts) else ""
+
+
+def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[tuple[Section, Memory], ...]:
+    """Each memory as its section: in the given order of titles, then by age; what is trusted more goes first."""
+    places = {policy.key(title): place for place, title in enumerate(order)}
+
+    def place(memory: Memory) -> tuple[bool, int, int, str, int]:
+        key = policy.key(_title(memory.subject))
+        rank = _TRUST_FIRST.index(memory.trust) if key in places else 0
+        return (not _above(memory), places.get(key, len(places)), rank, memory.created_at, memory.id)
+
+    ordered = sorted(memories, key=place)
+    above = [memory for memory in ordered if _above(memory)][:1]
+    rest = [memory for memory in ordered if memory not in above]
+    titles = _unique([_title(memory.subject) for memory in rest])
+    named = [*((PREAMBLE, memory) for memory in above), *zip(titles, rest, strict=True)]
+    return tuple((Section(title, _told(memory)), memory) for title, memory in named)
+
+
+def with_heading(section: Section) -> str:
+    """A body that says its own heading: tells apart bodies that would count as the same, and an empty one from none."""
+    return f"## {section.title}\n\n{section.text}".rstrip()
+
+
+def _told(memory: Memory) -> str:
+    """The text of a body, without its own heading if it begins with one."""
+    text = _tidy(memory.body)
+    first, _, rest = text.partition("\n")
+    return _tidy(rest) if first == f"## {_title(memory.subject)}" else text
+
+
+def _above(memory: Memory) -> bool:
+    return policy.key(memory.subject) == policy.key(PREAMBLE)
+
+
+def _title(words: str) -> str:
+    return " ".join(words.split()) or _UNTITLED
+
+
+def _unique(titles: Sequence[str]) -> list[str]:
+    """The same titles, the later of two that count as one with the first number that makes them differ."""
+    reserved = {policy.key(PREAMBLE), *(policy.key(title) for title in titles)}
+    used = {policy.key(PREAMBLE)}
+    unique: list[str] = []
+    for title in titles:
+        found = title
+        if policy.key(title) in used:
+            found = next(_free(title, reserved))
+        reserved.add(policy.key(found))
+        used.add(policy.key(found))
+        unique.append(found)
+    return unique
+
+
+def _free(title: str, taken: set[str]) -> Iterator[str]:
+    number = 2
+    while True:
+        candidate = f"{title} ({number})"
+        if policy.key(candidate) not in taken:
+            yield candidate
+        number += 1
+
+
+def _lines(text: str) -> list[str]:
+    return _LINE_END.sub("\n", text).split("\n")
+
+
+def _tidy(text: str) -> str:
+    return _BLANK_START.sub("", _LINE_END.sub("\n", text)).rstrip()
+
+
+def _escaped(text: str) -> str:
+    lines = text.split("\n")
+    marked = zip(lines, in_code(lines), strict=True)
+    return "\n".join(line if code or not _meant(line) else f"\\{line}" for line, code in marked)
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line.startswith("\\") and _meant(line[1:]) else line
+
+
+def _meant(line: str) -> bool:
+    """Whether a line outside of code, without the backslashes before it, would be a heading or open a code block."""
+    alone = outline([line.lstrip("\\")])
+    return bool(alone.open_fence) or any(not heading.indent and _begins_section(heading) for heading in alone.headings)
+
+
+def _begins_section(heading: Heading) -> bool:
+    return heading.level == _LEVEL and bool(heading.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The file as it was last rendered: the hash of all of it, and each section's title and hash in their order."""
+
+    sha256: str = ""
+    sections: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(title for title, _ in self.sections)
+
+    def as_json(self) -> str:
+        return json.dumps({"sha256": self.sha256, "sections": self.sections})
+
+    @classmethod
+    def from_json(cls, text: str) -> Rendered:
+        """The inverse of `as_json`."""
+        data = json.loads(text)
+        return cls(data["sha256"], tuple((title, digest) for title, digest in data["sections"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMerge:
+    """What must be done: sections to remember, each with what stood there before, and memories to retire."""
+
+    saved: tuple[tuple[Section, Memory | None], ...] = ()
+    retired: tuple[Memory, ...] = ()
+    kept: tuple[tuple[Section, Memory], ...] = field(default=())
+
+
+def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> ViewMerge:
+    """What the hand that wrote `written` wants of what is remembered (`living`)."""
+    base = {policy.key(title): digest for title, digest in before.sections}
+    now = {policy.key(section.title): (section, memory) for section, memory in living}
+    wanted = {policy.key(section.title): section for section in written}
+    saved = {
+        key: section
+        for key, section in wanted.items()
+        if base.get(key) != section_digest(section) and (key not in now or now[key][0] != section)
+    }
+    retired = tuple(
+        memory
+        for key, (section, memory) in now.items()
+        if key not in wanted and base.get(key) == section_digest(section)
+    )
+    gone = {memory.id for memory in retired}
+    kept = tuple(pair for key, pair in now.items() if key not in saved and pair[1].id not in gone)
+    olds = [(section, now[key][1] if key in now else None) for key, section in saved.items()]
+    return ViewMerge(tuple(olds), retired, kept)
+
+
+def missing(merged: ViewMerge, living: Sequence[tuple[Section, Memory]]) -> list[tuple[Section, Memory | None]]:
+    """What should be remembered by now and is not: a store may take two bodies, or two subjects, for the same."""
+    sections = {section for section, _ in living}
+    ids, texts = {memory.id for _, memory in living}, {section.text for section, _ in living}
+    lost: list[tuple[Section, Memory | None]] = [pair for pair in merged.saved if pair[0] not in sections]
+    lost += [
+        (section, memory) for section, memory in merged.kept if not {memory.id} & ids and section.text not in texts
+    ]
+    return lost
+
+
+def rendered(text: str, sections: Iterable[Section]) -> Rendered:
+    """What to keep of a file that was just rendered."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Rendered(digest, tuple((section.title, section_digest(section)) for section in sections))
+
+
+def section_digest(section: Section) -> str:
+    """SHA-256 of a section, in hex."""
+    return hashlib.sha256(f"{section.title}\n{section.text}".encode()).hexdigest()
+
 
 FILE_SOURCE = f"file:{VIEW}"
 

@@ -18,7 +18,7 @@ from adapters.atproto.preference_types import AccountPreferences
 from adapters.atproto.types import Actor, Barrier, Notification, Post, Profile
 from common.clock import Clock
 from common.result import Err
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.identity.identity import Me
 from modules.services.moderation import policy

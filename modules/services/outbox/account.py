@@ -28,7 +28,7 @@ from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
 from modules.services.outbox import store

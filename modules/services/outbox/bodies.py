@@ -15,8 +15,7 @@ from pydantic import Field, StrictBool, StrictStr, ValidationError
 from adapters.atproto.records import web_url
 from common.json_lines import json_object
 from modules.services.inbox.messages import message_name
-from modules.services.outbox.body_base import Body, OfCommitment, StoredValue, json_of
-from modules.services.outbox.github_bodies import GitHubBody, GitHubKind
+from modules.services.outbox.github_bodies import Body, GitHubBody, GitHubKind, OfCommitment, StoredValue, json_of
 
 IntentKind = Literal[
     "post",

@@ -2,21 +2,91 @@
 
 What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
 the line that tells of it and `text` what follows.
+
+What all bodies of intents have in common: how they are stored, and what is shown of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, ClassVar, Literal, TypeVar, get_args
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from adapters.github.types import LineComment
 from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
-from modules.services.outbox.body_base import OfCommitment
-from modules.services.plans.render import format_task_markdown
+from modules.services.plans.plan_text import format_task_markdown
 from modules.services.plans.types import Task
+
+
+class StoredValue(BaseModel):
+    """A value that is kept as JSON."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
+
+    def stored(self) -> dict[str, Any]:
+        """The JSON object of this value: the fields that were given, and those that this version does not know."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class Body(StoredValue):
+    """What all bodies can tell."""
+
+    @property
+    def subject(self) -> str:
+        """The uri or did that the act is done to; "" if it stands alone."""
+        return ""
+
+    @property
+    def public_text(self) -> str:
+        """The words that Bluesky shows under our name; "" if there are none."""
+        return ""
+
+    @property
+    def preview(self) -> str:
+        """The text that the owner is shown; "" if there is none."""
+        return self.public_text
+
+    @property
+    def short_preview(self) -> str:
+        """What the owner is shown where there is room for one line; "" if there is nothing."""
+        return self.preview
+
+    @property
+    def deed(self) -> str:
+        """What it does, in one line for the owner, of an act on Bluesky that has no words; "" of any other."""
+        return ""
+
+    @property
+    def as_json(self) -> str:
+        """The body as it is stored."""
+        return json_of(self.stored())
+
+
+class OfCommitment(Body):
+    """A body that may belong to a commitment.
+
+    `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named. It
+    is `github` for an answer in a thread on GitHub, and `workspace` for work in a workspace that is watched; neither
+    belongs to a commitment.
+    `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
+    """
+
+    commitment_id: StrictStr = Field(default="", alias="promise")
+    source: StrictStr = ""
+    host_request: StrictBool = Field(default=False, alias="host_wish")
+    host_named: StrictBool = False
+
+
+def json_of(stored: Mapping[str, Any]) -> str:
+    """The JSON object of a body as it is stored."""
+    return json.dumps(stored, sort_keys=True, separators=(",", ":"))
+
 
 Names = tuple[StrictStr, ...]
 _Sha = Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]

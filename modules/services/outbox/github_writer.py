@@ -25,8 +25,7 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
 )
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.standing import ActStanding
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.types import ActStanding, ProposedAction
 
 TITLE_CHARS = 200
 

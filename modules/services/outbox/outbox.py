@@ -2,6 +2,8 @@
 
 What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
 are one transaction. How intents leave is told in `delivery`.
+
+When the outbox lets out what is due; nothing else.
 """
 
 from __future__ import annotations
@@ -10,22 +12,25 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.atproto.tid import tid_for
+from adapters.atproto.writes import tid_for
 from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
+from common.pace import Pace
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox import approval, audit, draft_numbers, feed_keys, pace_rows, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
-from modules.services.outbox.departures import departure_of
-from modules.services.outbox.standing import ActStanding, standing_after, standing_of
+from modules.services.outbox.departures import Departure, departure_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
+    ActStanding,
     Advice,
     DeliveryReport,
     DepartureRule,
@@ -39,8 +44,9 @@ from modules.services.outbox.types import (
     Sender,
     Submitted,
     Verdict,
+    standing_after,
+    standing_of,
 )
-from modules.services.outbox.waiting import Departure
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
 SENDER_DEADLINE_S = 420.0
@@ -367,3 +373,26 @@ def _new_id(action: ProposedAction, created_at: datetime) -> str:
     tried = [uuid.uuid4().hex for _ in range(_KEYS_TRIED if action.key_fits else 1)]
     fits = action.key_fits or bool
     return next((one for one in tried if fits(tid_for(created_at, one))), tried[0])
+
+
+@dataclass(slots=True)
+class OutboxLoop(Loop):
+    """Lets out what is due, once `ready` says that it is known whether anything may; woken by each new intent."""
+
+    name = "outbox"
+    jitter = 0.0
+
+    pace: Pace
+    outbox: Outbox
+    ready: Callable[[], bool]
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.outbox_drain_ms
+
+    async def run(self) -> Outcome:
+        if not self.ready():
+            return Outcome(ran=False, reason="whether it may act is still to be seen")
+        report = await self.outbox.deliver_due()
+        reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
+        return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.atproto.records import FOLLOW, parse_at_uri
-from adapters.atproto.tid import tid_for
+from adapters.atproto.writes import tid_for
 from common.clock import iso, parse_iso, span
 from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err

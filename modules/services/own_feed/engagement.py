@@ -1,20 +1,88 @@
-"""Looks three times at what became of each thought: after half an hour, after six hours and after a day."""
+"""Looks three times at what became of each thought: after half an hour, after six hours and after a day.
+
+Takes back those of our posts that only repeat an older one, through the outbox like every other act. Our own feed,
+read once for all that need it: what was said before, and what is to be taken back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, parse_iso_or_none
-from common.result import ApiResult, Ok, answering
+from common.pace import Pace
+from common.result import ApiResult, Err, Ok, answering
 from common.wording import counted
-from modules.runtime.journal.journal import Journal
+from modules.runtime.control import Standing
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.outbox.bodies import DeleteBody
+from modules.services.outbox.gates.feed_pace import FeedPaceGate
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.policy import is_about_rights
+from modules.services.outbox.types import ProposedAction
+from modules.services.own_feed.announcement import Expression, ExpressionEngagement, Expressions
 from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
-from modules.services.own_feed.expressions import Expression, ExpressionEngagement, Expressions
+from modules.services.own_feed.policy import Deletion, Repeats, own_posts, plan_deletions
+
+CAUSE = "feed-pruning"
+
+_SUMMARIES: dict[Repeats, str] = {
+    "duplicate": "Takes back a post that says the same as an older one",
+    "thank-you-chain": "Takes back thanks after thanks in one thread",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pruner:
+    """Proposes the deletions. What the owner refused to delete, or was asked about, is not proposed again.
+
+    An answer to what somebody asked about their own data is never taken back: each of them has a right to theirs.
+    """
+
+    outbox: Outbox
+    journal: Journal
+    standing: Callable[[], Standing] = Standing
+
+    async def prune(self, posts: Sequence[Post]) -> int:
+        """Look through our own `posts`; returns how many are taken back now, at most `MOST_DELETIONS`."""
+        if not self.standing().may_act or not plan_deletions(posts):
+            return 0
+        standing, undecided = [], set()
+        for post in posts:
+            deletion = await self.outbox.standing("delete", post.uri)
+            made = await self.outbox.made(post.uri)
+            if not (deletion.code in {"waits", "done"} or (made and is_about_rights(made.body))):
+                standing.append(post)
+            if not (deletion.is_decided or (deletion.intent and deletion.intent.state == "failed")):
+                undecided.add(post.uri)
+        proposed = [one for one in plan_deletions(standing) if one.uri in undecided]
+        return sum([await self._propose(one) for one in proposed])
+
+    async def _propose(self, deletion: Deletion) -> bool:
+        submitted = await self.outbox.submit(ProposedAction(DeleteBody(uri=deletion.uri), cause_id=CAUSE))
+        if not submitted.accepted:
+            return False
+        post, kept = deletion.post, deletion.kept
+        reason = f"{kept.uri} of {kept.created_at} stays; {post.like_count} likes, {post.reply_count} replies"
+        await self.journal.record(
+            Entry(
+                "decision",
+                CAUSE,
+                f"{_SUMMARIES[deletion.repeats]}: {' '.join(post.text.split())[:60]}",
+                line="queue",
+                reason=reason,
+                trigger_uri=post.uri,
+                intent_id=submitted.intent.id,
+                data={"act": "pruned", "destination": deletion.repeats, "kept": kept.uri},
+            )
+        )
+        return True
+
 
 ENGAGEMENT = "engagement"
 _SHOWN_CHARS = 60
@@ -100,3 +168,70 @@ def _figures(expressions: Iterable[Expression]) -> str:
     seen = [one.engagement for one in expressions if one.engagement]
     replies, likes, reposts = (sum(getattr(one, name) for one in seen) for name in ("replies", "likes", "reposts"))
     return ", ".join((counted(replies, "reply", "replies"), counted(likes, "like"), counted(reposts, "repost")))
+
+
+FEED_FETCH_LIMIT = 50
+
+_OLDER_LIMIT, _MOST_OLDER_PAGES = 100, 10
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFeed:
+    """Reads the feed, and lets the outbox know of everything in it: nothing is said twice, and no post too soon."""
+
+    atproto: Atproto
+    outbox: Outbox
+    pruner: Pruner
+    pace: FeedPaceGate
+
+    @answering
+    async def read(self) -> ApiResult[tuple[Post, ...]]:
+        """Our newest posts and replies, the newest first; reposts are left out.
+
+        Where most of them are new to it, as in a home that lost its memory, the outbox gets to know older ones too.
+        """
+        page = (await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)).or_raise()
+        posts = own_posts(page.items, self.atproto.did)
+        self.pace.note(posts)
+        older, fresh = page, await self._get_to_know(posts)
+        for _ in range(_MOST_OLDER_PAGES):
+            if not fresh or not older.cursor:
+                break
+            read = await self.atproto.get_author_feed(self.atproto.did, limit=_OLDER_LIMIT, cursor=older.cursor)
+            if not read.success:
+                break
+            older, fresh = read.data, await self._get_to_know(own_posts(read.data.items, self.atproto.did))
+        return Ok(posts)
+
+    async def _get_to_know(self, posts: Sequence[Post]) -> bool:
+        """Let the outbox know of these posts; returns whether most of them were new to it."""
+        new = await self.outbox.warm_up_from_feed((post.uri, post.text) for post in posts)
+        return 2 * new > len(posts)
+
+
+@dataclass(slots=True)
+class OwnFeedLoop(Loop):
+    """Looks at our own feed every quarter of an hour. Uses no model, and so takes no attention."""
+
+    name = ENGAGEMENT
+
+    pace: Pace
+    feed: OwnFeed
+    watch: EngagementWatch
+    ready: Callable[[], bool]
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.engagement_ms
+
+    async def run(self) -> Outcome:
+        if not self.ready():
+            wait_s = self.pace.atproto_spacing_ms / 1000
+            return Outcome(ran=False, reason="its own feed is still to be read", next_in_s=wait_s)
+        posts = await self.feed.read()
+        if isinstance(posts, Err):
+            return Outcome(ran=False, reason=f"its own feed could not be read: {posts.error}")
+        pruned = await self.feed.pruner.prune(posts.data)
+        seen = await self.watch.look(posts.data)
+        reason = f"{counted(len(posts.data), 'post')} read, {pruned} deleted, reactions to {seen} checked"
+        return Outcome(ran=True, reason=reason)

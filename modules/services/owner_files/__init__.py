@@ -6,8 +6,7 @@ owner's, the other is written by `modules/services/identity` alone.
 
 from __future__ import annotations
 
-from modules.services.owner_files.local import LocalOwnerFiles
-from modules.services.owner_files.stored import StoredOwnerFiles
-from modules.services.owner_files.types import OwnerFiles
+from modules.services.owner_files.local import LocalOwnerFiles, StoredOwnerFiles
+from modules.services.owner_files.rules import OwnerFiles
 
 __all__ = ["LocalOwnerFiles", "OwnerFiles", "StoredOwnerFiles"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.types import TokenRights
 from common.result import Err
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.types import Peer
 

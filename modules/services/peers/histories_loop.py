@@ -3,12 +3,14 @@
 It reads what the inbox, the outbox, the registry and the journal keep, so that an act counts whatever happened to the
 process after it, and only once it was done. On GitHub it asks who wrote what we commented on or reviewed, and who wrote
 on what is ours: a few requests a look, and never about a private repository. Whoever is muted or forgotten is left out.
+
+Tells a prompt what the peers in its turn and we did together: only acts that stand in public.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,22 +21,71 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
+from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.inbox import received
 from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.senders.github_looking import repo_of
+from modules.services.outbox.senders.space import repo_of
 from modules.services.outbox.types import Intent
-from modules.services.peers.histories import LOOKED_BACK, PeerHistories
+from modules.services.peers.loop import LOOKED_BACK, PeerHistories, PeerHistory
 from modules.services.peers.registry import PeerRegistry
-from modules.services.peers.room_members import stance_of
+from modules.services.peers.room_identity import stance_of
 from modules.services.peers.types import Peer
 from modules.services.rights.preferences import Preferences
+from modules.services.skills.skills import Skills, interpolate
+
+MOST_TOLD = 5
+"""Of how many peers one prompt is told."""
+_SKILL = "peer-awareness"
+_SHOWN_PLACES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HistoriesTold:
+    """Reads `histories`; a peer is named by its DID, or by its name on GitHub as `registry` links it."""
+
+    histories: PeerHistories
+    registry: PeerRegistry
+    preferences: Preferences
+    skills: Skills
+
+    async def text(self, peers: Collection[str], *, least: Provenance) -> str:
+        """Return a line for each of `peers` with whom there is something; "" where words of a peer may not be told."""
+        if least > Provenance.PEER or not peers:
+            return ""
+        dids = list(dict.fromkeys(filter(None, map(self._did_of, peers))))
+        hidden = await self.preferences.hidden(dids)
+        found = [one for did in dids if did not in hidden and (one := self.histories.get(did)) is not None and one.acts]
+        return "\n".join(map(self._line, found[:MOST_TOLD]))
+
+    def _did_of(self, name: str) -> str:
+        if name.startswith("did:"):
+            return name
+        peer = self.registry.get(name)
+        return (peer.bluesky_did or "") if peer is not None and peer.stands and peer.github_id else ""
+
+    def _line(self, one: PeerHistory) -> str:
+        words = self.skills.subsections(_SKILL, "Relationship")
+        values: dict[str, object] = {
+            "Built On": one.built_on,
+            "Agreements": one.agreements,
+            "Disagreements": one.productive_disagreements,
+            "Shared Work": ", ".join(one.shared_work[-_SHOWN_PLACES:]),
+            "Reviews Given": one.reviews_given,
+            "Reviews Received": one.reviews_received,
+            "Claims Won": one.claims_won,
+            "Followed": "yes" if one.followed else "",
+            "Announced": "yes" if one.announced else "",
+        }
+        told = "; ".join(interpolate(words[part], {"value": value}) for part, value in values.items() if value)
+        return interpolate(words["Peer"], {"handle": one.handle, "told": told})
+
 
 LOOP = "peer-histories"
 MOST_REQUESTED = 6

@@ -1,25 +1,365 @@
-"""When SOULs are looked for; and what is known of them as a life begins."""
+"""When SOULs are looked for; and what is known of them as a life begins.
+
+Follows and announces peers, each once: one follow and one announcement a cycle at most. What a SOUL and each of its
+peers did together in public: `.memory/peer_histories.json`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
-from common.clock import Clock
+from pydantic import Field
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Profile, Record
+from common.clock import Clock, parse_iso
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
+from common.result import Err
 from common.settings import Settings
+from common.text.untrusted import one_line
 from modules.runtime.control import Standing
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
+from modules.runtime.scheduler.policy import is_quiet
+from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.peers.discovery import Ourselves
-from modules.services.peers.histories import HISTORIES_FILE, PeerHistories
-from modules.services.peers.introductions import Introductions
-from modules.services.peers.own_identity import LOOP, OwnIdentity
+from modules.services.outbox.bodies import FollowBody, PostBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.peers.discovery import Ourselves, github_url
+from modules.services.peers.own_identity import FOLLOWS, LOOP, POSTS, OwnIdentity, PeerVoice, find_own_record, text_of
+from modules.services.peers.policy import retry_after, standing_by
 from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
+from modules.services.peers.room_identity import Stance
 from modules.services.peers.scanner import PeerScanner
-from modules.services.peers.types import Sighting
+from modules.services.peers.types import Peer, Sighting
 from modules.services.pinned_names.store import PinnedNames
+
+CAUSE = "peer-announcement"
+_OVER = frozenset({"done", "refused"})
+"""An act that is done, or that the owner does not want."""
+ANNOUNCEMENTS_PER_DAY = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Introductions:
+    """Proposes the next follow and the next announcement; `note` is told of the profiles that it reads.
+
+    Nothing is announced at night, where there is one.
+    """
+
+    atproto: Atproto
+    outbox: Outbox
+    registry: PeerRegistry
+    voice: PeerVoice
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    pace: Pace
+    muted: Callable[[Iterable[str]], Awaitable[Collection[str]]]
+    note: Callable[[Profile], None]
+    timezone: str = ""
+    _wordless: dict[str, tuple[int, datetime | None]] = field(default_factory=dict, init=False)
+
+    async def follow_next(self) -> bool:
+        """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
+        await self._note_parting()
+        unfollowed = self.registry.get_unfollowed_peers()
+        muted = await self.muted(peer.bluesky_did or "" for peer in unfollowed)
+        for peer in unfollowed:
+            did = peer.bluesky_did or ""
+            if did in muted:
+                continue
+            code = standing_by(await self._follows_since(peer), self.clock.since).code
+            if code == "free":
+                follows = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
+                if isinstance(follows, Err):
+                    return False
+                code = "done" if follows.data else "free"
+            if code in _OVER:
+                self.registry.mark_peer_followed(peer.github_username)
+            elif code == "free":
+                profile = await self.atproto.get_profile(did)
+                if isinstance(profile, Err):
+                    return False
+                self.note(profile.data)
+                follow = FollowBody(did=did, handle=profile.data.handle)
+                submitted = await self.outbox.submit(ProposedAction(follow, cause_id=LOOP))
+                if submitted.accepted:
+                    await self._tell(f"Follows @{peer.bluesky_handle}", peer, submitted.intent, "followed")
+                return submitted.accepted
+        return False
+
+    async def announce_next(self) -> bool:
+        """Tell of the first peer that is to be told of now; returns whether an announcement was proposed.
+
+        Raises:
+            SoulError: the model or the budget does not allow it now.
+
+        """
+        told, unannounced = await self.outbox.by_cause(CAUSE), self.registry.get_unannounced_peers()
+        muted = await self.muted(peer.bluesky_did or "" for peer in unannounced)
+        for peer in unannounced:
+            if peer.bluesky_did in muted:
+                continue
+            of_peer = [one for one in told if one.dedup_key == f"once:{_once(peer)}"]
+            code = standing_by(of_peer, self.clock.since).code
+            if code == "free" and self._waits_for_words(peer):
+                continue
+            if code == "free":
+                if not await self._may_post(told):
+                    return False
+                posts = await find_own_record(self.atproto, POSTS, _tells_of(peer))
+                if isinstance(posts, Err):
+                    return False
+                code = "done" if posts.data else "free"
+            if code in _OVER:
+                self.registry.mark_peer_announced(peer.github_username)
+            elif code in {"waits", "held"}:
+                return False
+            elif code == "free":
+                return await self._announce(peer)
+        return False
+
+    async def _note_parting(self) -> None:
+        """Read the profile of one peer: whether it follows us, and whether our follow of it was taken back."""
+        peer = self.registry.due_for_profile()
+        if peer is None or peer.bluesky_did is None:
+            return
+        did = peer.bluesky_did
+        profile = await self.atproto.get_profile(did)
+        if isinstance(profile, Err):
+            return
+        self.note(profile.data)
+        is_followed = profile.data.is_followed
+        if peer.followed_on_bluesky and not is_followed:
+            # NOTE(self): what shows profiles lags behind; our own records decide.
+            stands = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
+            if isinstance(stands, Err):
+                return
+            is_followed = stands.data is not None
+        if not self.registry.note_profile(
+            peer.github_username, is_followed=is_followed, follows_us=profile.data.follows_us
+        ):
+            return
+        if not is_followed:
+            followed = (await self.outbox.standing("follow", did)).active
+            if followed:
+                await self.outbox.note_undone(followed.result_uri or "")
+        who = "it unfollowed us" if is_followed else "our follow of it was taken back"
+        summary = f"Does not follow @{peer.bluesky_handle} for now"
+        entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)
+        await self.journal.record(entry)
+
+    async def _follows_since(self, peer: Peer) -> list[Intent]:
+        """The intents to follow a peer, newest first, without those that were done before we parted."""
+        intents = await self.outbox.by_target("follow", peer.bluesky_did or "")
+        parted = peer.unfollowed_at
+        return [one for one in intents if parted is None or one.state != "done" or parse_iso(one.created_at) > parted]
+
+    async def _announce(self, peer: Peer) -> bool:
+        async with self.attention.take(LOOP):
+            text = await self.voice.announce(peer)
+        if not text:
+            tries = self._wordless.get(_once(peer), (0, None))[0] + 1
+            self._wordless[_once(peer)] = tries, self.clock.now() + self.clock.real(retry_after(tries))
+            summary = f"No word about @{peer.bluesky_handle}: the model found none"
+            await self.journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
+            return False
+        submitted = await self.outbox.submit(ProposedAction(PostBody(text=text), once=_once(peer), cause_id=CAUSE))
+        if submitted.accepted:
+            await self._tell(f"Tells of @{peer.bluesky_handle}", peer, submitted.intent, "posted")
+        return submitted.accepted
+
+    async def _may_post(self, told: Sequence[Intent]) -> bool:
+        """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
+        now, day = self.clock.now(), timedelta(days=1)
+        if is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours):
+            return False
+        counted = [one for one in told if one.state not in {"failed", "blocked"}]
+        if sum(self.clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:
+            return False
+        last = await self.outbox.last_done_or_accepted("post")
+        return last is None or self.clock.real(self.clock.since(last)).total_seconds() >= self.pace.post_cooldown_s
+
+    def _waits_for_words(self, peer: Peer) -> bool:
+        _, until = self._wordless.get(_once(peer), (0, None))
+        return until is not None and self.clock.now() < until
+
+    async def _tell(self, summary: str, peer: Peer, intent: Intent, act: str) -> None:
+        reason = f"a peer by identity posts on both sides: github.com/{peer.github_username}"
+        await self.journal.record(
+            Entry(
+                "decision",
+                LOOP,
+                summary,
+                line="social",
+                reason=reason,
+                author=peer.bluesky_handle,
+                intent_id=intent.id,
+                data={"act": act},
+            )
+        )
+
+
+def _once(peer: Peer) -> str:
+    return f"{CAUSE}:{peer.bluesky_did}"
+
+
+def _subject_is(did: str) -> Callable[[Record], bool]:
+    return lambda record: record.value.get("subject") == did
+
+
+def _tells_of(peer: Peer) -> Callable[[Record], bool]:
+    """Whether a post of ours names the handle and the address on GitHub of a peer already."""
+    handle, url = f"@{peer.bluesky_handle}".lower(), github_url(peer.github_username).lower()
+
+    def matches(record: Record) -> bool:
+        text = text_of(record).lower()
+        return "reply" not in record.value and handle in text and url in text
+
+    return matches
+
+
+HISTORIES_FILE = "peer_histories.json"
+LOOKED_BACK = timedelta(days=7)
+"""An act that is older is not counted any more."""
+KEPT_PEERS, KEPT_KEYS, KEPT_PLACES = 500, 100, 50
+_MAX_CHARS = 200
+_KEY_CHARS = 16
+
+PeerAct = Literal["built_on", "reviews_given", "reviews_received", "claims_won"]
+
+
+class PeerHistory(FileRecord):
+    """What one peer and we did.
+
+    Attributes:
+        did: its account.
+        handle: as it was last seen.
+        agreements: how often one of us agreed with the other in a thread.
+        productive_disagreements: how often one of us contradicted the other and said why.
+        built_on: how often we answered what it said.
+        reviews_given: our reviews of its pull requests.
+        reviews_received: its reviews of ours.
+        claims_won: how often it was first to claim a task that we tried to claim.
+        shared_work: issues and plans of both, `owner/name#1`, newest last.
+        followed: we follow it.
+        announced: we told of it.
+        last_interaction: when the latest of these acts was done.
+        counted: keys of the acts that were counted, each with when it was done.
+        counted_until: what was done up to then is not counted any more; None before keys had to go.
+
+    """
+
+    did: str
+    handle: str
+    agreements: int = 0
+    productive_disagreements: int = 0
+    built_on: int = 0
+    reviews_given: int = 0
+    reviews_received: int = 0
+    claims_won: int = 0
+    shared_work: tuple[str, ...] = ()
+    followed: bool = False
+    announced: bool = False
+    last_interaction: Moment | None = None
+    counted: dict[str, Moment] = Field(default_factory=dict)
+    counted_until: Moment | None = None
+
+    @property
+    def acts(self) -> int:
+        """How much there is, to tell who is close."""
+        talk = self.agreements + self.productive_disagreements + self.built_on
+        work = self.reviews_given + self.reviews_received + self.claims_won + len(self.shared_work)
+        return talk + work + self.followed + self.announced
+
+
+class PeerHistories:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "histories", PeerHistory)
+        self.notice = self._file.notice
+
+    def get(self, did: str) -> PeerHistory | None:
+        """What one account and we did."""
+        return self._file.records.get(did)
+
+    def count(self, did: str, handle: str, act: PeerAct, key: str, at: datetime) -> bool:
+        """Count an act with the key `key`, done `at`; False if it was counted before."""
+        known = self._known(did, handle)
+        return self._counted(known, key, at, **{act: getattr(known, act) + 1})
+
+    def take_stance(self, did: str, handle: str, stance: Stance, key: str, at: datetime) -> bool:
+        """One of us agreed with the other, or disagreed and said why; else as `count`."""
+        known = self._known(did, handle)
+        if stance == "agrees":
+            return self._counted(known, key, at, agreements=known.agreements + 1)
+        return self._counted(known, key, at, productive_disagreements=known.productive_disagreements + 1)
+
+    def share_work(self, did: str, handle: str, place: str) -> None:
+        """We both worked on the issue or plan `place`."""
+        known = self._known(did, handle)
+        if place not in known.shared_work:
+            places = (*known.shared_work, one_line(place, _MAX_CHARS))[-KEPT_PLACES:]
+            self._keep(known.replace(shared_work=places, last_interaction=self._clock.now()))
+
+    def meet(self, did: str, handle: str, *, followed: bool, announced: bool) -> None:
+        """Note whether we follow a peer, and told of it; a peer of which neither holds gets no entry for it."""
+        known = self.get(did)
+        if known or followed or announced:
+            known = self._known(did, handle)
+            self._keep(known.replace(followed=followed, announced=known.announced or announced))
+
+    def _known(self, did: str, handle: str) -> PeerHistory:
+        known = self.get(did) or PeerHistory(did=did, handle=handle)
+        return known.replace(handle=handle) if handle else known
+
+    def _counted(self, known: PeerHistory, key: str, at: datetime, **changes: int) -> bool:
+        digest = hashlib.sha256(key.encode()).hexdigest()[:_KEY_CHARS]
+        oldest = max(filter(None, (known.counted_until, self._clock.now() - LOOKED_BACK)))
+        if digest in known.counted or at <= oldest:
+            return False
+        young = sorted(((name, done) for name, done in known.counted.items() if done > oldest), key=lambda one: one[1])
+        keys = sorted([*young, (digest, at)], key=lambda one: one[1])
+        gone, kept = keys[:-KEPT_KEYS], keys[-KEPT_KEYS:]
+        last = max(filter(None, (known.last_interaction, at)))
+        self._keep(
+            known.replace(
+                **changes,
+                last_interaction=last,
+                counted=dict(kept),
+                counted_until=gone[-1][1] if gone else known.counted_until,
+            )
+        )
+        return True
+
+    def _keep(self, after: PeerHistory) -> None:
+        """Write what changed; of too many peers those go with whom we did least, longest ago."""
+        if self._file.records.get(after.did) == after:
+            return
+        records = {**self._file.records, after.did: after}
+        self._file.records = dict(_closest(records.items()))
+        self._file.save()
+
+
+def _closest(entries: Iterable[tuple[str, PeerHistory]]) -> list[tuple[str, PeerHistory]]:
+    def worth(entry: tuple[str, PeerHistory]) -> tuple[int, float]:
+        last = entry[1].last_interaction
+        return entry[1].acts, last.timestamp() if last else 0.0
+
+    listed = list(entries)
+    return listed if len(listed) <= KEPT_PEERS else sorted(listed, key=worth)[len(listed) - KEPT_PEERS :]
+
 
 _LISTED = "SOUL_PEERS"
 

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from common.clock import Since
-from modules.services.outbox.standing import ActStanding, standing_of
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import ActStanding, Intent, standing_of
 from modules.services.peers.types import Confidence, Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 
 VERIFY_AFTER = timedelta(hours=24)

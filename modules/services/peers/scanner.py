@@ -9,10 +9,10 @@ from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.result import ApiResult, Err, ErrKind, Ok, answering
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.peers.discovery import Ourselves
-from modules.services.peers.identity_post import (
+from modules.services.peers.discovery import (
+    Ourselves,
     extract_github_username_from_text,
     find_identity_post,
     is_identity_post,

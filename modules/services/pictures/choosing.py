@@ -2,31 +2,326 @@
 
 Code chooses, and binds the picture to the post; a model is told what the source says of it, and writes the words.
 A collection from which nothing could be had rests for a while.
+
+Finds the pictures that a page shows. Pure, in time linear to the page. Finds and fetches pictures to share: in
+channels of Are.na, and on pages. Fetches keep within fixed bounds.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from urllib.parse import urljoin, urlsplit
+
+from cachetools import LRUCache
 
 from adapters.arena.client import parse_channel_url
-from adapters.arena.types import Block, Channel
+from adapters.arena.types import Block, Channel, ChannelPage
+from adapters.web.types import Fetched
 from common.clock import Clock
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, get_random_browse_url, get_random_design_source
 from common.result import ApiResult, Err, Ok, answering
 from common.text.graphemes import grapheme_len, truncate_graphemes
+from common.text.html_text import PageReader
 from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
-from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
-from modules.services.pictures.page_images import WIDTH_LEAST, PageImage
-from modules.services.pictures.pictures import Pictures
+from modules.services.pictures.pictures import SOURCE_MAX_BYTES, Pictures
 from modules.services.skills.framing import Framer
+
+PAGE_MAX_CHARS = 400_000
+WIDTH_LEAST = 400
+
+_SIDE_LEAST = 10
+_TEXT_CHARS = 300
+_URL_CHARS = 2000
+_CSS_URL = re.compile(r"background(?:-image)?\s{0,9}:[^;{}]{0,200}?url\(\s{0,9}['\"]?([^'\")\s]{1,2000})")
+_NO_PICTURE = re.compile(r"pixel|tracking|beacon|spacer|blank|favicon|logo[-_]?small|small[-_]?logo", re.IGNORECASE)
+_SIZE = re.compile(r"\s{0,9}(\d{1,5})(?:px)?\s{0,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class PageImage:
+    """A picture on a page. `context` is its caption; sizes are in pixels, None where the page does not tell them."""
+
+    url: str
+    alt: str = ""
+    context: str = ""
+    width: int | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageImages:
+    """The title of a page, its pictures in order, and how many were left out."""
+
+    title: str
+    images: Sequence[PageImage]
+    left_out: int
+
+
+def find_images(page: str, page_url: str, *, min_width: int = WIDTH_LEAST) -> PageImages:
+    """Return the pictures of a page: of `img`, `source`, `og:image` and CSS backgrounds, each once.
+
+    Left out are drawings (`.svg`), inline data, what is known to be narrower than `min_width`, what has a side of at
+    most 10 pixels, and what is named as a pixel, a spacer or the like.
+    """
+    reader = _ImageReader()
+    reader.feed(page[:PAGE_MAX_CHARS])
+    found: dict[str, PageImage] = {}
+    for image in reader.images:
+        url = _absolute(page_url, image.url)
+        if url and url not in found:
+            found[url] = replace(image, url=url)
+    kept = [image for image in found.values() if _is_shown(image, min_width)]
+    return PageImages(" ".join(reader.title.split())[:_TEXT_CHARS], kept, len(reader.images) - len(kept))
+
+
+@dataclass
+class _Figure:
+    images: list[int] = field(default_factory=list)
+    caption: str = ""
+
+
+class _ImageReader(PageReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.images: list[PageImage] = []
+        self.title = ""
+        self._within = ""
+        self._figure: _Figure | None = None
+        self._source: PageImage | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value or "" for name, value in attrs}
+        self._css(told.get("style", ""))
+        match tag:
+            case "title" | "style" | "figcaption":
+                self._within = tag
+            case "figure":
+                self._figure = _Figure()
+            case "picture":
+                self._source = None
+            case "meta" if told.get("property", told.get("name")) in {"og:image", "twitter:image"}:
+                self._add(PageImage(told.get("content", "")))
+            case "source" if "srcset" in told:
+                url, width = _largest(told["srcset"])
+                self._source = self._source or PageImage(url, width=width)
+            case "img":
+                self._image(told)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._within:
+            self._within = ""
+        if tag == "picture":
+            self._source = None
+        if tag == "figure" and self._figure:
+            caption = " ".join(self._figure.caption.split())[:_TEXT_CHARS]
+            for number in self._figure.images:
+                self.images[number] = replace(self.images[number], context=caption)
+            self._figure = None
+
+    def handle_data(self, data: str) -> None:
+        match self._within:
+            case "title":
+                self.title += data[:_TEXT_CHARS]
+            case "style":
+                self._css(data)
+            case "figcaption" if self._figure and len(self._figure.caption) < _TEXT_CHARS:
+                self._figure.caption += data
+
+    def _image(self, told: dict[str, str]) -> None:
+        url, width = _largest(told.get("srcset", ""))
+        image = PageImage(
+            url or told.get("src") or told.get("data-src", ""),
+            width=width or _size(told.get("width", "")),
+            height=None if url else _size(told.get("height", "")),
+        )
+        image = self._source or image
+        self._add(replace(image, alt=" ".join(told.get("alt", "").split())[:_TEXT_CHARS]))
+
+    def _css(self, text: str) -> None:
+        for found in _CSS_URL.finditer(text):
+            self._add(PageImage(found[1]))
+
+    def _add(self, image: PageImage) -> None:
+        if image.url and self._figure:
+            self._figure.images.append(len(self.images))
+        if image.url:
+            self.images.append(image)
+
+
+def _largest(srcset: str) -> tuple[str, int | None]:
+    """The address with the largest width of a `srcset`, and that width; ("", None) if it tells no widths."""
+    candidates: Iterable[list[str]] = (part.split() for part in srcset.split(", "))
+    sized = [(int(part[1][:-1]), part[0]) for part in candidates if len(part) > 1 and _is_width(part[1])]
+    width, url = max(sized, default=(0, ""))
+    return url, width or None
+
+
+def _is_width(text: str) -> bool:
+    return text.endswith("w") and text[:-1].isascii() and text[:-1].isdecimal() and len(text) < len("100000w")
+
+
+def _size(text: str) -> int | None:
+    match = _SIZE.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def _absolute(page_url: str, url: str) -> str:
+    """The address as it can be fetched; "" for what is no address of a picture."""
+    try:
+        joined = urljoin(page_url, url.strip()[:_URL_CHARS])
+        parts = urlsplit(joined)
+    except ValueError:
+        return ""
+    return joined if parts.scheme in {"http", "https"} and parts.hostname else ""
+
+
+def _is_shown(image: PageImage, min_width: int) -> bool:
+    path = urlsplit(image.url).path
+    sides = [side for side in (image.width, image.height) if side is not None]
+    narrow = image.width is not None and image.width < min_width
+    tiny = any(side <= _SIDE_LEAST for side in sides)
+    return not (narrow or tiny or path.lower().endswith(".svg") or _NO_PICTURE.search(path))
+
+
+_LISTED_MOST = 500
+_PAGE_MAX_BYTES = 1024 * 1024
+_DEADLINE_S = 30.0
+_FINDING_TEXT_CHARS = 300
+_FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
+_SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A picture of a channel that was not shown before, and how many such pictures are left beside it."""
+
+    block: Block
+    channel: Channel
+    remaining: int
+
+
+class PictureFinder:
+    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it."""
+
+    def __init__(self, pictures: Pictures, rng: random.Random) -> None:
+        self._pictures = pictures
+        self._rng = rng
+        self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
+
+    async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
+        """One page of a channel; its pictures are listed."""
+        found = await self._pictures.arena.fetch_channel(owner, slug, page)
+        if isinstance(found, Ok):
+            for block in found.data.image_blocks:
+                self._listed[block.image_url] = source_of(block, found.data.channel)
+        return found
+
+    async def unposted(self, owner: str, slug: str) -> ApiResult[ChannelPage]:
+        """The pictures of a channel that were not shown before, of the first page with any.
+
+        `Err` of kind `not_found` if none is left.
+        """
+
+        def is_new(block: Block) -> bool:
+            return not self._pictures.was_posted(PictureSource(block_id=block.id))
+
+        found = await self._pictures.arena.find_images(owner, slug, is_new)
+        if isinstance(found, Ok) and not found.data.image_blocks:
+            return Err("every picture of the channel was shown before", "not_found")
+        return found
+
+    @answering
+    async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
+        """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
+        found = (await self.unposted(owner, slug)).or_raise()
+        blocks = found.image_blocks
+        return Ok(Picked(self._rng.choice(blocks), found.channel, len(blocks) - 1))
+
+    @answering
+    async def browse(self, url: str, min_width: int) -> ApiResult[PageImages]:
+        """The pictures of a page that were not shown before; they are listed."""
+        page = (
+            await self._pictures.web.fetch(
+                url, kinds=("text/html", "application/xhtml+xml"), max_bytes=_PAGE_MAX_BYTES, deadline_s=_DEADLINE_S
+            )
+        ).or_raise()
+        found = await asyncio.to_thread(find_images, page.text, page.url, min_width=min_width)
+        same_host = urlsplit(page.url).hostname == urlsplit(url).hostname
+        place = page.url if same_host else url
+        for image in found.images:
+            self._listed[image.url] = PictureSource(
+                type="web", image_url=image.url, page_url=place, page_title=one_line(found.title, _FINDING_TEXT_CHARS)
+            )
+        new = [image for image in found.images if not self._pictures.was_posted(self._listed[image.url])]
+        return Ok(PageImages(found.title, new, found.left_out + len(found.images) - len(new)))
+
+    def is_listed(self, url: str) -> bool:
+        """Whether a channel or a page that was read shows this picture."""
+        return url in self._listed
+
+    def source_of(self, url: str) -> PictureSource:
+        """What is known of the source of a picture."""
+        return self._listed.get(url) or PictureSource(image_url=url)
+
+    @answering
+    async def fetch(self, url: str, max_bytes: int = SOURCE_MAX_BYTES) -> ApiResult[tuple[bytes, str, PictureSource]]:
+        """The file of a picture, its media type, and what is known of its source."""
+        fetched = (
+            await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
+        ).or_raise()
+        mime_type = _media_type(fetched)
+        if not mime_type:
+            return Err(f"the answer is {fetched.kind or 'of no stated type'}, not a picture", "invalid")
+        return Ok((fetched.body, mime_type, self.source_of(url)))
+
+
+def source_of(block: Block, channel: Channel) -> PictureSource:
+    """Where a block comes from, in words that are safe to keep."""
+    return PictureSource(
+        type="arena",
+        image_url=block.image_url,
+        page_title=one_line(block.source_title, _FINDING_TEXT_CHARS),
+        original_url=block.source_url,
+        source_provider=one_line(block.provider, _FINDING_TEXT_CHARS),
+        filename=one_line(block.filename, _FINDING_TEXT_CHARS),
+        channel_url=channel.url,
+        block_id=block.id,
+        block_url=block.url,
+        block_title=one_line(block.title, _FINDING_TEXT_CHARS),
+        arena_user=one_line(block.username, _FINDING_TEXT_CHARS),
+    )
+
+
+def title_of(block: Block, channel: Channel) -> str:
+    """What a block is called, in one line; where it has no title but the name of its file, what is known beside it."""
+    named = "" if _FILE_NAME.fullmatch(block.title) else block.title
+    return one_line(named or block.source_title or channel.title, _FINDING_TEXT_CHARS)
+
+
+def place_of(source: PictureSource) -> str:
+    """The address by which readers find a picture; "" if none is known.
+
+    What whoever hung it there says of its origin is a stranger's word, and never stands in a post.
+    """
+    return source.block_url or source.page_url or source.image_url
+
+
+def _media_type(fetched: Fetched) -> str:
+    """What the first bytes say that it is; "" for what is no picture that can be shared."""
+    body = fetched.body
+    if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for sign, mime in _SIGNS.items() if body.startswith(sign)), "")
+
 
 CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)

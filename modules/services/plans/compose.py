@@ -1,4 +1,7 @@
-"""Has the model make a plan of what people want built. Keeps nothing."""
+"""Has the model make a plan of what people want built. Keeps nothing.
+
+The words of plans that stand in the skill `plans`.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,44 @@ from common.facts import QuestionFacts, TurnFacts
 from common.importance import Importance
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
+from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
-from modules.services.plans.dependencies import resolve_dependencies
-from modules.services.plans.issues import numbers_in
-from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
-from modules.services.plans.words import issues_taken_up
+from modules.services.plans.plan_text import generate_plan_markdown
+from modules.services.plans.types import DocsTask, DocsWords, Plan, Task, issues_of, numbers_in, resolve_dependencies
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+
+_SKILL = "plans"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWords:
+    """The checks of a plan that names none, and the tasks that make and update the pages of a repository."""
+
+    verification: tuple[str, ...]
+    docs: DocsWords
+    updates: DocsWords
+
+
+def plan_words(skills: Skills, repo: str) -> PlanWords:
+    """Return the words of a plan for the repository `owner/name`. Raises `SkillError`."""
+    checks = skills.section(_SKILL, "Verification").splitlines()
+    docs = DocsWords(_task(skills, "Agents Page", repo), _task(skills, "Scenarios Page", repo))
+    updates = DocsWords(_task(skills, "Agents Update", repo), _task(skills, "Scenarios Update", repo))
+    return PlanWords(tuple(check.removeprefix("- ").strip() for check in checks if check.strip()), docs, updates)
+
+
+def issues_taken_up(plan: Plan, skills: Skills) -> tuple[int, ...]:
+    """Return the issues that a plan says it is for. Raises `SkillError`."""
+    return issues_of(plan, skills.section(_SKILL, "For Issues"))
+
+
+def _task(skills: Skills, section: str, repo: str) -> DocsTask:
+    title, description, estimate = (
+        skills.render(_SKILL, section, part, repo=repo).strip() for part in ("Title", "Description", "Estimate")
+    )
+    return DocsTask(title, description, estimate)
+
 
 SKILL = "plan-synthesis"
 TOOL = "plan_create"

@@ -1,6 +1,9 @@
 """What became of a task, as comments on its plan tell it: a marker that no reader sees, and the words of peers. Pure.
 
 Whose comments count is the caller's choice: a stranger's would count like any other.
+
+Which plan is the one that somebody asked for in a post on Bluesky: each wish has a plan of its own. Who asked for a
+plan that stood already: it stands in the journal, so that each of them hears how that plan ends.
 """
 
 from __future__ import annotations
@@ -12,8 +15,62 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from adapters.github.types import Issue, Repo
 from common.json_lines import json_object, split_lines
+from common.text.strings import normalized_title
+from modules.runtime.journal.types import Entry
+from modules.services.plans.plan_text import TITLE_MARK
 from modules.services.plans.types import Plan, Task
+
+_MARK = re.compile(r"<!-- soul:wish=([0-9a-f]{16}) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the post at `uri` asks for: its `text`, the `title` of a plan for it, and what else its thread says."""
+
+    uri: str
+    text: str
+    title: str = ""
+    said: tuple[str, ...] = ()
+
+
+def wish_mark(uri: str) -> str:
+    """Return the mark of a plan that is made for the post at `uri`."""
+    return f"<!-- soul:wish={_digest(uri)} -->"
+
+
+def wish_of(body: str) -> str:
+    """Return what tells the wish for which a plan was made from all others, "" where the plan does not say."""
+    found = _MARK.search(body)
+    return found[1] if found else ""
+
+
+def plan_for(wish: Wish, plans: Iterable[Issue]) -> Issue | None:
+    """Return the plan of a wish among those that stand, the first that fits best; None where it has none.
+
+    It is the one that is made for the post; else one whose link stands in the thread; else one that does not say for
+    which post it is made, and has the same title.
+    """
+    standing = list(plans)
+    made = (one for one in standing if wish_of(one.body) == _digest(wish.uri))
+    named = (one for one in standing if any(tells_link(text, one.html_url) for text in (wish.text, *wish.said)))
+    titled = (one for one in standing if not wish_of(one.body) and _has_title(one, wish.title))
+    return next((one for found in (made, named, titled) for one in found), None)
+
+
+def tells_link(text: str, url: str) -> bool:
+    """Return whether the link stands in a text, and not just one that begins so."""
+    return re.search(rf"{re.escape(url)}(?![\w/])", text) is not None
+
+
+def _has_title(plan: Issue, title: str) -> bool:
+    return bool(title) and normalized_title(title) == normalized_title(plan.title.replace(TITLE_MARK, "", 1))
+
+
+def _digest(uri: str) -> str:
+    return hashlib.sha256(uri.encode()).hexdigest()[:16]
+
 
 MAX_TASK_RETRIES = 3
 """After so many failures a task is left alone."""
@@ -105,3 +162,43 @@ def _words_on(body: str, number: int) -> Iterable[str]:
 def _is_given_up(line: str) -> bool:
     words = line.lower()
     return "has failed" in words and "times" in words and "will not be retried" in words
+
+
+_IN_ROOM = "room:"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAsk:
+    """What asked for plan `number` of `repo`: a post or the owner, by its cause, or the `commitment` to a room.
+
+    `is_openers`: who opened the plan tells its end in the same place.
+    """
+
+    repo: str
+    number: int
+    cause: str
+    is_openers: bool
+
+    @property
+    def commitment(self) -> str:
+        """The commitment to a room, "" for who asked elsewhere."""
+        return self.cause.removeprefix(_IN_ROOM) if self.cause.startswith(_IN_ROOM) else ""
+
+
+def asked_in_room(commitment_id: str) -> str:
+    """Return the cause of who asked in a room, where a commitment was made of it."""
+    return f"{_IN_ROOM}{commitment_id}"
+
+
+def asked_entry(repo: Repo, plan: Issue, cause: str) -> Entry:
+    """Return the entry that keeps that `cause` asked for what a plan does that stands already."""
+    is_openers = wish_mark(cause) in plan.body or (cause.startswith(_IN_ROOM) and not wish_of(plan.body))
+    data = {"act": PLAN_ASKED, "repo": repo.full_name, "number": plan.number, "cause": cause, "openers": is_openers}
+    summary = f"What was asked for is what {repo.full_name}#{plan.number} is for, so no other plan is made"
+    return Entry("life", PLAN_ENDS, summary, line=None, reason=plan.html_url, trigger_uri=cause, data=data)
+
+
+def ask_of(entry: Entry) -> PlanAsk:
+    """Return what an entry keeps. Raises `KeyError` for another entry."""
+    told = entry.data
+    return PlanAsk(told["repo"], told["number"], told["cause"], told["openers"])

@@ -15,11 +15,11 @@ from typing import Any
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.closings import without_handles
-from common.text.stems import plain_words, tokenize_with_stemming
+from common.text.echo import plain_words, tokenize_with_stemming
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
+from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.plans.compose import SKILL, read_tasks
 from modules.services.plans.types import Plan, Task
 from modules.services.skills.framing import Framer

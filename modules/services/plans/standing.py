@@ -9,10 +9,8 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import iso, parse_iso_or_none
 from common.result import ApiResult, Ok, answering
-from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
-from modules.services.plans.issues import names_issue
-from modules.services.plans.tasks import PLAN_LABEL
-from modules.services.plans.wishes import Wish, plan_for
+from modules.services.plans.events import Wish, plan_for
+from modules.services.plans.types import AGENTS_PAGE, PLAN_LABEL, SCENARIOS_PAGE, names_issue
 
 CLOSED_LATELY = timedelta(days=7)
 _MOST_PLANS = 30

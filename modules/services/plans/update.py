@@ -6,9 +6,8 @@ a value stays too. A line that is missing is put under the heading.
 
 from __future__ import annotations
 
-from modules.services.plans.fields import assignee_text, write_assignee, write_status
 from modules.services.plans.lines import Scan, scan
-from modules.services.plans.parse import Header, read_header
+from modules.services.plans.plan_text import Header, assignee_text, read_header, write_assignee, write_status
 from modules.services.plans.types import BodyUpdate, Expected, TaskChange
 
 

@@ -25,7 +25,7 @@ from common.result import Err
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.rules.counts import note

@@ -15,12 +15,12 @@ from common.settings import Settings
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.peers.own_records import FOLLOWS, find_own_record
+from modules.services.peers.own_identity import FOLLOWS, find_own_record
 from modules.services.peers.policy import standing_by
 from modules.services.presence.policy import message_problem
 

@@ -1,27 +1,47 @@
 """Finds out whether a repository of somebody else wants us, before the first word there, and keeps the answer.
 
 A crash in between costs one more reading. While GitHub cannot be read nothing is decided, so nothing is said.
+
+Asks the model which pages may hold rules for AI agents, and which kind of rule a text has. Keeps nothing. Asks,
+before an act on GitHub is admitted, whether the repository is the one that was known under its name.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
-from common.errors import Transient
+from common.errors import BudgetExceeded, Transient
 from common.importance import Importance
 from common.line_kind import LineKind
-from common.result import Err, Ok
+from common.result import Err, Ok, Unable, Undone
+from common.text.untrusted import clean
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
+from modules.services.outbox import store
 from modules.services.outbox import store as outbox_rows
-from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
+from modules.services.outbox.github_bodies import (
+    GITHUB_KINDS,
+    NOT_IN_A_REPOSITORY,
+    GitHubKind,
+    OnGitHub,
+    PullRequestBody,
+)
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
+from modules.services.outbox.rules.policy import held_to, is_ours
+from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
+from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.senders.space import repo_of
+from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.repository_rules.policy import (
     DEFAULTS,
     MOST_CHARS,
@@ -35,8 +55,64 @@ from modules.services.repository_rules.policy import (
     questions,
     verdict_of,
 )
-from modules.services.repository_rules.reader import RuleReader
 from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
+from modules.services.skills.skills import Skills
+
+SKILL = "repository-rules"
+PAGES_SKILL = "repository-pages"
+
+_TOKENS = 40
+_PAGES_TOKENS = 400
+_PAGES_CHARS = 4_000
+_ANSWER_CHARS = 400
+_RULE = re.compile(r'"rule"\s{0,3}:\s{0,3}"(\w{1,20})"')
+_PAGES = re.compile(r'"pages"\s{0,3}:\s{0,3}\[([\d,\s]*)\]')
+_RULES: Mapping[str, Rule] = {
+    "allowed": "allowed",
+    "conditions": "conditions",
+    "forbidden": "forbidden",
+    "none": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReader:
+    """Asks `gateway` in the words of the skills `repository-pages` and `repository-rules`."""
+
+    gateway: LLMGateway
+    skills: Skills
+
+    async def choose(self, names: str, importance: Importance) -> frozenset[int] | None:
+        """Return the numbers of the pages that may hold rules, by their names; None if two answers cannot be read.
+
+        Raises `SoulError`.
+        """
+        question = SkillQuestion(self.gateway, self.skills, PAGES_SKILL, "names", _PAGES_TOKENS)
+        quoted = f'"{without_quotation_marks(clean(names))}"'
+        return await question.ask(quoted, (names,), importance, pages_in)
+
+    async def read(self, text: str, importance: Importance) -> Rule:
+        """Return which kind of rule a text has, in any language; `conditions` if two answers cannot be read.
+
+        Raises `SoulError`.
+        """
+        question = SkillQuestion(self.gateway, self.skills, SKILL, "rules", _TOKENS)
+        quoted = f'"{without_quotation_marks(clean(text))}"'
+        return await question.ask(quoted, (text,), importance, rule_in) or "conditions"
+
+
+def pages_in(answer: str) -> frozenset[int] | None:
+    """Return the numbers in a model's answer; None if it has no list of them."""
+    found = _PAGES.search(answer[:_PAGES_CHARS])
+    return frozenset(int(one) for one in re.findall(r"\d{1,6}", found[1])) if found else None
+
+
+def rule_in(answer: str) -> Rule | None:
+    """Return what a model's answer says; None if it names no rule."""
+    said = answer[:_ANSWER_CHARS].lower()
+    found = _RULE.search(said)
+    return _RULES.get(found[1] if found else said.strip(" .\"'`\n"))
+
 
 LOOP = "repository-rules"
 
@@ -210,3 +286,78 @@ def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict
         "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at) VALUES (?, ?, ?, ?, ?, ?)",
         (repo, verdict.code.value, verdict.path, verdict.at, verdict.pages, verdict.pushed_at),
     )
+
+
+ASK_AGAIN_S = 300.0
+SAME_REPOSITORY = "same-repository"
+
+_ON_ITS_WAY = frozenset({"held", "pending", "sending"})
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRepositories:
+    """An `Inquiry` of the outbox. Foreign is what is neither ours, nor the owner's, nor a workspace of theirs."""
+
+    rules: RepositoryRules
+    github: GitHub
+    database: Database
+    circle: Callable[[], TrustCircle]
+
+    async def __call__(self, action: ProposedAction) -> Sequence[Verdict]:
+        body = action.body
+        if not isinstance(body, OnGitHub) or action.kind in NOT_IN_A_REPOSITORY or not self.github.configured:
+            return ()
+        repo = repo_of(body)
+        known = await self.rules.identity.check(repo)
+        if isinstance(known, AnotherRepositoryErr):
+            return [Verdict(SAME_REPOSITORY, "block", known.error, value=VerdictCode.ANOTHER, instead="silence")]
+        if action.kind not in ASKED or not self.is_foreign(body.repo):
+            return ()
+        said = [await self._welcome(repo, by_owner=action.by_owner)]
+        if isinstance(body, PullRequestBody) and said[0].says != "block":
+            said.append(await self._pulls(repo))
+        return said
+
+    def is_foreign(self, place: str) -> bool:
+        """Return whether a repository, `owner/name`, is somebody else's, who is asked before anything is done there."""
+        return not is_ours(place, self.circle())
+
+    async def _welcome(self, repo: Repo, *, by_owner: bool) -> Verdict:
+        name = WELCOME.name
+        if by_owner:
+            return Verdict(name, reason="the owner asked for it")
+        try:
+            found = await self.rules.verdict(repo, "commitment")
+        except NoSuchRepository as error:
+            return Verdict(name, reason=f"the act itself will tell: {error}")
+        except (BudgetExceeded, Transient) as error:
+            return _later(name, str(error), error.retry_after)
+        reason, code = f"{repo.full_name}: {found.reason}", found.code.value
+        match found.welcome:
+            case "welcome":
+                return Verdict(name, reason=found.reason, value=code)
+            case "unclear":
+                return Verdict(name, "hold", found.reason, value=code)
+            case _:
+                return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
+
+    async def _pulls(self, repo: Repo) -> Verdict:
+        """Whether another pull request of ours may be opened; those that wait or are on their way count."""
+        name = PULLS_PER_REPOSITORY.name
+        try:
+            if (await self.github.get_repository(repo)).or_raise().can_push:
+                return Verdict(name, reason="our account may push there")
+            written = (await self.github.list_issues(repo, creator=self.github.login)).or_raise()
+        except (Unable, Undone) as unread:
+            return _later(name, unread.err.error, unread.err.retry_after)
+        is_open = sum(one.is_pull_request for one in written)
+        return held_to(PULLS_PER_REPOSITORY, is_open + await self._on_their_way(repo))
+
+    async def _on_their_way(self, repo: Repo) -> int:
+        place = repo.full_name.lower()
+        made = await self.database.run(lambda rows: store.at_place(rows, ["pull_request"], place))
+        return sum(one.state in _ON_ITS_WAY for one in made)
+
+
+def _later(rule: str, reason: str, retry_after: float | None) -> Verdict:
+    return Verdict(rule, "block", reason, instead="later", retry_in_s=retry_after or ASK_AGAIN_S)

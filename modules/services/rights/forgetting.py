@@ -2,6 +2,8 @@
 
 Everything is deleted while no SOUL lives in the home: so nothing of it is held in memory either, and nothing writes it
 back. Each step can be done again; a kill in between leaves the request, and the next start goes on with it.
+
+What the records of rights hold of a person, and all stores in soul.db that hold anything of people.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import TypeVar
 
 from adapters.storage.keys import agent_prefix, media_prefix
-from adapters.storage.store import Storage
+from adapters.storage.local import Storage
 from adapters.storage.types import StoredObject
 from common.clock import Clock
 from common.errors import Transient
@@ -25,15 +27,52 @@ from common.result import ApiResult, Err
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable
 from modules.runtime.home import Home
+from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
+from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.inbox.received import INBOX_OF_PEOPLE
+from modules.services.memory.people import MEMORIES_OF_PEOPLE
+from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.rights import records, store, tombstones
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
-from modules.services.rights.people import STORES
 from modules.services.rights.requests import ForgetRequest
-from modules.services.sessions.people import archives_of, kept_lines, media_of
+from modules.services.rituals.store import RITUALS_OF_PEOPLE
+from modules.services.sessions.people import SESSIONS_OF_PEOPLE, archives_of, kept_lines, media_of
+from modules.services.work.table import WORK_OF_PEOPLE
+
+# NOTE(self): a mute and the wish for no reply stay as a hash (`modules/services/rights/tombstones.py`).
+_RIGHTS_OF_PEOPLE = PersonalRows(
+    "rights",
+    (
+        PersonalTable(
+            name="ai_preferences",
+            theirs="did = :did",
+            shown="'declared ' || preference",
+            tells="EXISTS (SELECT 1 FROM json_each(preference) WHERE value <> 'unset')",
+            at="read_at",
+        ),
+        PersonalTable(name="muted_people", theirs="did = :did", shown="'muted'", at="since"),
+        PersonalTable(name="no_reply_people", theirs="did = :did", shown="'asked for no reply'", at="since"),
+    ),
+)
+
+STORES = (
+    INBOX_OF_PEOPLE,
+    ACTS_OF_PEOPLE,
+    WORK_OF_PEOPLE,
+    EXPERIENCES_OF_PEOPLE,
+    SESSIONS_OF_PEOPLE,
+    MEMORIES_OF_PEOPLE,
+    _RIGHTS_OF_PEOPLE,
+    JOURNAL_OF_PEOPLE,
+    MARKS,
+    RITUALS_OF_PEOPLE,
+)
+
 
 T = TypeVar("T")
 

@@ -16,8 +16,7 @@ from functools import partial
 
 from cachetools import TTLCache
 
-from adapters.atproto.client import Atproto
-from adapters.atproto.public import PublicRepos
+from adapters.atproto.client import Atproto, PublicRepos
 from adapters.atproto.types import Record
 from common.clock import Clock
 from common.person import Person, Trace

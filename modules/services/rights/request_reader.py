@@ -14,7 +14,7 @@ from common.importance import Importance
 from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.skill_question import SkillQuestion, without_quotation_marks
+from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
 from modules.services.skills.skills import Skills
 
 SKILL = "rights-request"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from common.clock import iso, parse_iso
-from modules.runtime.database.person_hash import person_hash
+from modules.runtime.database.people import person_hash
 
 
 def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool, no_reply: bool = False) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from modules.runtime.llm.types import Block, Message, Text, ToolAnswer, ToolCall
-from modules.services.sessions.rows import blocks
-from modules.services.sessions.types import MessageRow
+from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall
+from modules.services.sessions.types import MessageRow, blocks
 
 _KEPT_SHARE = 0.5
 _SUMMARY_TOKENS = 1000  # more than a summary takes, so that one is not condensed again and again

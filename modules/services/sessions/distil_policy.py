@@ -13,10 +13,8 @@ from typing import Any
 from common.provenance import Provenance
 from common.session_keys import is_main
 from common.text.untrusted import clean, one_line
-from modules.services.memory.admission import kinds_from, trust_of
-from modules.services.memory.types import Kind, NewMemory
-from modules.services.sessions.rows import blocks, words_of
-from modules.services.sessions.types import MessageRow
+from modules.services.memory.admission import Kind, NewMemory, kinds_from, trust_of
+from modules.services.sessions.types import MessageRow, blocks, words_of
 
 FIELDS: Mapping[str, Kind] = {
     "people": "person",

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from common.clock import iso
 from common.provenance import Provenance
-from modules.runtime.llm.types import Message, Usage
-from modules.services.sessions.rows import Fields, dump, from_fields
-from modules.services.sessions.types import MessageRow, Role, Session
+from modules.runtime.llm.dialect import Message, Usage
+from modules.services.sessions.types import Fields, MessageRow, Role, Session, dump, from_fields
 
 SUMMARY = "summary"
 """The field that tells a summary of ours from what somebody said."""

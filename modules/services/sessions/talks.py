@@ -12,9 +12,8 @@ from typing import Literal
 
 from common.errors import SoulError
 from modules.services.sessions import archives, store
-from modules.services.sessions.archive_file import ArchivedLine, epoch_ms
-from modules.services.sessions.archived import Archive
-from modules.services.sessions.types import MessageRow, Session
+from modules.services.sessions.archives import Archive
+from modules.services.sessions.types import ArchivedLine, MessageRow, Session, epoch_ms
 
 State = Literal["goes on", "archived", "waits"]
 

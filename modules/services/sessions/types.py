@@ -1,12 +1,25 @@
-"""What a conversation is made of, as it is kept."""
+"""What a conversation is made of, as it is kept.
+
+A message as a row and as a line of an archive: the same JSON, with or without role and time. A conversation as one
+page, for a model that is to say what of it matters. An archive as bytes: gzipped JSON lines, one a row, the same
+bytes for the same rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from common.clock import parse_iso
+from common.facts import SaidLine
+from common.json_lines import split_lines
 from common.provenance import Provenance
-from modules.runtime.llm.types import Message
+from common.redact import Redactor
+from modules.runtime.llm.dialect import Block, Image, Message, Text, ToolAnswer, ToolCall
 
 Role = Literal["user", "assistant", "toolResult"]
 
@@ -38,3 +51,238 @@ class MessageRow:
     created_at: str
     dids: str = ""
     is_note: bool = False
+
+
+Fields = dict[str, Any]
+
+_PICTURE_TOKENS = 1600  # of the usual services the dearest, for 1024 by 1024 pixels
+_MESSAGE_TOKENS = 4
+
+
+def parts(message: Message) -> list[tuple[Role, Message]]:
+    """`message` as rows hold it: tool answers first, one a row, then its own words."""
+    if message.role == "assistant":
+        return [("assistant", message)]
+    if isinstance(message.content, str):
+        return [("user", message)]
+    answers = [block for block in message.content if isinstance(block, ToolAnswer)]
+    words = tuple(block for block in message.content if not isinstance(block, ToolAnswer))
+    rows: list[tuple[Role, Message]] = [("toolResult", Message("user", (answer,))) for answer in answers]
+    return [*rows, ("user", Message("user", words))] if words or not answers else rows
+
+
+def blocks(message: Message) -> tuple[Block, ...]:
+    """Return the content of a message as blocks."""
+    return (Text(message.content),) if isinstance(message.content, str) else message.content
+
+
+def to_fields(role: Role, message: Message) -> Fields:
+    """The JSON of one part. Raises `ValueError` for a tool answer that is not alone."""
+    if role == "toolResult":
+        match message.content:
+            case (ToolAnswer(call_id, name, content, is_error),):
+                return {"content": content, "toolCallId": call_id, "toolName": name, "isError": is_error}
+        raise ValueError("a tool answer is alone in its row")
+    if role == "user" and isinstance(message.content, str):
+        return {"content": message.content}
+    return {"content": [_to_json(block) for block in blocks(message)]}
+
+
+def from_fields(role: Role, fields: Mapping[str, Any]) -> Message:
+    """The inverse of `to_fields`. Raises `ValueError` for what it would never have written."""
+    try:
+        if role == "toolResult":
+            answer = ToolAnswer(fields["toolCallId"], fields["toolName"], fields["content"], bool(fields["isError"]))
+            return Message("user", (answer,))
+        content = fields["content"]
+        if not isinstance(content, str):
+            content = _plain(tuple(map(_from_json, content)))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a message: {error}") from error
+    return Message("assistant" if role == "assistant" else "user", content)
+
+
+def redacted(message: Message, redactor: Redactor) -> Message:
+    """`message` without secrets; ids, names and keys stay, or a call would lose its answer."""
+    if isinstance(message.content, str):
+        return replace(message, content=redactor.text(message.content))
+    return replace(message, content=tuple(_redacted(block, redactor) for block in message.content))
+
+
+def tokens_of(message: Message, estimate: Callable[[str], int]) -> int:
+    """Return the estimated tokens of a message in a prompt."""
+    said = blocks(message)
+    pictures = sum(isinstance(block, Image) for block in said)
+    return estimate("\n".join(map(words_of, said))) + pictures * _PICTURE_TOKENS + _MESSAGE_TOKENS
+
+
+def words_of(block: Block) -> str:
+    """What can be read in a block."""
+    match block:
+        case Text(text):
+            return text
+        case Image():
+            return block.alt
+        case ToolCall():
+            return f"{block.name} {dump(block.input)}"
+        case ToolAnswer():
+            return block.content
+
+
+def dump(value: object) -> str:
+    """JSON on one line; half a surrogate pair, which has no UTF-8, stays an escape and comes back the same."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(content: str | tuple[Block, ...]) -> str | tuple[Block, ...]:
+    match content:
+        case (Text(text),):
+            return text
+    return content
+
+
+def _to_json(block: Block) -> Fields:
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image(key, mime, alt):
+            return {"type": "image", "r2Key": key, "mimeType": mime, "alt": alt}
+        case ToolCall(call_id, name, arguments, malformed):
+            fields = {"type": "toolCall", "id": call_id, "name": name, "arguments": arguments}
+            return {**fields, "malformed": malformed} if malformed else fields
+        case ToolAnswer(call_id, name, content, is_error):
+            fields = {"type": "toolResult", "toolCallId": call_id, "toolName": name}
+            return {**fields, "content": content, "isError": is_error}
+
+
+def _from_json(fields: Mapping[str, Any]) -> Block:
+    match fields["type"]:
+        case "text":
+            return Text(fields["text"])
+        case "image":
+            return Image(fields["r2Key"], fields["mimeType"], fields["alt"])
+        case "toolCall":
+            return ToolCall(fields["id"], fields["name"], fields["arguments"], fields.get("malformed", ""))
+        case "toolResult":
+            return ToolAnswer(fields["toolCallId"], fields["toolName"], fields["content"], fields["isError"])
+        case other:
+            raise ValueError(f"not a block: {other!r}")
+
+
+def _redacted(block: Block, redactor: Redactor) -> Block:
+    match block:
+        case Text(text):
+            return Text(redactor.text(text))
+        case Image():
+            return replace(block, alt=redactor.text(block.alt))
+        case ToolCall():
+            return replace(block, input=redactor.value(block.input), malformed=redactor.text(block.malformed))
+        case ToolAnswer():
+            return replace(block, content=redactor.text(block.content))
+
+
+_WORDS_CHARS = 2000
+_TOOL_CHARS = 300
+
+
+def transcript(rows: Iterable[MessageRow], estimate: Callable[[str], int], most_tokens: int) -> str:
+    """Line by line who said what; where it is too long, the oldest lines but the first are left out."""
+    first, *lines = [line for row in rows for line in _lines(row)] or [""]
+    room = most_tokens - estimate(first)
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= estimate(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    left_out = ["[…]"] if len(kept) < len(lines) else []
+    return "\n".join([first, *left_out, *reversed(kept)])
+
+
+def said_lines(rows: Iterable[MessageRow]) -> tuple[SaidLine, ...]:
+    """What people and the SOUL said, without what tools were asked and answered."""
+    said = (row for row in rows if not row.is_note)
+    spoken = (
+        (row, " ".join(words_of(one).split())) for row in said for one in blocks(row.message) if not _is_tool(one)
+    )
+    names = {"YOU": "", "OWNER": "owner", "THEM": "them"}
+    return tuple(SaidLine(names[_who(row)], words) for row, words in spoken if words)
+
+
+def _is_tool(block: Block) -> bool:
+    return isinstance(block, ToolCall | ToolAnswer)
+
+
+def _lines(row: MessageRow) -> Iterator[str]:
+    for block in blocks(row.message):
+        words = " ".join(words_of(block).split())
+        match block:
+            case ToolCall():
+                yield f"YOU used {_cut(words, _TOOL_CHARS)}"
+            case ToolAnswer():
+                yield f"TOOL {block.name}: {_cut(words, _TOOL_CHARS)}"
+            case _ if words:
+                yield f"{_who(row)}: {_cut(words, _WORDS_CHARS)}"
+
+
+def _who(row: MessageRow) -> str:
+    if row.is_note:
+        return "NOTE"
+    if row.role == "assistant":
+        return "YOU"
+    return "OWNER" if row.provenance is Provenance.OWNER else "THEM"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+CONTENT_TYPE = "application/gzip"
+
+_SECOND_MS = 1000
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "toolResult": "toolResult"}
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLine:
+    """One line of an archive; `timestamp` in milliseconds since 1970."""
+
+    role: Role
+    message: Message
+    timestamp: int
+
+
+def pack(rows: Iterable[MessageRow]) -> bytes:
+    """The archive of `rows`."""
+    lines = "".join(f"{dump(_fields(row))}\n" for row in rows)
+    return gzip.compress(lines.encode(), mtime=0)
+
+
+def unpack(data: bytes) -> list[ArchivedLine]:
+    """The lines of an archive. Raises `ValueError` if it is damaged."""
+    try:
+        text = gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"not a whole archive: {error}") from error
+    if not data:
+        raise ValueError("not an archive: it is empty")
+    return [_line(json.loads(line)) for line in split_lines(text)]
+
+
+def epoch_ms(moment: str) -> int:
+    """Milliseconds since 1970 of an ISO-8601 time."""
+    return round(parse_iso(moment).timestamp() * _SECOND_MS)
+
+
+def _fields(row: MessageRow) -> Fields:
+    fields = {"role": row.role, **to_fields(row.role, row.message), "timestamp": epoch_ms(row.created_at)}
+    return {**fields, "dids": row.dids} if row.dids else fields
+
+
+def _line(fields: Fields) -> ArchivedLine:
+    try:
+        role = _ROLES[fields["role"]]
+        return ArchivedLine(role, from_fields(role, fields), int(fields["timestamp"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a line of an archive: {error}") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from adapters.storage.store import Storage
+from adapters.storage.local import Storage
 from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
@@ -16,7 +16,7 @@ from common.settings import Settings
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
 from modules.runtime.watched_storage import WatchedStorage, storage_of
@@ -25,12 +25,11 @@ from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.memory.profiles import Profiles
 from modules.services.memory.recall import MemoryRecall
-from modules.services.memory.store import MemoryStore
+from modules.services.memory.rows import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
-from modules.services.sessions.sessions import Sessions
-from modules.services.skills.local import LocalSkills
-from modules.services.skills.skills import Skills
+from modules.services.sessions.owner_inbox import Sessions
+from modules.services.skills.skills import LocalSkills, Skills
 
 
 @dataclass(frozen=True, slots=True)

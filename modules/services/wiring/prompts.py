@@ -13,11 +13,9 @@ from common.settings import Settings
 from common.version import __version__
 from modules.runtime.home import Home, SoulDocument
 from modules.services.agent.attention_list import AttentionList
-from modules.services.agent.prompt.changes import Changes
-from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.degraded import DegradedServices
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice
 from modules.services.agent.prompt.sources import (
     Before,
     Peers,

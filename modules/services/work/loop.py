@@ -13,9 +13,9 @@ from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.importance import Importance
 from modules.runtime.control import Standing
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.work.table import WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem

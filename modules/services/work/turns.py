@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.work.limits import LONGEST_S, TurnLimit
 from modules.services.work.types import Disposition

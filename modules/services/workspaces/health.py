@@ -15,8 +15,8 @@ from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
+from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.workspaces.sentinel import SUMMARY_CHARS

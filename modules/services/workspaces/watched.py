@@ -2,19 +2,83 @@
 
 Written atomically after each change and kept across versions; a crash loses at most the change it interrupted. What
 other programs wrote into an entry stays in it.
+
+Finds the workspace of an organisation. One that could not be looked for is never taken for one that is missing. The
+workspace of the organisation that the owner set: found, watched, and made where there is none. Watches the
+repositories in which the owner, or the host of a room that the owner set, asked for work by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
-from adapters.github.types import Repo
-from common.clock import Clock, iso, parse_iso_or_none
+from adapters.github.client import GitHub
+from adapters.github.places import MAX_LISTED
+from adapters.github.types import Repo, Repository
+from common.clock import Clock, iso, parse_iso, parse_iso_or_none
+from common.constants import OWNER_CAUSE
+from common.result import ApiResult, Err, Ok, answering
+from common.text.strings import create_slug
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
+from modules.services.outbox.github_bodies import IssueBody, RepositoryBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+
+KNOWN_FOR_S = 600.0
+
+
+class WorkspaceFinder:
+    """Looks through the repositories of organisations; what it found counts for ten minutes. Keeps nothing on disk."""
+
+    def __init__(self, github: GitHub, clock: Clock) -> None:
+        self._github = github
+        self._clock = clock
+        self._found: dict[str, tuple[Repository | None, float]] = {}
+
+    @answering
+    async def find_existing_workspace(self, org: str, *, anew: bool = False) -> ApiResult[Repository | None]:
+        """Return the first repository of an organisation that is named as a workspace; None where it has none.
+
+        Each hundred repositories cost a request. With `anew` what was found before does not count.
+        """
+        known = self._found.get(org.lower())
+        if known and not anew and self._clock.monotonic() - known[1] < KNOWN_FOR_S:
+            return Ok(known[0])
+        listed = (await self._github.repositories.of_organization(org, direction="asc")).or_raise()
+        named = (one for one in listed if is_workspace_name(one.repo.name))
+        found = min(named, key=precedence, default=None)
+        if found is None and len(listed) >= MAX_LISTED:
+            return Err(f"{org} has more repositories than can be looked through ({MAX_LISTED})", kind="invalid")
+        self._found[org.lower()] = (found, self._clock.monotonic())
+        return Ok(found)
+
+    @answering
+    async def get_workspace_url(self, org: str) -> ApiResult[str]:
+        """Return the address of the workspace of an organisation; "" where it has none."""
+        found = (await self.find_existing_workspace(org)).or_raise()
+        return Ok(found.html_url if found else "")
+
+
+def precedence(one: Repository) -> tuple[str, str]:
+    """Return what orders the workspaces of an organisation: the oldest is the first, of several of one second by name.
+
+    All who look at the same repositories find the same one, whenever they look.
+    """
+    return one.created_at, one.full_name.lower()
+
+
+def is_workspace_name(name: str) -> bool:
+    """Whether a repository of this name is a workspace."""
+    return name.lower().startswith(WORKSPACE_PREFIX) and len(name) > len(WORKSPACE_PREFIX)
+
 
 MOST_WATCHED = 50
 GONE_FOR = timedelta(days=7)
@@ -183,3 +247,267 @@ class WatchedWorkspaces:
 
 def _key(repo: Repo) -> str:
     return repo.full_name.lower()
+
+
+NAME_CHARS = 60
+DESCRIPTION_CHARS = 300
+FILLED_WITHIN_S = 30.0
+_LOOKS_AGAIN_S = 3.0
+
+CreationCode = Literal["created", "exists", "unknown", "elsewhere", "refused", "held", "waits", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRequest:
+    """A workspace that is asked for, and what the outbox is told of who asked; `thread_uri` is where, "" if nowhere."""
+
+    name: str
+    description: str = ""
+    org: str = ""
+    thread_uri: str = ""
+    cause_id: str | None = None
+    by_owner: bool = False
+    own_words: bool = False
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What came of asking for a workspace.
+
+    `created` and `exists` name the `workspace`. `unknown`: whether there is one could not be seen, so none is made.
+    `elsewhere`: that organisation is not the one that the owner set. `held` waits for approval, `waits` has not
+    left yet, `refused` and `failed` will not leave; `reason` says why.
+    """
+
+    code: CreationCode
+    workspace: Repository | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWorkspace:
+    """One workspace for each organisation: that of `org`, "" where the owner set none. `finder` finds others, too.
+
+    `template` is the repository of which a new one is made.
+    """
+
+    org: str
+    template: str
+    github: GitHub
+    outbox: Outbox
+    watched: WatchedWorkspaces
+    finder: WorkspaceFinder
+    journal: Journal
+    clock: Clock
+
+    async def watch_existing(self) -> None:
+        """Watch the workspace of the organisation, if none of it is watched. What cannot be seen is looked for later.
+
+        One that the owner had unwatched is left alone.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        known = (one for one in self.watched.all() if not one.requested)
+        if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
+            return
+        found = (await self.finder.find_existing_workspace(self.org)).or_else(None)
+        if found and not self.watched.stopped_at(found.repo) and self.watched.watch(found.repo):
+            await self._tell_joined(found)
+
+    async def create_workspace(self, request: WorkspaceRequest) -> Creation:
+        """Make the workspace of the organisation from the template, and watch it. Nothing is made where there is one.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        org = request.org or self.org
+        if not self.org or org.lower() != self.org.lower():
+            return Creation("elsewhere", reason=self.org)
+        found = await self.finder.find_existing_workspace(org, anew=True)
+        if isinstance(found, Err):
+            return Creation("unknown", reason=found.error)
+        if found.data:
+            return await self._join(found.data, request.thread_uri)
+        repo = Repo(org, workspace_name(request.name))
+        submitted = await self.outbox.submit(_proposed(request, repo, self.template))
+        if not submitted.accepted:
+            return Creation("refused", reason=submitted.reason)
+        if submitted.held:
+            return Creation("held", reason=submitted.reason)
+        intent = await self.outbox.settled(submitted.intent.id)
+        return await self._outcome(intent, repo, request.thread_uri)
+
+    async def _outcome(self, intent: Intent | None, repo: Repo, thread_uri: str) -> Creation:
+        if intent is None or intent.state in {"pending", "sending", "held"}:
+            return Creation("waits", reason=(intent.error if intent else None) or "")
+        if intent.state != "done":
+            return await self._another_or_failed(intent, repo.owner, thread_uri)
+        first = await self._first_workspace(repo)
+        if isinstance(first, Err):
+            return Creation("waits", reason=first.error)
+        if first.data.repo != repo:
+            await self._tell_surplus(repo, first.data)
+            return await self._join(first.data, thread_uri)
+        self.watched.watch(repo, thread_uri or None)
+        made = await self._filled(repo)
+        return Creation("waits", reason=made.error) if isinstance(made, Err) else Creation("created", made.data)
+
+    @answering
+    async def _first_workspace(self, repo: Repo) -> ApiResult[Repository]:
+        """Return which workspace stays: `repo`, that we have made, or one that somebody made at the same moment.
+
+        Where that cannot be seen none is watched: the next look at the workspaces finds the one that stays.
+        """
+        made = (await self.github.get_repository(repo)).or_raise()
+        found = (await self.finder.find_existing_workspace(repo.owner, anew=True)).or_raise()
+        # NOTE(self): what GitHub has just made may be missing from its list.
+        return Ok(min(made, found or made, key=precedence))
+
+    async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
+        """Watch a workspace that is there."""
+        if self.watched.watch(workspace.repo, thread_uri or None):
+            await self._tell_joined(workspace)
+        return Creation("exists", workspace)
+
+    async def _tell_joined(self, workspace: Repository) -> None:
+        summary = f"The workspace of {workspace.repo.owner} is watched from now on"
+        data = {"act": "workspace-joined", "repo": workspace.full_name, "about": workspace.full_name.lower()}
+        entry = Entry("life", "workspaces", summary, line="info", reason=workspace.html_url, data=data)
+        await self.journal.record(entry)
+
+    async def _tell_surplus(self, repo: Repo, stays: Repository) -> None:
+        """Tell the owner of the workspace that we have made in vain; no SOUL deletes a repository."""
+        summary = f"{repo.full_name} was made at the same moment as {stays.full_name}, which stays; you can delete it"
+        await self.journal.record(Entry("life", "workspaces", summary, line="warn", reason=self.github.page(repo)))
+
+    async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
+        """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""
+        found = await self.finder.find_existing_workspace(org, anew=True)
+        if isinstance(found, Ok) and found.data:
+            return await self._join(found.data, thread_uri)
+        return Creation("failed", reason=intent.error or intent.state)
+
+    async def _filled(self, repo: Repo) -> ApiResult[Repository]:
+        """Return the repository once GitHub has copied the template into it, which it does after it has answered."""
+        end = self.clock.monotonic() + FILLED_WITHIN_S
+        while True:
+            read = await self.github.get_repository(repo)
+            if isinstance(read, Ok):
+                branches = await self.github.refs.branches(repo, limit=1)
+                if isinstance(branches, Ok) and branches.data:
+                    return read
+            if self.clock.monotonic() >= end:
+                return read if isinstance(read, Err) else Err(f"{repo.full_name} is still empty", kind="transient")
+            await self.clock.sleep(_LOOKS_AGAIN_S)
+
+
+def workspace_name(name: str) -> str:
+    """Return the name of the repository for a workspace that is called so."""
+    slug = create_slug(name)
+    slug = slug.removeprefix(WORKSPACE_PREFIX) if is_workspace_name(slug) else slug
+    return f"{WORKSPACE_PREFIX}{slug[:NAME_CHARS].strip('-')}"
+
+
+def _proposed(request: WorkspaceRequest, repo: Repo, template: str) -> ProposedAction:
+    body = RepositoryBody(
+        repo=repo.full_name,
+        template=template,
+        description=" ".join(request.description.split())[:DESCRIPTION_CHARS],
+        only_one=WORKSPACE_PREFIX,
+    )
+    return ProposedAction(
+        body,
+        part=f"workspace:{repo.full_name.lower()}",
+        cause_id=request.cause_id,
+        by_owner=request.by_owner,
+        own_words=request.own_words,
+        hold=request.hold,
+    )
+
+
+_LOOKED_BACK = timedelta(days=7)
+_FINAL = frozenset({"invalid", "not_found"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRepositories:
+    """Adds repositories to the watch list if the token may push to them."""
+
+    github: GitHub
+    watched: WatchedWorkspaces
+    outbox: Outbox
+    journal: Journal
+    clock: Clock
+
+    async def watch(self, repo: Repo) -> ApiResult[None]:
+        """Watch a repository in which work was asked for; an `Err` says in one line why it cannot be watched.
+
+        Unless that may change by itself, `catch_up` does not try it again for the same request.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        if self.watched.get(repo):
+            return Ok(None)
+        found = await self._watchable(repo)
+        if isinstance(found, Err):
+            if found.kind in _FINAL:
+                self.watched.unwatch(repo)
+            return found
+        name = found.data.full_name
+        if self.watched.watch(found.data.repo, requested=True):
+            summary = f"{name} is watched from now on, as work was asked for there; `/unwatch {name}` ends that"
+            await self.journal.record(Entry("life", "workspaces", summary, line="info", reason=found.data.html_url))
+        return Ok(None)
+
+    @answering
+    async def _watchable(self, repo: Repo) -> ApiResult[Repository]:
+        """Return the repository, if GitHub lets us push there and the watch list has room."""
+        found = (await self.github.get_repository(repo)).or_raise()
+        problem = ""
+        if found.archived:
+            problem = "it is archived"
+        elif not found.can_push:
+            problem = f"@{self.github.login} has no push access"
+        elif len(self.watched.names()) >= MOST_WATCHED:
+            problem = f"{MOST_WATCHED} repositories are watched already"
+        return Err(f"{found.full_name} is not watched: {problem}", kind="invalid") if problem else Ok(found)
+
+    async def catch_up(self) -> None:
+        """Watch the repositories of requests that were carried out since the last look.
+
+        A request that cannot be met is told once. One that is older than the last `unwatch` no longer counts.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        for intent in await self.outbox.since(["issue"], self.clock.now() - _LOOKED_BACK):
+            if not _is_request(intent) or not isinstance(intent.body, IssueBody):
+                continue
+            owner, _, name = intent.body.repo.partition("/")
+            repo = Repo(owner, name)
+            stopped_at = self.watched.stopped_at(repo)
+            if self.watched.get(repo) or (stopped_at and parse_iso(intent.created_at) <= stopped_at):
+                continue
+            answer = await self.watch(repo)
+            if isinstance(answer, Err) and answer.kind in _FINAL:
+                entry = Entry("decision", "workspaces", answer.error, line="warn", trigger_uri=intent.result_uri)
+                await self.journal.record(entry)
+
+
+def _is_request(intent: Intent) -> bool:
+    """Return whether an issue was opened because the owner asked for it in private, or the host of a room did.
+
+    The host must have named the repository. What the owner approved counts as asked for by the owner.
+    """
+    body = intent.body
+    if intent.state != "done" or not isinstance(body, IssueBody):
+        return False
+    in_private = intent.by_owner and (intent.cause_id or "").partition(":")[0] == OWNER_CAUSE
+    return in_private or (body.source == "space" and body.host_named)

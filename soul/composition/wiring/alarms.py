@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from adapters.web.client import WebClient
-from adapters.web.transport import http_transport_factory
+from adapters.web.client import WebClient, http_transport_factory
 from modules.lives.growth.perceive import unreported_ends
 from modules.lives.messages.alarms import AlarmHandler, Webhook
 from modules.lives.messages.orders import OwnerNotices

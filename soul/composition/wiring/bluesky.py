@@ -8,26 +8,17 @@ from functools import partial
 
 from common.constants import AWARENESS_INTERVAL_MS
 from common.design_catalog import DESIGN_CATALOG, DesignSource, read_design_sources
-from modules.lives.bluesky.case_reader import CaseReader
-from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.expression import ExpressionCycle
-from modules.lives.bluesky.handle import PostHandler, ReplyHandler
-from modules.lives.bluesky.loop import ExpressionLoop, NotificationLoop, SessionLoop, warm_up
-from modules.lives.bluesky.others_first import OthersFirst
-from modules.lives.bluesky.perceive import PostPerceiver
-from modules.lives.bluesky.pictures import PostPictures
-from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.respond import PostResponder
-from modules.lives.bluesky.state import PendingPosts, Tidying
+from modules.lives.bluesky.handle import CaseReader, OthersFirst, PostExperiences, PostHandler, ReplyHandler
+from modules.lives.bluesky.perceive import ExpressionLoop, NotificationLoop, PostPerceiver, SessionLoop, warm_up
+from modules.lives.bluesky.publish import Conversations, PendingPosts, Publisher, Tidying
+from modules.lives.bluesky.respond import PostPictures, PostResponder
 from modules.lives.bluesky.types import AWARENESS, REQUEST
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
-from modules.services.commitments.replies import ReplyCommitments
-from modules.services.own_feed.engagement import EngagementWatch
-from modules.services.own_feed.expressions import Expressions
-from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
-from modules.services.own_feed.pruning import Pruner
+from modules.services.commitments.writer import ReplyCommitments
+from modules.services.own_feed.announcement import Expressions
+from modules.services.own_feed.engagement import EngagementWatch, OwnFeed, OwnFeedLoop, Pruner
 from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import ourselves_of

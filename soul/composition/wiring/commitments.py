@@ -6,17 +6,14 @@ from collections.abc import Callable
 
 from adapters.github.types import Repo
 from common.provenance import Trust
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.commitments.announce import Announcer
-from modules.services.commitments.handle import CommitmentHandler
-from modules.services.commitments.naming import title_of
-from modules.services.commitments.plans import PlanMaker
+from modules.services.commitments.acts import PlanMaker
+from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
+from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
-from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import QueuedCommitment
-from modules.services.commitments.writer import CommitmentWriter
+from modules.services.commitments.writer import Announcer, CommitmentWriter
 from modules.services.experiences.types import NewExperience
 from modules.services.plans.compose import PlanComposer
 from modules.services.work.loop import WorkLoop

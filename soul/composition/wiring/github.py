@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from modules.lives.github.engagement import GitHubPerceiver, GitHubState
 from modules.lives.github.experiences import GitHubExperienceLoop
-from modules.lives.github.handle import ThreadHandler
-from modules.lives.github.perceive import GitHubPerceiver
-from modules.lives.github.read import ThreadReader
-from modules.lives.github.respond import LOOP, ThreadResponder
-from modules.lives.github.review import PullReviewer
-from modules.lives.github.state import GitHubState
+from modules.lives.github.handle import ThreadHandler, ThreadReader
+from modules.lives.github.respond import LOOP, PullReviewer, ThreadResponder
 from modules.runtime.scheduler.types import Loop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modules.lives.growth.handle import ReflectionHandler
-from modules.lives.growth.materials import Materials
+from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver
-from modules.lives.growth.report import GrowthReport
 from modules.services.experiences.friction import FrictionReport
-from modules.services.own_feed.expressions import Expressions
+from modules.services.own_feed.announcement import Expressions
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
 

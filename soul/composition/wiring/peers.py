@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.peers.histories_loop import PeerHistoriesLoop
-from modules.services.peers.histories_told import HistoriesTold
-from modules.services.peers.introductions import Introductions
-from modules.services.peers.loop import PeerLoop, ourselves_of
-from modules.services.peers.own_identity import OwnIdentity
+from modules.services.peers.histories_loop import HistoriesTold, PeerHistoriesLoop
+from modules.services.peers.loop import Introductions, PeerLoop, ourselves_of
+from modules.services.peers.own_identity import OwnIdentity, PeerVoice
 from modules.services.peers.scanner import PeerScanner
-from modules.services.peers.voice import PeerVoice
 from soul.composition.services import Services
 
 

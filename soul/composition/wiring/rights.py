@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.rights.answering import PersonRequests
+from modules.services.rights.answering import PersonRequests, ReplyStory, RightsVoice
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
-from modules.services.rights.voice import RightsVoice
-from modules.services.rights.why_replied import ReplyStory
 from soul.composition.services import Services
 
 

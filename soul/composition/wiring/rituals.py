@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from modules.lives.rituals.life import RitualLife
-from modules.lives.rituals.memo import MemoHandler
-from modules.lives.rituals.opening import OpeningHandler
-from modules.lives.rituals.owner_comments import OwnerComments
-from modules.lives.rituals.perceive import RitualPerceiver
+from modules.lives.rituals.life import RitualLife, RitualPerceiver
+from modules.lives.rituals.memo import MemoHandler, OpeningHandler, OwnerComments
 from modules.lives.rituals.writing import RitualWriter
 from modules.services.agent.prompt.prompter import Prompter
 from soul.composition.services import Services

@@ -8,29 +8,24 @@ from dataclasses import dataclass, replace
 
 from adapters.space.client import SpaceClient
 from common.clock import Clock
-from modules.lives.space.act import Participation
+from modules.lives.space.act import Participation, ParticipationLoop
 from modules.lives.space.classifiers import MessageJudge, ModelIntentClassifier, ModelMessageJudge
-from modules.lives.space.commitment_maker import CommitmentMaker
+from modules.lives.space.commitment_maker import CommitmentMaker, JournalReporter, OwnLines
 from modules.lives.space.config import SpaceConfigFile
-from modules.lives.space.decide import Decider
 from modules.lives.space.first_look import FirstLook
-from modules.lives.space.journal_reporter import JournalReporter, OwnLines
-from modules.lives.space.loop import ParticipationLoop
-from modules.lives.space.perceive import RoomPerceiver
-from modules.lives.space.prompting import PromptWriter
+from modules.lives.space.perceive import RoomConversation, RoomPerceiver
+from modules.lives.space.prompting import Decider, PromptWriter
 from modules.lives.space.respond import RoomResponder
 from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import Experiences, Speaker
-from modules.lives.space.state import RoomConversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
 from modules.services.agent.verdicts import Verdicts
-from modules.services.commitments.events import CommitmentsReady
+from modules.services.commitments.acts import CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.day.gathering import DayReader
-from modules.services.peers.room_identity import IdentityPublisher
-from modules.services.peers.room_members import ROOM_MEMBERS_FILE, PeerRelationships
+from modules.services.peers.room_identity import ROOM_MEMBERS_FILE, IdentityPublisher, PeerRelationships
 from soul.composition.services import Services
 from soul.composition.wiring.commitments import default_repo
 from soul.composition.wiring.turns import TurnServices

@@ -9,32 +9,26 @@ from typing import TypeVar
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.documents.compose import DocumentWriter
-from modules.lives.tasks.documents.work import DocumentWork
-from modules.lives.tasks.door import ClaimDoor
+from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
 from modules.lives.tasks.execute import Execution
-from modules.lives.tasks.handle import TaskHandler
+from modules.lives.tasks.handle import ClaimDoor, TaskHandler
 from modules.lives.tasks.life import HeldTasks, TaskLife
-from modules.lives.tasks.merge.handle import MERGES, MergeHandler
+from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
-from modules.lives.tasks.merge.resolve import ConflictHandler
 from modules.lives.tasks.offering import Offering
-from modules.lives.tasks.review.checkout import Checkout
-from modules.lives.tasks.review.handle import ReviewHandler
+from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.claims.claimer import Claimer
+from modules.services.claims.claim_requests import PlanReader
+from modules.services.claims.claimer import Claimer, Claims, TaskComments, plain
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.offers import TASKS, TaskOrders
-from modules.services.claims.own_claims import Claims
-from modules.services.claims.plan_reading import PlanReader
-from modules.services.claims.task_comments import TaskComments, plain
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes

@@ -7,7 +7,7 @@ from functools import partial
 
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
-from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.bluesky_turns import BlueskyLooks
 from local_tools.families import registry_of
 from local_tools.github import GitHubTools, github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
@@ -23,12 +23,11 @@ from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
 from modules.services.agent.echo_judge import TIMEOUT_S, ClaimJudge
-from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader
-from modules.services.exchanges.public_posts import PublicPosts
-from modules.services.exchanges.talk_search import TalkSearch
+from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
 

@@ -12,28 +12,24 @@ from common.errors import SoulError
 from common.line_kind import LineKind
 from common.session_keys import is_main
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import PromptBlock, ToolCall
+from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.agent.prompt.changes import Changes
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
+from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
 from modules.services.agent.prompt.sources import Peers
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.wakeup.context import WakeupContext, wakeup_file
 from modules.services.agent.wakeup.gathering import WakeupGathering
-from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.exchanges.public_posts import PublicPosts
-from modules.services.exchanges.said_before import SaidBefore
+from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
-from modules.services.sessions.archivist import Archivist
-from modules.services.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
-from modules.services.sessions.loop import SessionTidyLoop
+from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
+from modules.services.sessions.archivist import Archivist, SessionTidyLoop
 from modules.services.sessions.owner_inbox import OwnerInbox
 from modules.services.sessions.types import Session
 from modules.services.wiring.prompts import build_sources, prompter_over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.work.loop import WORK_INTERVAL_MS, WorkLoop
 from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services

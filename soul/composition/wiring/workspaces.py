@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from modules.lives.workspaces.closing import Closing
-from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.health import HealthCheck
-from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
-from modules.lives.workspaces.loop import PlanAwarenessLoop
+from modules.lives.workspaces.issue_upkeep import (
+    CanDo,
+    OfferStep,
+    OpenIssues,
+    RestingIssues,
+    TaskStandings,
+    UndoableTasks,
+)
 from modules.lives.workspaces.lost_edits import EditWasLost, LostEditNotice
-from modules.lives.workspaces.offer import CanDo, OfferStep, TaskStandings, UndoableTasks
-from modules.lives.workspaces.perceive import WorkspacePerceiver
-from modules.lives.workspaces.plan_ends import PlanEnds
-from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanPeers, PlanStanding, UnreadPlans
-from modules.lives.workspaces.sentinel import SentinelStep
-from modules.lives.workspaces.sweep import SweepStep
+from modules.lives.workspaces.plan_ends import PlanEnds, ThreadNews
+from modules.lives.workspaces.plan_upkeep import (
+    Closing,
+    DuplicateComments,
+    DuplicatePlans,
+    PlanPeers,
+    PlanStanding,
+    UnreadPlans,
+)
+from modules.lives.workspaces.sentinel import ProgressTeller, SentinelStep, SweepStep
 from modules.lives.workspaces.synthesis import SynthesisStep
-from modules.lives.workspaces.tell import ProgressTeller
-from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import CycleStep
-from modules.lives.workspaces.wanted import WantedIssues
-from modules.lives.workspaces.work_request import WorkRequestReader
+from modules.lives.workspaces.wanted import (
+    Cycle,
+    PlanAwarenessLoop,
+    WantedIssues,
+    WorkRequestReader,
+    WorkspacePerceiver,
+)
 from modules.runtime.scheduler.types import Loop
+from modules.services.claims.claimer import Claims
 from modules.services.claims.offers import PLAN_AWARENESS
-from modules.services.claims.own_claims import Claims
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import PlanComposer
 from modules.services.workspaces.acting import ActingTurns

@@ -14,12 +14,11 @@ from starlette.routing import Route
 
 from adapters.arena.client import Arena, parse_channel_url
 from adapters.arena.types import Block
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebClient, WebTransport
 from common.clock import SystemClock
 from common.result import Err
 from tests.adapters.results import ok
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.serving import serve
 

@@ -14,10 +14,8 @@ from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
-from town.atproto.faults import AtprotoFaults
-from town.atproto.limits import AtprotoLimits
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
 
 T = TypeVar("T")
 NAMES = ("alice", "bob", "carol")

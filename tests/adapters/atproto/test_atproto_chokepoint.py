@@ -18,8 +18,7 @@ from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import err, ok, soon_gone
 from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S, while_time_passes
-from town.atproto.faults import Fault
-from town.atproto.limits import AtprotoLimits, Limit
+from town.atproto.service import AtprotoLimits, Fault, Limit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

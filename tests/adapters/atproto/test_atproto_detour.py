@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.atproto.convert import Json
-from adapters.atproto.detour import Ask, Detours
+from adapters.atproto.reads import Ask, Detours
 from adapters.atproto.types import UnreadableErr
 from common.clock import FakeClock, iso, parse_iso
 from common.result import ApiResult, Err, Ok

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.atproto.sdk import _Deferred
+from adapters.atproto.request import _Deferred
 
 
 def test_what_is_loaded_late_is_loaded_once_whoever_asks_for_how_many_of_its_names(

@@ -9,7 +9,7 @@ import pytest
 from adapters.atproto.session import StoredSession
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from adapters.atproto.public import PublicRepos
+from adapters.atproto.client import PublicRepos
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from tests.adapters.results import err, ok

@@ -8,7 +8,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import ReplyRefs, StrongRef, ThreadNode
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,7 @@ from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from tests.loopback import to_loopback
 from tests.patience import until, while_time_passes
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.tid import is_tid, tid_for
 from adapters.atproto.types import PostImage, ReplyRefs, ServiceErr, StrongRef
+from adapters.atproto.writes import is_tid, tid_for
 from common.result import ApiResult
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
-from town.atproto.faults import Fault, FaultKind
-from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST
+from town.atproto.index import FOLLOW, LIKE, POST, PROFILE, REPOST
+from town.atproto.service import Fault, FaultKind
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

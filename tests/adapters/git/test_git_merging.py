@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from adapters.git.changes import Merging
 from adapters.git.params import environment
-from adapters.git.worktree import Worktree
+from adapters.git.worktree import Merging, Worktree
 from modules.services.coding.gates import GateFacts, closed_gate
 from tests.adapters.results import ok
 from tests.town.github_place import needs_git

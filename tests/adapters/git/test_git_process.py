@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from adapters.git.client import GitRun, run_git
 from adapters.git.params import environment
-from adapters.git.process import GitRun, run_git
 from common.result import Err
 from tests.town.github_place import needs_git
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.git.changes import BranchChanges, TreeChange
 from adapters.git.client import Git
-from adapters.git.worktree import Worktree
-from common.trees import delete_tree
+from adapters.git.worktree import BranchChanges, TreeChange, Worktree
+from common.files import delete_tree
 from tests.adapters.results import err, ok
 from tests.common.test_trees import dig
 from tests.town.github_place import needs_git, open_github_place

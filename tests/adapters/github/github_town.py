@@ -12,7 +12,7 @@ import httpx
 from adapters.github.client import GitHub
 from adapters.github.history import LostEdit
 from adapters.github.types import Repo
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebTransport
 from common.clock import FakeClock
 from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S

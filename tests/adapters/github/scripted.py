@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from adapters.github.client import GitHub
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebTransport
 from common.clock import FakeClock
 from tests.adapters.shared_server import SharedServer
 

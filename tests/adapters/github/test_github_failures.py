@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from adapters.github.client import GitHub
-from adapters.github.errors import error_from_response
+from adapters.github.sending import error_from_response
 from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.github.kept_answers import KeptAnswer, KeptAnswers
+from adapters.github.sending import KeptAnswer, KeptAnswers
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
 from town.github.values import GitHubAccount

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.github.client import GitHub
-from adapters.github.rate_limit import limited_for_s, low_mark
-from adapters.web.rate_limit import RateLimitStatus
+from adapters.github.sending import limited_for_s, low_mark
+from adapters.web.spacing import RateLimitStatus
 from common.clock import FakeClock
 from tests.adapters.github.github_town import REPO, GitHubTown, open_github_town
 from tests.adapters.results import err, ok

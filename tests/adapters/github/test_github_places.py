@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from adapters.github.client import GitHub
 from adapters.github.notifications import filter_actionable_notifications
-from adapters.github.rate_limit import enough_for_loops
+from adapters.github.sending import enough_for_loops
 from adapters.github.types import (
     GitHubNotification,
     Label,
@@ -20,7 +20,7 @@ from adapters.github.types import (
     Repo,
     TokenKind,
 )
-from adapters.web.rate_limit import RateLimitStatus
+from adapters.web.spacing import RateLimitStatus
 from tests.adapters.github.scripted import PERSON, Scripted, script
 from tests.adapters.results import err, ok
 from tests.adapters.shared_server import SharedServer

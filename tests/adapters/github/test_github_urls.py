@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.github.parse_url import (
+from adapters.github.types import (
     GitHubUrl,
     extract_github_urls,
     extract_number_from_api_url,

@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 
-from adapters.space.advertise import advertise
+from adapters.space.browsing import advertise
 from adapters.space.discovery import discover_space
 from adapters.space.server import SpaceServer
 from common.result import Err, Ok

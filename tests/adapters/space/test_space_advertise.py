@@ -8,8 +8,7 @@ from socket import AF_INET, SOCK_DGRAM, inet_aton, socket
 
 import pytest
 
-from adapters.space.advertise import advertise, instance_label, reachable, service_info
-from adapters.space.browsing import SERVICE_TYPE
+from adapters.space.browsing import SERVICE_TYPE, advertise, instance_label, reachable, service_info
 from common.result import Err
 from common.version import __version__
 

@@ -19,7 +19,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.result import Err, Ok
-from modules.services.commitments.types import CommitmentRoom
+from modules.services.commitments.naming import CommitmentRoom
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
 from tests.patience import until

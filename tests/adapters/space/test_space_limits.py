@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adapters.space.connection_limiter import MAX_ATTEMPTS, ConnectionLimiter
 from adapters.space.room_allowance import ADDRESS_BYTES, REMEMBERED_S, Addresses
+from adapters.space.server import MAX_ATTEMPTS, ConnectionLimiter
 from common.clock import FakeClock
 
 NOISY = "192.0.2.1"

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from adapters.space.inbox import EVENTS_KEPT, MESSAGES_KEPT, Inbox
-from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, MemberClaims
-from adapters.space.member_name import MemberName
-from adapters.space.member_view import TYPING_S, RoomView
+from adapters.space.member import EVENTS_KEPT, MESSAGES_KEPT, Inbox
+from adapters.space.member_cycle import MemberName
+from adapters.space.member_view import CLAIM_TTL_S, SOMEBODY, TYPING_S, MemberClaims, RoomView
 from adapters.space.types import (
     ActionDone,
     Claimed,

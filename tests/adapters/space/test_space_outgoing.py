@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.space.outgoing import ECHO_WAIT_S, LIFETIME_S, MAX_REFUSALS, MAX_WAITING, SPACING_S, Chat, Outgoing
+from adapters.space.wire_fields import ECHO_WAIT_S, LIFETIME_S, MAX_REFUSALS, MAX_WAITING, SPACING_S, Chat, Outgoing
 from common.text.utf16 import u16_len
 from tests.exploration import examples
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adapters.space.room_replay import Replay, dynamic_history_limit
+from adapters.space.room_allowance import Replay, dynamic_history_limit
 from adapters.space.types import EntryType, LogEntry
 
 AT = "2026-01-05T12:00:00.000Z"

@@ -31,6 +31,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from adapters.space.wire import (
+    BadJson,
     Rejected,
     Unreadable,
     decode_entry,
@@ -38,10 +39,11 @@ from adapters.space.wire import (
     decode_request,
     encode_entry,
     encode_event,
+    encode_value,
     entry_of,
     is_reserved,
+    parse_json,
 )
-from adapters.space.wire_json import BadJson, encode_value, parse_json
 from tests.cpu_time import cpu_s
 from tests.exploration import examples
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import Storage
+from adapters.storage.local import Storage
 from tests.adapters.storage.s3_server import KINDS, S3, open_kind, serving_s3
 
 

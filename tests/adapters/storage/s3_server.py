@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 from werkzeug.serving import make_server
 
-from adapters.storage.store import Credentials, Storage, open_storage
+from adapters.storage.local import Credentials, Storage, open_storage
 from tests.loopback import NO_TLS
 
 KINDS = ("file", "memory", "s3")

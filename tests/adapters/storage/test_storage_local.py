@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from adapters.storage.keys import archive_key
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from adapters.storage.types import StoredObject
 from common.result import Err, Ok
 
@@ -184,7 +184,7 @@ COUNTER = """
 import asyncio, sys
 from pathlib import Path
 from adapters.storage.keys import archive_key
-from adapters.storage.store import open_storage
+from adapters.storage.local import open_storage
 
 async def count(storage, times):
     done = 0

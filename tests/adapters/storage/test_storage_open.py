@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import Credentials, open_storage
+from adapters.storage.local import Credentials, open_storage
 from common.errors import ConfigError
 from common.result import Err, Ok
 from tests.adapters.storage.s3_server import S3, WHO

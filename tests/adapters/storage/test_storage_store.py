@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from adapters.storage.store import Storage
+from adapters.storage.local import Storage
 from adapters.storage.types import ObjectInfo, StoredObject
 from common.clock import parse_iso
 from common.result import Err, Ok

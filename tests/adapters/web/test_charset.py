@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.web.charset import decoded
+from adapters.web.types import decoded
 
 
 def page(encoding: str, head: str, title: str) -> bytes:

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from adapters.atproto.xrpc import RATE_LIMIT as BLUESKY
-from adapters.github.rate_limit import RATE_LIMIT as GITHUB
-from adapters.web.rate_limit import RateLimitRules, RateLimitStatus, RequestBudget, retry_after_s
+from adapters.github.sending import RATE_LIMIT as GITHUB
+from adapters.web.spacing import RateLimitRules, RateLimitStatus, RequestBudget, retry_after_s
 from common.clock import FakeClock
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.lookalikes import shape, skeleton
+from common.text.hidden import shape, skeleton
 
 
 @pytest.mark.parametrize(

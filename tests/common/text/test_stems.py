@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.text.stems import STOPWORDS, plain_words, simple_stem, tokenize_for_comparison
+from common.text.echo import STOPWORDS, plain_words, simple_stem, tokenize_for_comparison
 from tests.exploration import examples
 
 GOLDEN = """

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
-from common.text.lookalikes import shape
+from common.text.hidden import shape
 from common.text.untrusted import clean, clean_value, one_line
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock, ScaledClock
-from modules.runtime.control import Control, Standing
-from modules.runtime.crash_loop import STARTS, WINDOW_S, forget_starts, note_start
+from modules.runtime.control import STARTS, WINDOW_S, Control, Standing, forget_starts, note_start
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.types import Intent

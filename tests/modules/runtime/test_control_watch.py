@@ -8,20 +8,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from adapters.atproto.public import PublicRepos
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.atproto.client import PublicRepos
+from adapters.web.client import WebClient, WebTransport
 from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok
 from modules.runtime.console import SilentConsole
-from modules.runtime.control import Control
-from modules.runtime.control_watch import COLLECTION, EVERY_SOUL, ControlLoop
+from modules.runtime.control import COLLECTION, EVERY_SOUL, Control, ControlLoop
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from tests.running_town import RunningTown
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 LIST = "com.atproto.repo.listRecords"
 

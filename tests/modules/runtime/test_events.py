@@ -16,7 +16,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.events import Event, EventBus, discard
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebClient, WebTransport
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.version_check import VersionLoop, is_newer, version_in
 from town.serving import serve
 

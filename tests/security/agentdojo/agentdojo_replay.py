@@ -23,12 +23,11 @@ from agentdojo.task_suite.task_suite import TaskSuite, read_suite_file
 
 from common.clock import SystemClock
 from common.provenance import Provenance
+from modules.runtime.llm.dialect import ChatResult, Message, ToolCall
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult, Message, ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import run_turn
+from modules.services.agent.turn.runner import run_turn
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS

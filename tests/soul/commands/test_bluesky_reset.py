@@ -18,7 +18,7 @@ from soul import cli
 from soul.commands.bluesky_reset import BACK_OFF_S, PAUSE_S, run_bluesky_reset
 from soul.exit_codes import ExitCode
 from tests.running_town import RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 DELETE = "com.atproto.repo.deleteRecord"
 

@@ -18,7 +18,7 @@ from tests import patience
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import KEY, PASSWORD, RunningTown, settings_of
-from town.model.faults import Fault as MindFault
+from town.model.service import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
 

@@ -11,7 +11,7 @@ from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rituals.policy import memo_cause, opening_cause
-from soul.commands.demo_controls import HomeControls
+from soul.commands.demo import HomeControls
 from tests.running_town import RunningSoul, RunningTown, awake
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"

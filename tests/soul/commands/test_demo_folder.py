@@ -10,12 +10,12 @@ from pathlib import Path
 
 from common.clock import SystemClock
 from modules.runtime.home import Home, HomeLock
-from soul.commands.demo_folder import demo_folder
+from soul.commands.demo import demo_folder
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from soul.commands.demo_folder import demo_folder
+from soul.commands.demo import demo_folder
 with demo_folder(Path(sys.argv[1])) as folder:
     (folder / "secret").write_text("a password")
     print(folder, flush=True)

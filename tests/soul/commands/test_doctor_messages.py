@@ -11,7 +11,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from soul.commands.doctor import examine
 from tests.running_town import RunningTown
-from town.atproto.values import FOLLOW
+from town.atproto.index import FOLLOW
 
 
 @pytest.mark.parametrize(

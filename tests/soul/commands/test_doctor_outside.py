@@ -10,7 +10,7 @@ import pytest
 from adapters.space.server import SpaceServer
 from common.clock import SystemClock
 from common.result import Ok
-from soul.commands.doctor_outside import examine_outside
+from soul.commands.doctor import examine_outside
 from soul.commands.findings import Finding
 from tests.program import one_clear_line, soul
 from tests.running_town import RunningTown, settings_of

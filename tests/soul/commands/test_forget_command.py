@@ -21,9 +21,9 @@ from common.errors import UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
 from common.person import SOMEBODY_DID
-from modules.runtime.backup.archive import write_backup
+from modules.runtime.backup.restoring import write_backup
 from modules.runtime.home import Home
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.mute import run_mute

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from common.errors import SoulError
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.skills.framing import without_boundaries
 from soul.commands.mcp import run_mcp
 from tests.patience import HANG_S

@@ -19,8 +19,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
+from modules.services.memory.rows import MemoryStore
 from modules.services.rights import store, tombstones
 from modules.services.rights.types import Preference
 from soul.commands.memory import (

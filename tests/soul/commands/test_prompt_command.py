@@ -15,11 +15,11 @@ from common.files import write_atomic
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.agent.prompt.types import Audience
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory
+from modules.services.agent.prompt.bootstrap import Audience
+from modules.services.memory.admission import NewMemory
+from modules.services.memory.rows import MemoryStore
 from soul.commands.options import PromptAudience
-from soul.commands.prompt import run_prompt
+from soul.commands.prompt_preview import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
 

@@ -14,13 +14,13 @@ from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
 from common.clock import SystemClock
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.publish import PendingPosts
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from soul.commands.report import ProgramWords, report_of
 from tests.program import one_clear_line, soul

@@ -17,7 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.identity.keeper import SelfKeeper
 from soul.commands.self_ import run_self_decide, run_self_diff, run_self_held, run_self_log, run_self_rollback
 from tests.running_town import write_home

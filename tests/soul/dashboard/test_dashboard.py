@@ -17,22 +17,20 @@ from adapters.atproto.records import web_url
 from common.clock import SystemClock
 from common.errors import ConfigError, StorageError
 from common.settings import load_settings
-from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import GIB, restore_backup
+from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import MOVED, Home
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.owner.answers import OwnerAnswers
+from modules.services.owner.owner import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
-from soul.dashboard.many import serve_many
-from soul.dashboard.plots import days_until, plot_of
-from soul.dashboard.serving import serving_dashboard
+from soul.dashboard.app import days_until, plot_of
+from soul.dashboard.many import serve_many, serving_dashboard
 from tests.contract.test_contract_blobs import PNG
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from adapters.space.types import Said
 from common.clock import FakeClock
-from soul.room_host.host_console import MOST_UNDRAWN, HostConsole
+from soul.room_host.host import MOST_UNDRAWN, HostConsole
+from soul.room_host.panel import DRAWN_CHARS, EventRow, plain_lines, said
 from soul.room_host.roster import Roster
-from soul.room_host.rows import DRAWN_CHARS, EventRow, plain_lines, said
 from soul.room_host.screen import OnLine
 from tests.patience import until
 

@@ -16,7 +16,7 @@ from prompt_toolkit.keys import Keys
 from adapters.space.types import Joined
 from soul.room_host.input_box import NameCompleter, key_bindings
 from soul.room_host.roster import Roster
-from soul.terminal.text import clusters
+from soul.terminal.panel import clusters
 
 MOVES = [Keys.Up, Keys.Down, Keys.Left, Keys.Right]
 TEXT = st.text(st.sampled_from("ab 一é\u0301\n\t👩\u200d🏽"), max_size=30)

@@ -16,10 +16,9 @@ from adapters.space.types import (
     StateChanged,
     Typing,
 )
-from soul.room_host.markup import plain
-from soul.room_host.panel import roster_lines
+from soul.room_host.panel import plain, roster_lines
 from soul.room_host.roster import Roster
-from soul.terminal.text import width
+from soul.terminal.panel import width
 
 AT = "2026-01-05T12:00:00.000Z"
 

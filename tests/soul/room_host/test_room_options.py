@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from common.errors import ConfigError, UsageError
 from common.settings import RoomSettings, load_room_settings
-from soul.room_host.folder import default_folder, exclusive_folder
+from soul.room_host.host import default_folder, exclusive_folder
 from soul.room_host.room_options import EVERYWHERE, RoomOptions, resolve_room_options
 
 

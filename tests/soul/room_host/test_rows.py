@@ -24,9 +24,8 @@ from adapters.space.types import (
     Typing,
     WorkspaceProgress,
 )
-from soul.room_host.markup import plain
-from soul.room_host.rows import entry_row, lines, note, plain_lines, row_of
-from soul.terminal.text import width
+from soul.room_host.panel import entry_row, lines, note, plain, plain_lines, row_of
+from soul.terminal.panel import width
 
 AT = "2026-01-05T12:00:00.000Z"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 
 from common.clock import SystemClock
 from soul.terminal.output import write_lines
+from soul.terminal.panel import strip_control
 from soul.terminal.plain import PlainConsole
-from soul.terminal.text import strip_control
 
 WORDS = "Reply to @bob.test is waiting for your approval, as every public post of the first week is"
 COLUMNS = 40

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from common.clock import iso
-from soul.terminal.panel import MOST_LINES, hint_line, panel_lines
-from soul.terminal.text import width
+from soul.terminal.panel import MOST_LINES, hint_line, panel_lines, width
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

@@ -9,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock
-from soul.room_host.avatars import COLOURS, SYMBOLS, colour, name_hash, symbol
-from soul.room_host.markup import pieces, plain, wrapped
+from soul.room_host.panel import COLOURS, SYMBOLS, colour, name_hash, pieces, plain, symbol, wrapped
+from soul.terminal.panel import boxed, fit, one_line, strip_control, width
 from soul.terminal.plain import PlainConsole
-from soul.terminal.text import boxed, fit, one_line, strip_control, width
 
 NAMES = {
     "host": (3208616, 0, 5),

@@ -15,8 +15,8 @@ from common.clock import iso
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from town.atproto.chat import CHAT_SERVICE
+from town.atproto.index import FOLLOW
 from town.atproto.network import Network
-from town.atproto.values import FOLLOW
 
 SEND = "chat.bsky.convo.sendMessage"
 

@@ -10,9 +10,8 @@ import pytest
 from atproto import AsyncClient
 
 from tests.town.atproto.chat_people import LogIn, Meet, Person
-from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.service import AtprotoFaults, atproto_app
 from town.serving import serve
 
 

@@ -9,7 +9,7 @@ from atproto_client.exceptions import BadRequestError
 from common.clock import iso
 from tests.town.atproto.chat_people import Meet, Person, name_of
 from town.atproto.chat import LOG_PAGE
-from town.atproto.values import BLOCK
+from town.atproto.index import BLOCK
 
 Convo = models.ChatBskyConvoDefs
 

@@ -13,7 +13,7 @@ from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S, until
 from tests.town.atproto.chat_people import SEND, LogIn, Meet, Person, bearer, posted
-from town.atproto.faults import AtprotoFaults, Fault, FaultKind
+from town.atproto.service import AtprotoFaults, Fault, FaultKind
 
 # Limits
 

@@ -12,11 +12,10 @@ from PIL import Image
 
 from common.clock import FakeClock
 from common.design_catalog import read_design_sources
-from modules.services.identity.self_document import extract_from_self
+from modules.services.identity.identity import extract_from_self
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
-from town.gallery.library import BY_SLUG
-from town.gallery.pictures import NAMES, SIZES
+from town.gallery.library import BY_SLUG, NAMES, SIZES
 from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.residents import RESIDENTS
 from town.serving import serve

@@ -11,8 +11,7 @@ import pytest
 
 from common.text.graphemes import grapheme_len
 from tests.town.mind.town_mind_prompts import facts
-from town.mind.bank import FIELDS, GENERAL, load_bank
-from town.mind.words import BankWords, fit
+from town.mind.words import FIELDS, GENERAL, BankWords, fit, load_bank
 from town.residents import RESIDENTS
 
 BANK = load_bank()

@@ -13,7 +13,7 @@ import pytest
 from adapters.git.worktree import Worktree
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.redact import Redactor
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.hands import Hands
 from modules.services.coding.types import CodingRoom
@@ -21,8 +21,8 @@ from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.shipped_skills import SHIPPED
 from tests.town.mind.town_mind_prompts import MIND, WORDS, agent
 from town.github.arrangement import pricebook
-from town.mind.bank import load_bank
-from town.mind.building import plan_of
+from town.mind.questions import plan_of
+from town.mind.words import load_bank
 from town.model.types import ChatRequest, ToolUse
 
 pytestmark = needs_sandbox

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from town.mind.sums import solve
+from town.mind.words import solve
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from common.facts import About, AgentFacts, ExpressionFacts, OwnerFacts, PostFacts, SaidLine, TurnFacts
-from modules.services.identity.self_document import extract_from_self, self_lines
+from modules.services.identity.identity import extract_from_self, self_lines
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from town.model.service import BadRequest, read_request, usage
 from town.model.types import Completion
-from town.model.wire import BadRequest, read_request, usage
 
 MODEL = "any"
 DOT = "data:image/png;base64,iVBORw0KGgo="

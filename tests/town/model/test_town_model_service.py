@@ -13,11 +13,8 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.patience import HANG_S
-from town.model.faults import Fault, FaultKind, ModelFaults
-from town.model.gateway import GatewayMind
-from town.model.service import model_app
+from town.model.service import BadRequest, Fault, FaultKind, GatewayMind, ModelFaults, model_app, read_request
 from town.model.types import ChatRequest, Completion, ToolUse
-from town.model.wire import BadRequest, read_request
 from town.serving import serve
 
 KEY = "town-key-for-tests"

@@ -20,15 +20,14 @@ from common.errors import SoulError
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
+from town.atproto.index import LIKE, POST
 from town.atproto.network import Network
-from town.atproto.values import LIKE, POST
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 from town.github.arrangement import REQUESTS
 from town.github.network import GitHubNetwork
-from town.page.app import PageSource, page_app
-from town.page.controls import Told, ToldStep
-from town.page.residents import read_status
+from town.page.app import PageSource, Told, ToldStep, page_app
 from town.page.room import KnownResident, RoomOnPage
+from town.page.view import read_status
 from town.residents import RESIDENTS, VISITOR_AVATAR
 from town.serving import serve
 from town.town import Listeners, TownRoom, open_room

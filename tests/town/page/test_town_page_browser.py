@@ -13,7 +13,7 @@ from common.clock import iso
 from tests.town.page.browsing import INJECTION, Watched, open_page
 from tests.town.page.conftest import BUDGET, STORY, Square, draft
 from tests.town.page.page_contrast import CONTRAST
-from town.page.controls import Told, ToldStep
+from town.page.app import Told, ToldStep
 from town.serving import serve
 
 pytestmark = pytest.mark.browser

@@ -9,8 +9,8 @@ import pytest
 from openai import AsyncOpenAI
 
 from common.errors import ConfigError
-from soul.commands.demo_controls import HomeControls
-from town.model.gateway import GatewayMind
+from soul.commands.demo import HomeControls
+from town.model.service import GatewayMind
 from town.town import open_town
 
 NOBODY = HomeControls({})

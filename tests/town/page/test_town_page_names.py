@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from common.clock import SystemClock
 from town.atproto.network import Network
-from town.page.residents import ResidentStatus
-from town.page.view import feed, people
+from town.page.view import ResidentStatus, feed, people
 
 FOLLOW = "app.bsky.graph.follow"
 

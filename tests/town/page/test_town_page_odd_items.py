@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 from tests.town.page.conftest import BUDGET, GITHUB, Square, draft
 from tests.town.page.room_guests import guest
 from tests.town.page.test_town_page_server import next_event
-from town.atproto.values import POST, PROFILE
+from town.atproto.index import POST, PROFILE
 from town.page.room import KnownResident
 
 NOW = "2026-01-05T12:00:00.000Z"

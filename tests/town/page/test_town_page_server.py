@@ -13,8 +13,8 @@ import pytest
 
 from common.clock import iso
 from tests.town.page.conftest import STORY, Square
-from town.gallery.pictures import picture
-from town.page.residents import read_status
+from town.gallery.library import picture
+from town.page.view import read_status
 from town.residents import RESIDENTS
 from town.town import Listeners
 

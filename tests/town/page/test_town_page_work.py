@@ -17,7 +17,7 @@ from tests.town.page.page_contrast import CONTRAST
 from town.github import pulls
 from town.github.network import GitHubNetwork
 from town.github.values import GitHubAccount, StoredRepo
-from town.page.work import tasks, work
+from town.page.app import tasks, work
 
 BODY = """# [PLAN] Benches
 

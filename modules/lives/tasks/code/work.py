@@ -3,44 +3,220 @@
 The steps of the code are kept by the agent, the files in a folder of the task, and each act is an intent of the outbox
 under a name of its own. So a life that was killed goes on where it ended: nothing is paid for twice, and no second pull
 request is opened.
+
+Where a coding task is done: a folder of its own below `.workrepos/`, kept until its pull request stands. The tests
+of the files of a task: run again only once something in the files changed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from adapters.git.changes import BranchChanges
 from adapters.git.client import Git
+from adapters.git.worktree import BranchChanges, Worktree
+from adapters.github.types import Repo
 from common.clock import parse_iso
 from common.errors import PolicyBlocked
+from common.files import delete_tree, write_atomic
 from common.redact import Redactor
+from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED, TaskActs
-from modules.lives.tasks.code.folder import EarlierWork, TaskFolder
-from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
-from modules.services.coding.environment.installer import Installer
+from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suite_words import failures, outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
-from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
+from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingRoom, CodingStep
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.github_writer import for_workspace
-from modules.services.outbox.rules.trusted_paths import first_trusted
+from modules.services.outbox.rules.policy import first_trusted
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES
 from modules.services.plans.types import Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+
+WORK_REPOS = ".workrepos"
+"""The folder of the home in which repositories are worked on."""
+KEPT = timedelta(days=30)
+"""How long the folder of a task stays that waits for the owner or for another try, or was lost to somebody else."""
+
+_KEPT_PATCH, _EARLIER_PATCH, _UNFIT_PATCH = "kept.patch", "earlier.patch", "unfit.patch"
+_BASE = "refs/remotes/origin/HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierWork:
+    """What an earlier try on a task changed, and whether that fits what is there now, and so is in the tree."""
+
+    patch: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """The folder of a task, by its number and its plan's, under the claim of `epoch`; `root` is the home."""
+
+    root: Path
+    repo: Repo
+    issue: int
+    task: int
+    epoch: int
+
+    @property
+    def name(self) -> str:
+        """Where it lies, from the home."""
+        return f"{WORK_REPOS}/{self._stem}{self.epoch}"
+
+    @property
+    def clone(self) -> str:
+        """Where the clone lies, from the home."""
+        return f"{self.name}/repository"
+
+    @property
+    def worktree(self) -> Worktree:
+        """The files, and their repository."""
+        folder = self.root / self.name
+        return Worktree(folder / "repository", folder / "tree")
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the steps that were paid for are carried out in it."""
+        return (self.root / self.name / "begun").exists()
+
+    def room(self, base: str) -> CodingRoom:
+        """Return where the agent works, changes being held against the commit `base`."""
+        return CodingRoom(self.worktree, base, self.root / self.name / "tmp")
+
+    @answering
+    async def open(self, git: Git, now: datetime) -> ApiResult[Worktree]:
+        """Have the files there: those of an earlier life, or a fresh clone. What is too old elsewhere is deleted."""
+        folder, worktree = self.root / self.name, self.worktree
+        await asyncio.to_thread(self._delete_old, now)
+        if self.is_begun:
+            await asyncio.to_thread(self._delete_earlier)
+            return Ok(worktree)
+        await asyncio.to_thread(delete_tree, folder)
+        folder.mkdir(parents=True)
+        (await git.clone(self.repo.owner, self.repo.name, folder / "clone")).or_raise()
+        worktree.take(folder / "clone")
+        for earlier in self._earlier()[:1]:
+            if (earlier / "begun").exists():
+                await Worktree(earlier / "repository", earlier / "tree").save(_BASE, earlier / _KEPT_PATCH)
+            if (kept := earlier / _KEPT_PATCH).exists():
+                await asyncio.to_thread(shutil.copyfile, kept, folder / _EARLIER_PATCH)
+        return Ok(worktree)
+
+    async def take_up(self) -> EarlierWork | None:
+        """Have in a fresh tree what an earlier try changed, if it fits; None where there is nothing."""
+        patch, unfit = (self.root / self.name / name for name in (_EARLIER_PATCH, _UNFIT_PATCH))
+        if patch.exists() and not self.is_begun and isinstance(await self.worktree.load(patch), Err):
+            patch.rename(unfit)
+        found = next((one for one in (patch, unfit) if one.exists()), None)
+        return None if found is None else EarlierWork(found.read_text("utf-8", "replace"), found == patch)
+
+    async def keep(self) -> None:
+        """Keep what was changed for another try, and delete the rest; all of it if nothing was.
+
+        What earlier tries kept stays until a try has begun with it.
+        """
+        folder, kept = self.root / self.name, self.root / self.name / _KEPT_PATCH
+        if self.worktree.tree.exists():
+            await self.worktree.save(_BASE, kept)
+        if not (kept.exists() and kept.stat().st_size):
+            if self.is_begun:
+                return await self.delete()
+            await asyncio.to_thread(delete_tree, folder)
+            return None
+        (folder / "begun").unlink(missing_ok=True)
+        for inner in ("tree", "repository", "tmp"):
+            await asyncio.to_thread(delete_tree, folder / inner)
+        return None
+
+    @answering
+    async def suites_before(
+        self, base: str, install: Callable[[Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
+    ) -> ApiResult[Suites]:
+        """Return how the tests stood at the commit `base`: run once, upon a copy, and kept.
+
+        What `install` puts into the copy is moved into the tree afterwards.
+        """
+        folder = self.root / self.name
+        kept, copy = folder / "suites.json", folder / "before"
+        if kept.exists():
+            return Ok(Suites.from_json(kept.read_text("utf-8")))
+        await asyncio.to_thread(delete_tree, copy)
+        copy.mkdir()
+        (await self.worktree.export(base, copy)).or_raise()
+        lacks = await install(copy)
+        suites = replace(await run(copy), lacks=lacks)
+        await asyncio.to_thread(move_installed, copy, self.worktree.tree)
+        write_atomic(kept, suites.to_json())
+        await asyncio.to_thread(delete_tree, copy)
+        return Ok(suites)
+
+    def note_begun(self) -> None:
+        """Note that the steps that were paid for are carried out."""
+        (self.root / self.name / "begun").touch()
+
+    async def delete(self) -> None:
+        """Delete it, and those of earlier claims."""
+        await asyncio.to_thread(delete_tree, self.root / self.name)
+        await asyncio.to_thread(self._delete_earlier)
+
+    @property
+    def _stem(self) -> str:
+        return f"{self.repo.owner}-{self.repo.name}--{self.issue}-task-{self.task}-e"
+
+    def _earlier(self) -> list[Path]:
+        """The folders of other claims on the task, the latest first."""
+        found = {path.name.removeprefix(self._stem): path for path in (self.root / WORK_REPOS).glob(f"{self._stem}*")}
+        others = [number for number in found if number.isdecimal() and int(number) != self.epoch]
+        return [found[number] for number in sorted(others, key=int, reverse=True)]
+
+    def _delete_earlier(self) -> None:
+        for folder in self._earlier():
+            delete_tree(folder)
+
+    def _delete_old(self, now: datetime) -> None:
+        for other in (self.root / WORK_REPOS).glob("*--*-task-*-e*"):
+            if other != self.root / self.name and now.timestamp() - other.stat().st_mtime > KEPT.total_seconds():
+                delete_tree(other)
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class TreeTests(Generic[T]):
+    """Runs the tests of a worktree by `run`, and keeps the result for as long as its files stay as they are."""
+
+    work: Worktree
+    run: Callable[[Path], Awaitable[T]]
+    _kept: tuple[str, T] | None = field(default=None, init=False)
+    """The files as the tests left them, and the result."""
+
+    async def result(self) -> T:
+        """Return what the tests came to. Raises `TaskStopped` where Git fails, else as `run` does."""
+        if self._kept is None or self._kept[0] != read(await self.work.snapshot()):
+            result = await self.run(self.work.tree)
+            self._kept = (read(await self.work.snapshot()), result)
+        return self._kept[1]
+
 
 _LINE_CHARS, _TEXT_CHARS = 200, 4_000
 _MOST_LISTED = 30

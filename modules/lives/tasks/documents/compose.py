@@ -1,28 +1,168 @@
-"""Has the model write a document, and sends a first try back once with what is wrong with it. Keeps nothing."""
+"""Has the model write a document, and sends a first try back once with what is wrong with it. Keeps nothing.
+
+Whether a document that a model wrote can be offered. Pure, and in time that grows with the length of the text.
+Writes the documents that a task asks for, and offers them as a pull request.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from adapters.github.types import Repo
+from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
+from common.result import Err, Ok
+from common.text.echo import begins_alike, plain_words, tokenize_with_stemming
+from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.documents.check import (
-    DocumentCheck,
-    DocumentProblem,
-    Requirements,
-    document_in,
-    judge_document,
-)
-from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.documents.policy import is_document_task, is_page
+from modules.lives.tasks.offering import Offering, TaskStopped, read
+from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
+from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult, Message
-from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
-from modules.services.plans.types import Plan, Task
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.coding.trajectory import Trajectories, step_of
+from modules.services.outbox.github_bodies import ContentsBody, RefBody
+from modules.services.outbox.github_writer import for_workspace
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, Plan, Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+
+DocumentProblem = Literal[
+    "Empty",
+    "Too Long",
+    "Cut Off",
+    "No Headings",
+    "Open Code",
+    "Markup",
+    "Repeats",
+    "Gap",
+    "Link",
+    "Instructions",
+    "Goal",
+    "Unchanged",
+    "Secret",
+]
+"""What may be wrong with a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
+MOST_CHARS = 12_000
+"""How long a document may be that is written by the model, and one that is written anew."""
+
+_LEAST_CHARS = 200
+_LEAST_PARTS = 2
+_LEAST_GOAL_SHARE = 0.5
+_MOST_WORDS_TOLD = 8
+_RUN = 10
+_REMARK_CHARS = 300
+_TITLE, _PART = 1, 2
+_TICKS = re.compile(r"`[^`\n]{1,200}`")
+_HTML = re.compile(r"<(?:/?[a-z][a-z0-9-]{0,20}(?:[ \t][^<>\n]{0,200})?/?>|!--)", re.IGNORECASE)
+_LINK = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]`\"']{1,300}", re.IGNORECASE)
+_GAP = re.compile(
+    r"\b(?:to-?do|tbd|tba|fixme|lorem ipsum|to be (?:added|decided|defined|determined|filled in|written))\b"
+    r"|\[(?:insert|your|add|describe|name of|to be|link|fill|placeholder)\b[^\]\n]{0,80}\](?!\()"
+    r"|<(?:insert|your|add|name of|placeholder)\b[^<>\n]{0,80}>"
+    r"|\{\{|\}\}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a document is held to.
+
+    `goal` is that of the plan; `given` is all that the model was shown by others, whose links it may repeat; `before`
+    is the document as it stands, "" where there is none; `instructions` are our own words to the model.
+    """
+
+    goal: str
+    given: str = ""
+    before: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCheck:
+    """What is wrong with a document, if anything; `missing` are the words of the goal that it lacks."""
+
+    problem: DocumentProblem | None = None
+    missing: tuple[str, ...] = ()
+
+
+def document_in(answer: str) -> str:
+    """Return the document that a model's answer holds, as it is to be saved: cleaned, without what is around it.
+
+    A block of code around all of it is taken off, and so is a short remark before the title.
+    """
+    lines = clean(answer).strip().split("\n")
+    begin = next((place for place, line in enumerate(lines) if line.startswith("# ") or is_wrapping(line)), 0)
+    if sum(map(len, lines[:begin])) <= _REMARK_CHARS:
+        lines = unwrapped(lines[begin:])
+    return "\n".join(line.rstrip() for line in lines).strip() + "\n"
+
+
+def judge_document(text: str, required: Requirements, finds_secret: Callable[[str], bool]) -> DocumentCheck:
+    """Return the first thing that is wrong with a document, as `document_in` returns it."""
+    failed = next((problem for problem, fails in _checks(text, required, finds_secret) if fails()), None)
+    return DocumentCheck(failed, missing_words(required.goal, text) if failed == "Goal" else ())
+
+
+def missing_words(goal: str, text: str) -> tuple[str, ...]:
+    """Return the telling words of a goal that a text lacks, in any form; none where it has half of them."""
+    # NOTE(self): word by word on both sides: a whole text loses the hyphens within its words.
+    said = {stem for word in plain_words(text) for stem in tokenize_with_stemming(word)}
+    told = {stem: word for word in plain_words(goal) for stem in tokenize_with_stemming(word)}
+    missing = [word for stem, word in told.items() if stem not in said]
+    enough = len(told) - len(missing) >= len(told) * _LEAST_GOAL_SHARE
+    return () if enough else tuple(missing[:_MOST_WORDS_TOLD])
+
+
+def _checks(
+    text: str, required: Requirements, finds_secret: Callable[[str], bool]
+) -> Iterable[tuple[DocumentProblem, Callable[[], bool]]]:
+    prose = _TICKS.sub(" ", text)
+    return (
+        ("Secret", lambda: finds_secret(text)),
+        ("Empty", lambda: len(text) < _LEAST_CHARS or not is_meaningful(text)),
+        ("Too Long", lambda: len(text) > MOST_CHARS),
+        ("Open Code", lambda: bool(outline(text.split("\n")).open_fence)),
+        ("No Headings", lambda: not _is_divided(text)),
+        ("Repeats", lambda: begins_alike(text)),
+        ("Gap", lambda: bool(_GAP.search(prose))),
+        ("Markup", lambda: bool(_HTML.search(_without_code(prose)))),
+        ("Link", lambda: not _links(text) <= _links(required.given) | _links(required.before)),
+        ("Instructions", lambda: not _runs(text).isdisjoint(_runs(required.instructions))),
+        ("Unchanged", lambda: plain_words(text) == plain_words(required.before)),
+        ("Goal", lambda: bool(missing_words(required.goal, text))),
+    )
+
+
+def _is_divided(text: str) -> bool:
+    """Whether it begins with its title, the only one, and has parts."""
+    headings = outline(text.split("\n")).headings
+    titles = [one.line for one in headings if one.level == _TITLE]
+    return titles == [0] and sum(one.level == _PART and bool(one.text) for one in headings) >= _LEAST_PARTS
+
+
+def _without_code(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(line for line, is_code in zip(lines, outline(lines).in_code, strict=True) if not is_code)
+
+
+def _links(text: str) -> set[str]:
+    return {found.rstrip(".,;:!?*_").lower() for found in _LINK.findall(text)}
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = plain_words(text)
+    return {tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)}
+
 
 SKILL = "task-document"
 
@@ -172,3 +312,133 @@ def _task_line(task: Task) -> str:
 
 def _task_text(task: Task) -> str:
     return f"{one_line(task.title, _LINE_CHARS)}\n\n{clean(task.description).strip()[:_TEXT_CHARS]}"
+
+
+NAME = "task-document"
+
+_MOST_FILES, _MOST_FOLDERS = 60, 3
+
+
+class DocumentActs(TaskActs):
+    """The acts for one task that asks for documents, under one claim."""
+
+    __slots__ = ()
+
+    @property
+    def files(self) -> str:
+        """The documents, as a list in Markdown."""
+        return "\n".join(f"- `{path}`" for path in self.task.files)
+
+    def branch(self, name: str, sha: str) -> ProposedAction:
+        """Return the branch `name` on the commit `sha`."""
+        ref = RefBody(**for_workspace(self.repo), action="create", branch=name, sha=sha, own_commit=True)
+        return self.action("branch", ref)
+
+    def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
+        """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
+        at = for_workspace(self.repo)
+        contents = ContentsBody(**at, path=path, content=text, message=self.title, branch=branch, sha=sha)
+        return self.action(f"file:{path}", contents)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWork(TaskWorker):
+    """The work of tasks whose files are Markdown documents that are not there yet, or pages of a workspace.
+
+    Attributes:
+        offering: the branch, the pull request, the reviews.
+        writer: asks the model for a document, without tools.
+        attention: held while the model writes; one mind does one thing at a time.
+        store: keeps what each answer of the model cost.
+
+    """
+
+    offering: Offering
+    writer: DocumentWriter
+    attention: Attention
+    store: Trajectories
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether a task asks for documents and nothing else."""
+        return is_document_task(task)
+
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        for path in task.files:
+            if is_page(path):
+                continue
+            found = await self.offering.github.contents.read(repo, path)
+            if isinstance(found, Ok) or found.kind == "invalid":
+                return False
+            if found.kind not in {"not_found", "conflict"}:
+                raise Transient(found.error, retry_after=found.retry_after)
+        return True
+
+    async def do(self, work: HeldTask) -> WorkResult:
+        """Do what is left to do, up to the pull request. What is `Lost` was left as it is.
+
+        It waits for what is on its way, for as long as the caller lets it.
+
+        Raises:
+            SoulError: the model cannot be asked, or the process must end.
+
+        """
+        try:
+            return await self._do(DocumentActs(work))
+        except TaskStopped as ended:
+            return ended.result
+
+    async def _do(self, acts: DocumentActs) -> WorkResult:
+        place = await self.offering.place(acts)
+        if place.pull is not None:
+            return await self.offering.stands(acts, place.pull, acts.files)
+        if place.begun is not None:
+            await self.offering.settled(place.begun)
+        elif place.is_new:
+            head = await self.offering.head(acts, place.repository)
+            await self.offering.done(acts, acts.branch(place.branch, head))
+        for path in acts.task.files:
+            await self._write(acts, path, place.branch)
+        body = self.offering.phrase("github.pull_request", **acts.told, count=len(acts.task.files), files=acts.files)
+        return await self.offering.opened(
+            acts, acts.pull_request(head=place.branch, base=place.base, body=body), acts.files
+        )
+
+    async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
+        """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""
+        if row := (await self.offering.outbox.standing("contents", acts.name(f"file:{path}"))).active:
+            await self.offering.settled(row)
+            return
+        stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
+        if isinstance(stands, Err) and stands.kind == "invalid":
+            raise TaskStopped(Failed("document_unreadable", stands.error, about=path))
+        before = None if isinstance(stands, Err) and stands.kind == "not_found" else read(stands)
+        if before is not None and before.truncated:
+            detail = f"{path} has more than {MOST_CHARS:,} characters"
+            raise TaskStopped(Failed("document_too_long", detail, about=path))
+        text, sha = (before.text, before.sha) if before else ("", "")
+        files = await self._files(acts, branch)
+        found = acts.held.found
+        request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text)
+        async with self.attention.take(NAME):
+            written = await self.writer.write(request, partial(self._keep, acts))
+        if not written.text:
+            lacks = (written.problem or "").lower().replace(" ", "_")
+            raise TaskStopped(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
+        await self.offering.done(acts, acts.document(path, written.text, branch=branch, sha=sha))
+
+    async def _keep(self, acts: DocumentActs, result: ChatResult) -> None:
+        """Keep an answer of the model with the steps of the task, for what the task cost."""
+        key, epoch = f"{acts.cause}/documents", acts.held.epoch
+        number = len(await self.store.steps(key, epoch)) + 1
+        await self.store.put(key, epoch, step_of(result, number, self.offering.clock.now(), ()))
+
+    async def _files(self, acts: DocumentActs, branch: str) -> tuple[str, ...]:
+        """Return the paths in the root and in a few folders, at most `_MOST_FILES`."""
+        root = read(await self.offering.github.contents.list(acts.repo, ref=branch))
+        entries = list(root)
+        folders = [one for one in root if one.type == "dir" and not one.name.startswith(".")]
+        for folder in folders[:_MOST_FOLDERS]:
+            inside = read(await self.offering.github.contents.list(acts.repo, folder.path, ref=branch))
+            entries += inside
+        return tuple(one.path for one in entries if one.type == "file")[:_MOST_FILES]

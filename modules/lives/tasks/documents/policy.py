@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
-from modules.services.plans.types import Task
+from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, Task
 
 MOST_DOCUMENTS = 3
 """So many documents one task may ask for."""

@@ -1,38 +1,234 @@
-"""Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up."""
+"""Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up.
+
+Resolves the conflict of a pull request of ours with its base: one round merges the base into its branch. The acts
+by which a pull request of ours is merged, each under a name of its own: what is done, and at which commit.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+from typing import ClassVar
 
+from adapters.git.worktree import Merging, Worktree
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo, Review
+from adapters.github.types import Account, PullRequest, Repo, Review
 from common.clock import Clock
+from common.files import delete_tree
 from common.line_kind import LineKind
 from common.result import Err, Ok
+from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
-from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED
-from modules.lives.tasks.merge.acts import PullActs
+from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED, TaskActs
+from modules.lives.tasks.code.work import TreeTests
+from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
-from modules.lives.tasks.merge.resolve import CONFLICT, MOST_CONFLICTS
+from modules.lives.tasks.offering import read
+from modules.lives.tasks.review.handle import PullFiles
+from modules.lives.tasks.review.revise import Made, RevisionHandler
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
-from modules.lives.tasks.stopping import place_of_pull
+from modules.lives.tasks.talk import told_talk
 from modules.runtime.events import Publish
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
-from modules.services.outbox.github_bodies import BranchUpdateBody, MergeBody, PullRequestBody, PushBody
+from modules.services.coding.gates import GateFacts, closed_gate, gate_told
+from modules.services.coding.types import CodingEnd
+from modules.services.outbox.github_bodies import (
+    BranchUpdateBody,
+    GitHubBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    MergeBody,
+    PullRequestBody,
+    PushBody,
+    RefBody,
+)
+from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_looking import repo_of
+from modules.services.outbox.senders.space import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.voice_phrases.store import Phrase
+from modules.services.plans.naming import claim_key, parse_task_branch
+from modules.services.skills.framing import Framer
+from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
 from modules.services.workspaces.reviewers import REVIEWERS, latest_verdicts, pick_reviewers
-from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
+
+CONFLICT = "conflict"
+"""The kind of the rows: one for each commit of ours that conflicts with its base, `owner/repo#31@<sha>`."""
+MOST_CONFLICTS = 3
+"""So many conflicts of one pull request are resolved."""
+
+_SKILL = "merge-conflict"
+_LINE_CHARS, _TEXT_CHARS, _MOST_CONFLICTING = 200, 6_000, 60
+
+
+@dataclass(slots=True)
+class ConflictHandler(RevisionHandler):
+    """Merges the base of one pull request at a time into its branch. Where that fails the merge loop gives it back."""
+
+    kind = CONFLICT
+    what: ClassVar[str] = "merge"
+    steps: ClassVar[str] = CONFLICT
+    most_rounds: ClassVar[int] = MOST_CONFLICTS
+    says: ClassVar[str] = "github.base_merged"
+
+    async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review]:
+        """Return the verdicts that do not count any more once the branch has another commit."""
+        given = read(await self.github.pulls.reviews(this.repo, this.number))
+        trusted = await self.trust.accounts(this.repo)
+        last = latest_verdicts(given).values()
+        return [one for one in last if trusted.covers_besides_us(Account(one.author_id, one.author))]
+
+    async def _made(
+        self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
+    ) -> Made:
+        """Have the merge of the base committed, and return what came of it."""
+        tree = files.work
+        merging = read(await tree.merge(await self._base(this, tree, pull.base.ref)))
+        await asyncio.to_thread(delete_tree, files.base)
+        files.base.mkdir()
+        read(await tree.export(merging.theirs, files.base))
+        tests = TreeTests(tree, partial(self._suite_change, files.base))
+
+        async def wrong() -> str:
+            left = read(await tree.unresolved(merging))
+            broken = self.code.failed((await tests.result()).broken)
+            told = self.skills.render(_SKILL, "Not Resolved", files=clean("\n".join(left))).strip() if left else ""
+            changes = read(await tree.staged(this.sha, merged=merging.theirs))
+            facts = GateFacts(changes.branch, changes, (), self.code.redactor.finds, acts.task.files)
+            shut = gate_told(self.skills, closed_gate(facts))
+            return "\n\n".join(filter(None, (told, broken or shut)))
+
+        failing, end = await wrong(), CodingEnd("finished")
+        if merging.conflicts or failing:
+            message = self._task(acts, pull, merging, failing)
+            end = await self._coded(this, acts, files.room_from(merging.start, merging.start), message, wrong)
+        else:
+            await self._commit(tree, f"Merge {pull.base.ref} into {pull.head.ref}\n", self.clock.now())
+        changes = read(await tree.changes(this.sha, merged=merging.theirs))
+        unresolved, finds = read(await tree.unresolved(merging)), self.code.redactor.finds
+        suites = await tests.result()
+        facts = GateFacts(pull.head.ref, changes, suites.broken, finds, acts.task.files, unresolved)
+        return Made(facts, end.text, self._text(acts, pull, end, changes, suites))
+
+    async def _base(self, this: Round, tree: Worktree, branch: str) -> str:
+        """Return the commit of the base that a round merges, which stays the same after a restart."""
+        row = await self.table.get(CONFLICT, this.key)
+        if row is not None and (known := row.payload.get("base")):
+            return str(known)
+        base = read(await tree.tip(branch))
+        if row is not None:
+            await self.table.note(row, base=base)
+        return base
+
+    def _task(self, acts: TaskActs, pull: PullRequest, merging: Merging, failing: str) -> str:
+        """Return what the agent is told of the conflict."""
+        framer = Framer(self.skills, self.rng)
+
+        def framed(text: str) -> str:
+            return framer.frame("reading", author=acts.repo.full_name, uri=pull.html_url, text=text[:_TEXT_CHARS])
+
+        task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()}"
+        lines = (merging.told or merging.conflicts)[:_MOST_CONFLICTING]
+        return self.skills.render(
+            _SKILL,
+            "Message",
+            repo=acts.repo.full_name,
+            branch=one_line(pull.head.ref, _LINE_CHARS),
+            base=one_line(pull.base.ref, _LINE_CHARS),
+            task="\n\n".join(filter(None, (framed(task.strip()), told_talk(self.skills, framer, acts.held.talk)))),
+            conflicts=framed("\n".join(lines) or failing),
+            ours=framed("\n".join(merging.our_subjects)),
+            theirs=framed("\n".join(merging.their_subjects)),
+        )
+
+    async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:
+        """Settle the row: the merge loop then gives the task back, and tells the owner."""
+        return Disposition("silent", code, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class PullActs:
+    """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common.
+
+    `by` is who made it, `name:model`, which the message of a squashed commit keeps.
+    """
+
+    repo: Repo
+    pull: PullRequest
+    cause: str
+    by: str = ""
+
+    @property
+    def key(self) -> str:
+        """The pull request: `owner/repo#12`."""
+        return f"{self.repo.full_name}#{self.pull.number}"
+
+    @property
+    def task(self) -> int | None:
+        """The number of the task that its branch is about; None where it is about none."""
+        return parse_task_branch(self.pull.head.ref)
+
+    @property
+    def task_cause(self) -> str:
+        """What all acts for the task have in common: `owner/repo#12/task-3`."""
+        return claim_key(self.repo.owner, self.repo.name, plan_of(self.pull.body) or 0, self.task or 0)
+
+    def merge(self, hold: str = "") -> ProposedAction:
+        """Return its merge at the commit that was read; `hold` is why it waits for the owner's approval."""
+        title = f"{self.pull.title} (#{self.pull.number})"
+        body = MergeBody(
+            **for_workspace(self.repo),
+            number=self.pull.number,
+            title=title,
+            message=f"Assisted-by: {self.by}" if self.by else "",
+            head_sha=self.pull.head.sha,
+        )
+        return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
+
+    def update_branch(self) -> ProposedAction:
+        """Return the merge of its base into its branch, at the commit that was read."""
+        number, sha = self.pull.number, self.pull.head.sha
+        body = BranchUpdateBody(**for_workspace(self.repo), number=number, head_sha=sha)
+        return self._action(body, f"update:{self.key}@{sha}")
+
+    def review_requests(self, reviewers: Sequence[str], *, of: str = "") -> list[ProposedAction]:
+        """Return the requests to review it.
+
+        `of` is the commit that those are asked to review who reviewed an earlier one, "" for those asked the first
+        time.
+        """
+        asked, name = review_requests(self.repo, self.pull.number, reviewers), f"{self.key}@{of}" if of else self.key
+        return [self._action(one, f"reviewer:{name}:{one.reviewers[0].lower()}") for one in asked]
+
+    def give_back(self, text: str, *, keeps_branch: bool = False) -> tuple[ProposedAction, ...]:
+        """Return what takes it back, in this order: what is said on it, its end, and that of its branch."""
+        number, name = self.pull.number, f"{'kept' if keeps_branch else 'given-back'}:{self.key}"
+        said = IssueCommentBody(**for_workspace(self.repo), number=number, body=text)
+        closed = IssueUpdateBody(**for_workspace(self.repo), number=number, state="closed")
+        return (
+            self._action(said, name),
+            self._action(closed, name),
+            *(() if keeps_branch else (self.delete_branch(),)),
+        )
+
+    def delete_branch(self) -> ProposedAction:
+        """Return the deletion of its branch, where nothing was pushed to it since."""
+        branch, sha = self.pull.head.ref, self.pull.head.sha
+        body = RefBody(**for_workspace(self.repo), action="delete", branch=branch, sha=sha)
+        return self._action(body, f"delete:{self.key}@{sha}")
+
+    def _action(self, body: GitHubBody, name: str, hold: str = "") -> ProposedAction:
+        return ProposedAction(body, part=name, cause_id=self.cause, hold=hold)
+
 
 MERGES = "merges"
 """The loop of the life."""

@@ -10,10 +10,8 @@ from common.errors import Transient
 from common.result import Err
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver, WorkItem
-from modules.services.workspaces.finding import is_workspace_name
-from modules.services.workspaces.pulls import plan_of
-from modules.services.workspaces.trust import WorkspaceTrust
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.workspaces.trust import WorkspaceTrust, plan_of
+from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_name
 
 MERGE = "merge"
 """The kind of the rows."""

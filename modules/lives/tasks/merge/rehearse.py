@@ -19,7 +19,7 @@ from common.result import Ok
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.policy import is_document
-from modules.lives.tasks.review.checkout import Checkout, PullFiles
+from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.services.coding.suites import suite_change
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem

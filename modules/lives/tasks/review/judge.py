@@ -1,37 +1,156 @@
 """Has the model judge a pull request: it reads the changes and what the tests came to, looks at files, runs programs.
 
 What others wrote is framed. Nothing is kept between its steps: a life that was killed begins the review again.
+
+What a reviewer knows besides the changes: the task, its own earlier review, and what the author said since. What a
+reviewer can look at by itself: the files of the commit, and programs that run on a copy of them.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from adapters.git.diffs import FileDiff
-from adapters.github.types import LineComment, PullRequest, Repo, ReviewEvent
+from adapters.github.client import GitHub
+from adapters.github.line_comments import ReviewComment
+from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewEvent
 from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.redact import Redactor
+from common.result import ApiResult, Ok, answering
 from common.text.github_text import without_mentions, without_own_marks
-from common.text.untrusted import clean, one_line
-from modules.lives.tasks.review.background import Background, review_text
-from modules.lives.tasks.review.tools import ReviewTools
+from common.text.markdown import without_html_comments
+from common.text.untrusted import clean, legible, one_line
 from modules.lives.tasks.talk import told_talk
+from modules.runtime.llm.dialect import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.claims.claim_requests import PlanReader
+from modules.services.coding.hands import Hands
 from modules.services.coding.suite_words import failures, outcomes, printed
 from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
+from modules.services.plans.naming import parse_task_branch
+from modules.services.plans.plan_text import format_task_markdown
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from modules.services.workspaces.trust import TrustedAccounts, plan_of
+
+_MOST_SAID = 3
+_HUNK_LINES, _HUNK_CHARS = 8, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What is known of a pull request besides its changes.
+
+    Attributes:
+        task: the task that it is for as its plan has it, with the goal of the plan; "" if it is for none.
+        talk: what was asked about the task on its plan, and what people answered, oldest first.
+        planner: who wrote that plan.
+        verification: how one sees that the plan is done, a line each.
+        earlier: our newest review of it, or None.
+        lines: what reviews of it say of lines, that one's among them.
+        said: what its author wrote in comments since then, oldest first.
+
+    """
+
+    task: str = ""
+    talk: tuple[Comment, ...] = ()
+    planner: str = ""
+    verification: tuple[str, ...] = ()
+    earlier: Review | None = None
+    lines: tuple[ReviewComment, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+@answering
+async def read_background(
+    github: GitHub, plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
+) -> ApiResult[Background]:
+    """Read it from GitHub. The plan counts only if somebody wrote it whose words count."""
+    task = (await _task(plans, trusted, repo, pull)).or_raise()
+    reviews = (await github.pulls.reviews(repo, pull.number)).or_raise()
+    comments = (await github.list_comments(repo, pull.number)).or_raise()
+    own = [one for one in reviews if one.author_id == trusted.us.id and one.state != "PENDING"]
+    since = own[-1].submitted_at if own else ""
+    by_author = (one for one in comments if one.account == pull.account and one.created_at >= since)
+    said = [without_html_comments(one.body).strip() for one in by_author]
+    known = replace(task, said=tuple(said[-_MOST_SAID:]))
+    if not own:
+        return Ok(known)
+    lines = (await github.pulls.review_comments(repo, pull.number)).or_raise()
+    return Ok(replace(known, earlier=own[-1], lines=lines))
+
+
+@answering
+async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:
+    issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
+    if issue is None or number is None:
+        return Ok(Background())
+    if (read := (await plans.read(repo, issue)).or_else(None, "not_found")) is None:
+        return Ok(Background())
+    plan = read.plan if trusted.covers(read.issue.account) else None
+    task = plan.task(number) if plan else None
+    if plan is None or task is None or not task.title.strip():
+        return Ok(Background())
+    text = f"{plan.goal}\n\n{format_task_markdown(task)}"
+    return Ok(Background(text, read.talk(number), read.issue.author, plan.verification))
+
+
+def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:
+    """Return what a review says, and below that what it says of lines, each with its place and the changes there."""
+    own = [one for one in comments if one.review_id == review.id]
+    return "\n\n".join((without_html_comments(review.body).strip(), *map(_of_line, own)))
+
+
+def _of_line(comment: ReviewComment) -> str:
+    place = f"{comment.path}:{comment.line}" if comment.line else comment.path
+    hunk = [_fitted(legible(line)) for line in comment.hunk.split("\n")[-_HUNK_LINES:]]
+    return "\n".join((legible(place), *hunk, comment.body))
+
+
+def _fitted(line: str) -> str:
+    return line if len(line) <= _HUNK_CHARS else f"{line[:_HUNK_CHARS]} […]"
+
+
+RUN = "run"
+READING = ("list_files", "read_file", "search")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTools:
+    """Carries out the calls of a reviewer.
+
+    Attributes:
+        reading: the files as they were committed, which nothing ran in.
+        running: a copy of them, beside what they depend on; None where no programs are run.
+
+    """
+
+    reading: Hands
+    running: Hands | None
+
+    def specs(self) -> list[ToolSpec]:
+        """Return the tools as the model sees them."""
+        names = {*READING, RUN} if self.running else {*READING}
+        return [one for one in self.reading.specs() if one.name in names]
+
+    async def carry_out(self, call: ToolCall) -> ToolAnswer:
+        """Return what came of a call; any other tool than these is refused. Raises `SoulError` as the sandbox does."""
+        if call.name == RUN and self.running:
+            return await self.running.carry_out(call)
+        if call.name not in READING:
+            call = replace(call, malformed=call.malformed or call.name)
+        return await self.reading.carry_out(call)
+
 
 SKILL = "code-review"
 TOOL = "submit_review"

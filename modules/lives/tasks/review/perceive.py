@@ -17,9 +17,8 @@ from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver, WorkItem
-from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.reviewers import is_reviewed_by_test, review_cause, reviews_to_answer
-from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 _MOST_PULLS = 30

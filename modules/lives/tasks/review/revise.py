@@ -16,8 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from adapters.git.changes import BranchChanges
-from adapters.git.worktree import Worktree
+from adapters.git.worktree import BranchChanges, Worktree
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Review
 from common.clock import Clock, parse_iso
@@ -28,22 +27,19 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
-from modules.lives.tasks.code.tree_tests import TreeTests
-from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.execute import WORK_LIMIT_S
+from modules.lives.tasks.code.work import CodeWork, TreeTests
+from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
 from modules.lives.tasks.offering import TaskStopped, read
-from modules.lives.tasks.review.background import review_text
-from modules.lives.tasks.review.checkout import Checkout, PullFiles
-from modules.lives.tasks.review.judge import SKILL
+from modules.lives.tasks.review.handle import Checkout, PullFiles
+from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
 from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.stopping import first_of, place_of_pull, until_left, until_lost
 from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.offers import TaskOrders, TaskPlace
-from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.coding.suites import SuiteChange, suite_change
 from modules.services.coding.types import CodingEnd, CodingJob, CodingRoom

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from modules.runtime.llm.types import Message, PromptBlock, Text
+from modules.runtime.llm.dialect import Message, PromptBlock, Text
 
 RULE = "---\n\n"
 """What stands between any two parts of a prompt, on a line of its own."""

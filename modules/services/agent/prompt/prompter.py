@@ -2,36 +2,155 @@
 
 Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again.
 What had no room, what could not be read, and a page of ours that was changed are told once for each change.
+
+Which files of the prompt changed, and when: one JSON line a change, for the owner who asks what moved. The ground
+rules that ship with the program: read once, at start, and told in every turn as they were then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from cachetools import LRUCache
 
+from common.clock import Clock, iso
+from common.files import append_bounded, is_machine_trouble
+from common.json_lines import json_line
 from common.provenance import Provenance
+from common.state import Json, load_state, save_state
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
-from modules.runtime.llm.types import GROUPS, CacheGroup, PromptBlock
+from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
 from modules.services.agent.prompt import rows
-from modules.services.agent.prompt.bootstrap import assemble
+from modules.services.agent.prompt.bootstrap import (
+    Audience,
+    BootstrapResult,
+    PromptFile,
+    PromptPart,
+    SystemPrompt,
+    assemble,
+)
 from modules.services.agent.prompt.cache_order import RULE
-from modules.services.agent.prompt.changes import Changes, FileSnapshot
-from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.rows import ROWS, rows_for
 from modules.services.agent.prompt.sources import Gathered, PromptTurn, Sources, gather
-from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
 from modules.services.agent.prompt.words import PromptWords, Runtime
 from modules.services.memory.days import day_name
 from modules.services.memory.view_sync import DayText
 from modules.services.skills.framing import without_boundaries
-from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.skills.skills import FILE, SYSTEM_SECTION, Skills
+
+_FILES_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FileSnapshot:
+    """A file as it is now: its bytes, empty when it is not there, and how often it is meant to change."""
+
+    content: bytes
+    group: CacheGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the file: SHA-256 before and after ("" for a file that is not there), and the sizes."""
+
+    at: str
+    file: str
+    old: str
+    new: str
+    bytes_old: int
+    bytes_new: int
+    group: CacheGroup
+
+
+class Changes:
+    """Compares each turn's files with what they were.
+
+    Args:
+        path: the JSON lines; when it has grown too large it becomes `<name>.1`, and a new one begins.
+        hashes: the state file that remembers what each file was.
+        clock: says when.
+
+    """
+
+    def __init__(self, path: Path, hashes: Path, clock: Clock) -> None:
+        self._path = path
+        self._hashes = hashes
+        self._clock = clock
+        self._alone = threading.Lock()
+        loaded = load_state(hashes, {}, fits=_fits)
+        self.notice = loaded.notice
+        self._known = {name: (str(entry[0]), int(entry[1])) for name, entry in loaded.data.items()}
+
+    def note(self, files: Mapping[str, FileSnapshot]) -> tuple[Change, ...]:
+        """What changed since these files were last seen. Raises `StorageError`. May be called from any thread."""
+        with self._alone:
+            return self._note(files)
+
+    def _note(self, files: Mapping[str, FileSnapshot]) -> tuple[Change, ...]:
+        now, changes, moved = iso(self._clock.now()), list[Change](), False
+        for name, seen in files.items():
+            digest = hashlib.sha256(seen.content).hexdigest() if seen.content else ""
+            known = self._known.get(name)
+            if known is None and not digest:
+                continue
+            self._known.pop(name, None)
+            self._known[name] = (digest, len(seen.content))
+            if known is not None and known[0] == digest:
+                continue
+            if known is not None:
+                changes.append(Change(now, name, known[0], digest, known[1], len(seen.content), seen.group))
+            moved = True
+        if changes:
+            append_bounded(self._path, b"".join(json_line(asdict(change)) for change in changes))
+        if moved:
+            self._known = dict(list(self._known.items())[-_FILES_KEPT:])
+            save_state(self._hashes, {name: list(entry) for name, entry in self._known.items()})
+        return tuple(changes)
+
+
+def _fits(state: Json) -> bool:
+    """Whether each entry is a hash and a size."""
+    return all(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], int)  # noqa: PLR2004
+        for entry in state.values()
+    )
+
+
+_SKILL, _SECTION = "core", "Ground Rules"
+
+
+class Core:
+    """`skills/core`, from the folder that `skills` was loaded from."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._path = skills.folder / _SKILL / FILE
+        self._sha256 = self._now()
+        self._told = False
+        self.text = skills.render(_SKILL, _SECTION).strip()
+
+    def check(self) -> str:
+        """What to report: a line the first time the page is not what it was at start, else ""."""
+        if self._told or self._now() == self._sha256:
+            return ""
+        self._told = True
+        return f"{self._path} changed while the SOUL was running; what it said at start still holds"
+
+    def _now(self) -> str:
+        try:
+            return hashlib.sha256(self._path.read_bytes()).hexdigest()
+        except OSError as error:
+            if is_machine_trouble(error):
+                return self._sha256
+            return f"unreadable: {error.strerror}"
+
 
 _SHA256_SHOWN = 12
 _TALKS_KEPT = 8

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from modules.runtime.llm.types import CacheGroup
-from modules.services.agent.prompt.bootstrap import HEARTBEAT
-from modules.services.agent.prompt.types import Audience
+from modules.runtime.llm.dialect import CacheGroup
+from modules.services.agent.prompt.bootstrap import HEARTBEAT, Audience
 
 CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"

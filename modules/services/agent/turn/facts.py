@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from common.facts import AgentFacts
-from modules.services.identity.identity import Identity, Me
-from modules.services.identity.self_document import self_lines
+from modules.services.identity.identity import Identity, Me, self_lines
 
 
 def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:

@@ -1,33 +1,325 @@
-"""Thinking, as the lives are given it: with the services of this process in hand, and every turn in the journal."""
+"""Thinking, as the lives are given it: with the services of this process in hand, and every turn in the journal.
+
+The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from common.clock import Clock, iso
-from common.errors import SoulError
-from common.facts import About, AgentFacts, TurnFacts
+from common.errors import PromptTooLong, SoulError, Transient
+from common.facts import About, AgentFacts, ToolOutcome, TurnFacts
+from common.provenance import Provenance
 from common.session_keys import is_main
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.dialect import (
+    ChatResult,
+    Message,
+    PromptBlock,
+    Text,
+    ToolAnswer,
+    ToolCall,
+    ToolChoice,
+    ToolSpec,
+    Usage,
+)
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice, ToolSpec
+from modules.runtime.llm.policy import (
+    LLM_MAX_TOOL_RESULT_CHARS,
+    create_assistant_tool_use_message,
+    create_tool_result_message,
+    longest_answer,
+    with_shorter_answers,
+)
 from modules.runtime.tracing import Tracing, model_attributes
-from modules.services.agent.prompt.bootstrap import room_beside
+from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, room_beside
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.prompter import TurnPrompt
-from modules.services.agent.prompt.types import PromptPart, SystemPrompt
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.named_accounts import Resolve, look_up_named
-from modules.services.agent.tools.policy import lower_provenance
+from modules.services.agent.tools.policy import (
+    after_result,
+    deduplicate_reply_tool_calls,
+    lower_provenance,
+    replied_uri,
+)
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.agent.turn.loop import MAX_TOOL_ROUNDS, TurnResult, run_turn
-from modules.services.sessions.rows import blocks, tokens_of
-from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.types import blocks, tokens_of
+from modules.services.skills.framing import without_boundaries
+
+MAX_TOOL_ROUNDS = 12
+
+TURN_WALL_CLOCK_S = 600.0
+
+_MOST_REPEATS = 2
+"""A call that brought the same again so often, with nothing new since, ends the turn."""
+
+_LEAST_ANSWER_CHARS = 1_000
+"""What a tool brought is not shown shorter than this, whatever room there is."""
+
+Fits = Callable[[Sequence[Message], Sequence[ToolSpec]], bool]
+"""Tells whether the model has room for a conversation and the tools offered in it."""
+
+Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
+"""Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What a stretch of thinking came to.
+
+    `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
+    words in it; `refusal` says why the model service gave no answer, in its words.
+    """
+
+    text: str
+    calls: tuple[tuple[ToolCall, ToolResult], ...]
+    rounds: int
+    usage: Usage
+    stopped: Stopped
+    provenance: Provenance
+    refusal: str = ""
+
+    @property
+    def cut_off(self) -> str:
+        """Why the turn stopped before it was at its end, in words; "" if it did not."""
+        why = CUT_OFF.get(self.stopped, "")
+        return f"{why}: {self.refusal}" if self.refusal else why
+
+
+async def run_turn(
+    *,
+    gateway: LLMGateway,
+    executor: Executor,
+    turn: Turn,
+    system: str | Sequence[PromptBlock],
+    messages: Sequence[Message],
+    purpose: str,
+    clock: Clock,
+    keep: Keep | None = None,
+    tool_choice: ToolChoice = "auto",
+    nudge: str = "",
+    max_rounds: int = MAX_TOOL_ROUNDS,
+    wall_clock_s: float = TURN_WALL_CLOCK_S,
+    only: Collection[str] | None = None,
+    facts: TurnFacts | None = None,
+    fits: Fits = lambda *_: True,
+) -> TurnResult:
+    """Think with the tools that exist in `turn`.
+
+    Args:
+        gateway: the model.
+        executor: does what the model asks for, one call after the other.
+        turn: whose words shape this thinking, as it begins.
+        system: the system prompt.
+        messages: the conversation so far.
+        purpose: one word for the records.
+        clock: measures the wall clock.
+        keep: receives each round of calls with its answers, and the last words.
+        tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
+        nudge: said once if a required call does not come.
+        max_rounds: how often the model may be asked.
+        wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
+        only: narrows the tools by name.
+        facts: what the turn is about, as data; what came of its calls is added in each round.
+        fits: whether there is room for the conversation; where there is none, less of what tools brought is shown.
+
+    Raises:
+        PromptTooLong: from the model, with as little of what tools brought as may be.
+        Fatal: from the model or from a tool.
+        Transient: the model is unavailable, and nothing has been done yet.
+        SoulError: the model rejects the request.
+
+    """
+    session = _Session(
+        gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, facts, fits, list(messages)
+    )
+    deadline = clock.monotonic() + wall_clock_s
+    for _ in range(max_rounds):
+        if clock.monotonic() >= deadline:
+            return session.result("time")
+        stopped = await session.round()
+        if stopped:
+            return session.result(stopped)
+    return session.result("rounds")
+
+
+@dataclass(slots=True)
+class _Session:
+    """What has been said and done so far."""
+
+    gateway: LLMGateway
+    executor: Executor
+    turn: Turn
+    system: str | Sequence[PromptBlock]
+    purpose: str
+    tool_choice: ToolChoice
+    nudge: str
+    only: Collection[str] | None
+    keep: Keep | None
+    facts: TurnFacts | None
+    fits: Fits
+    conversation: list[Message]
+    answer_chars: int = LLM_MAX_TOOL_RESULT_CHARS
+    text: str = ""
+    calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
+    rounds: int = 0
+    refusal: str = ""
+    usage: Usage = field(default_factory=Usage)
+    replied: set[str] = field(default_factory=set)
+    done: set[tuple[str, str, str, bool]] = field(default_factory=set)
+    repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
+
+    async def round(self) -> Stopped | None:
+        """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
+        try:
+            result = await self._ask()
+        except Transient:
+            if self.calls:
+                return "interrupted"
+            raise
+        self.rounds += 1
+        self.text = self.executor.redactor.text(result.text) or self.text
+        self.usage += result.usage
+        if result.refusal:
+            self.refusal = self.executor.redactor.text(result.refusal)
+            return "refused"
+        if not result.tool_calls:
+            return await self._without_calls(result.text)
+        return await self._run(result)
+
+    def result(self, stopped: Stopped) -> TurnResult:
+        calls, provenance = tuple(self.calls), self.turn.provenance
+        return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal)
+
+    async def _ask(self) -> ChatResult:
+        """Ask with what the tools brought, in the length for which there is room."""
+        tools = self._offered(self.turn)
+        while not self.fits(self._shown(), tools) and self._shorten():
+            pass
+        while True:
+            try:
+                return await self._ask_with(self._shown(), tools)
+            except PromptTooLong:
+                if not self._shorten():
+                    raise
+
+    def _shown(self) -> list[Message]:
+        whole = self.answer_chars == LLM_MAX_TOOL_RESULT_CHARS
+        return self.conversation if whole else with_shorter_answers(self.conversation, self.answer_chars)
+
+    def _shorten(self) -> bool:
+        """Show half as much of the longest answers of tools from now on; return whether there was more to show."""
+        longest = min(longest_answer(self.conversation), self.answer_chars)
+        self.answer_chars = max(longest // 2, _LEAST_ANSWER_CHARS)
+        return longest > _LEAST_ANSWER_CHARS
+
+    async def _ask_with(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> ChatResult:
+        return await self.gateway.chat_with_tools(
+            conversation,
+            system=self.system,
+            tools=tools,
+            tool_choice=self.tool_choice,
+            purpose=self.purpose,
+            importance=self.turn.importance,
+            facts=replace(self.facts, outcomes=tuple(map(_outcome, self.calls))) if self.facts else None,
+        )
+
+    async def _without_calls(self, text: str) -> Stopped | None:
+        said = self.executor.redactor.text(text)
+        if self.tool_choice == "auto":
+            if said.strip():
+                await self._add(Message("assistant", said))
+            return "ended"
+        if not self.nudge:
+            return "no_calls"
+        self.conversation += [Message("assistant", said), Message("user", self.nudge)]
+        self.nudge = ""
+        return None
+
+    async def _add(self, *messages: Message) -> None:
+        """More of the conversation, kept before anything else happens."""
+        self.conversation += messages
+        if self.keep:
+            await self.keep([(message, self.turn.provenance) for message in messages])
+
+    async def _run(self, result: ChatResult) -> Stopped | None:
+        """Run the calls in order; nothing runs after a reason to stop."""
+        _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
+        answers: list[ToolAnswer] = []
+        stopped: Stopped | None = None
+        known = len(self.done)
+        for call in result.tool_calls:
+            if any(call is repeat for repeat in skipped):
+                outcome = self.executor.refuse_second_reply()
+            else:
+                outcome = await self.executor.execute(call, self.turn, self.only)
+            before, self.turn = self.turn, after_result(self.turn, outcome.provenance)
+            self.calls.append((call, outcome))
+            told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))
+            answers.append(ToolAnswer(call.id, call.name, told, outcome.is_error))
+            stopped = self._weigh(call, outcome)
+            if stopped:
+                break
+        if len(self.done) > known:
+            self.repeats.clear()
+        elif max(self.repeats.values(), default=0) >= _MOST_REPEATS:
+            stopped = stopped or "repeated_call"
+        redactor = self.executor.redactor
+        asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
+        await self._add(
+            create_assistant_tool_use_message(redactor.text(result.text), asked), create_tool_result_message(answers)
+        )
+        return stopped
+
+    def _lost_since(self, before: Turn) -> str:
+        """Return what the model is told of the tools that it had `before` and has no more; "" for none."""
+        if before == self.turn:
+            return ""
+        left = {spec.name for spec in self._offered(self.turn)}
+        lost = [spec.name for spec in self._offered(before) if spec.name not in left]
+        return self.executor.told_lost(lost, self.turn) if lost else ""
+
+    def _offered(self, turn: Turn) -> list[ToolSpec]:
+        return self.executor.registry.specs(turn, self.only, self.conversation)
+
+    def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
+        if outcome.ends_turn:
+            return "ended"
+        came = without_boundaries(outcome.content)
+        done = (call.name, json.dumps(call.input, sort_keys=True), came, outcome.is_error)
+        if outcome.is_error and done in self.done:
+            return "repeated_error"
+        if done in self.done:
+            self.repeats[done] += 1
+        self.done.add(done)
+        if not outcome.is_error:
+            self.replied.update(uri for uri in [replied_uri(call)] if uri)
+        return None
+
+
+def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
+    call, result = called
+    return ToolOutcome(
+        call.name,
+        failed=result.is_error,
+        held=bool(result.data.get("held")),
+        act=str(result.data.get("act", "")),
+        draft=str(result.data.get("draft", "")),
+        text=str(call.input.get("text", "")),
+        url=str(result.data.get("url", "")),
+        words=tuple(map(str, result.data.get("words", ()))),
+    )
 
 
 @dataclass(frozen=True, slots=True)

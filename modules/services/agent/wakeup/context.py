@@ -3,18 +3,107 @@
 The shape is a file format that other programs may read too. Who I Am and Active Work are bounded by construction and
 always whole; the others give way from the bottom up, and say how much is missing. A section that had to give way is
 the last one.
+
+What is left out of a wakeup context although somebody put it there. Pure; one rule per reason, each with its name.
+The wakeup context as a file: written while the SOUL lives, read once when it wakes, given to one turn of each kind.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
 
+from common.constants import TEXT_MAX_BYTES
+from common.errors import MachineTrouble, StorageError
+from common.files import read_bounded, write_atomic
+from common.text.closings import is_low_value_closing
 from common.text.tokens import estimate_roughly
 from common.text.untrusted import one_line
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import Item
-from modules.services.agent.wakeup.filter import kept
-from modules.services.agent.wakeup.state import LastSession, Protocol, WakeupState
+from modules.services.agent.wakeup.gathering import Gather, LastSession, Protocol, WakeupState
+
+Reason = Literal["", "transcript", "tool output", "resolved debugging", "repeats a protocol", "chatter"]
+
+_SPEAKER = re.compile(
+    r"^[^\S\n]*(?:[-*>]\s*)?(?:user|assistant|system|tool|owner|human|you|@[\w.-]+)\s*:\s", re.IGNORECASE | re.MULTILINE
+)
+_TURNS = 2
+_PRINTED = re.compile(
+    r"""
+      ```
+    | \A\s*[\[{](?=[^"']*["']).*[\]}]\s*\Z                             # a JSON value
+    | Traceback\ \(most\ recent\ call\ last\)
+    | ^[^\S\n]*File\ "[^"]+",\ line\ \d+
+    | ^(?:---|\+\+\+)\ [ab]/ | ^@@\ -\d+,\d+\ \+\d+,\d+\ @@      # a diff
+    | <(tool[_-]?(?:result|call|output))\b
+    | ^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b
+    | ^HTTP/\d | ^exit\ code:?\ \d+
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_DEBUGGING = re.compile(
+    r"\b(?:debug\w*|bugs?|stack ?traces?|traceback|exceptions?|crash(?:es|ed)?|flaky|segfaults?|\w+Error)\b"
+)
+_SETTLED = re.compile(r"\b(?:fixed|resolved|solved|worked around|no longer (?:fails|happens|occurs))\b", re.IGNORECASE)
+_UNSETTLED = re.compile(r"\?\s*$|\b(?:not|never|un)\W?(?:yet )?(?:fixed|resolved|solved)\b|\bstill\b", re.IGNORECASE)
+_PREFERENCE = re.compile(
+    r"\b(?:prefer\w*|want\w*|likes?|rather|instead|always|never|please|from now on|don't|do not)\b", re.IGNORECASE
+)
+_GREETING = re.compile(
+    r"\W*(?:hi|hello|hey|good (?:morning|evening|night)|bye|goodbye|see you|welcome back|lol|haha)\b\W*", re.IGNORECASE
+)
+_GREETING_WORDS = 8
+_WORD = re.compile(r"\w+")
+_ENOUGH_WORDS = 4
+_SAME_SHARE = 0.8
+
+
+def left_out(text: str, protocols: Iterable[Protocol] = ()) -> Reason:
+    """Why `text` has no place in a wakeup context; "" if it has."""
+    if len(_SPEAKER.findall(text)) >= _TURNS:
+        return "transcript"
+    if _PRINTED.search(text):
+        return "tool output"
+    if _DEBUGGING.search(text) and _SETTLED.search(text) and not _UNSETTLED.search(text):
+        return "resolved debugging"
+    if any(_repeats(text, protocol) for protocol in protocols):
+        return "repeats a protocol"
+    return "chatter" if _is_chatter(text) else ""
+
+
+def kept(texts: Iterable[str], protocols: Sequence[Protocol] = ()) -> tuple[str, ...]:
+    """Those that have a place, in their order, each once."""
+    return tuple(dict.fromkeys(text for text in texts if text.strip() and not left_out(text, protocols)))
+
+
+def _repeats(text: str, protocol: Protocol) -> bool:
+    words = _words(text)
+    shared = words & _protocol_words(protocol)
+    return len(words) >= _ENOUGH_WORDS and len(shared) >= _SAME_SHARE * len(words)
+
+
+def _is_chatter(text: str) -> bool:
+    if _PREFERENCE.search(text):
+        return False
+    greets = _GREETING.match(text) is not None and len(_words(text)) <= _GREETING_WORDS
+    return greets or is_low_value_closing(text)
+
+
+@lru_cache(maxsize=128)
+def _protocol_words(protocol: Protocol) -> frozenset[str]:
+    return _words(f"{protocol.subject} {protocol.body}")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
 
 Estimate = Callable[[str], int]
 Fits = Callable[[str], bool]
@@ -192,3 +281,86 @@ def _entry(label: str, text: str, tokens: int, estimate: Estimate) -> str:
             high = middle - 1
     at_word = plain[:low].rpartition(" ")[0] or plain[:low]
     return f"- {label}{at_word.rstrip()}{_CUT}"
+
+
+BUDGET_TOKENS = 4000
+
+_LOOP = "boot"
+
+
+def wakeup_file(memory: Path) -> Path:
+    """Return where what is read at waking lies, for the `.memory` folder."""
+    return memory / "boot-context.md"
+
+
+def page(path: Path, *, main: bool) -> Path:
+    """Where the page for the owner's session lies, or the one for all others."""
+    return path if main else path.with_suffix(f".public{path.suffix}")
+
+
+class WakeupContext:
+    """Writes it, and gives what it read at start to the first turns."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        gather: Gather,
+        journal: Journal,
+        export: Path | None = None,
+        budget: int = BUDGET_TOKENS,
+        estimate: Estimate = estimate_roughly,
+    ) -> None:
+        self._path = path
+        self._public = page(path, main=False)
+        self._gather = gather
+        self._journal = journal
+        self._export = export
+        self._budget = budget
+        self._estimate = estimate
+        self._unread: dict[bool, str] = {}
+
+    async def read(self) -> None:
+        """Once, at start: what the life before left. A file that cannot be read is told and does without."""
+        for main, path in ((True, self._path), (False, self._public)):
+            try:
+                self._unread[main] = (await asyncio.to_thread(read_bounded, path, TEXT_MAX_BYTES)).decode()
+            except FileNotFoundError:
+                continue
+            except (OSError, MachineTrouble, UnicodeDecodeError) as error:
+                await self._warn(f"{path.name} cannot be read; waking without it", str(error))
+
+    def unread(self, *, main: bool) -> str:
+        """What the next turn is told: all of it with the owner, the public page with others.
+
+        "" once a turn has been told it (`note_told`), and when the life before left nothing.
+        """
+        return self._unread.get(main, "")
+
+    def note_told(self, *, main: bool) -> None:
+        """Note that a model has read it."""
+        self._unread.pop(main, None)
+
+    async def write(self) -> None:
+        """Render what is there now: at a clean stop, after a reflection, after a look at the plans.
+
+        Raises:
+            StorageError: the disk is full or refuses; what stood there stays.
+
+        """
+        state = await self._gather()
+        full, public = (
+            render_wakeup_context(state, self._budget, estimate=self._estimate, public=public)
+            for public in (False, True)
+        )
+        await asyncio.to_thread(write_atomic, self._path, full)
+        await asyncio.to_thread(write_atomic, self._public, public)
+        if self._export is None:
+            return
+        try:
+            await asyncio.to_thread(write_atomic, self._export, full)
+        except StorageError as error:
+            await self._warn("The copy of the wakeup context was not written", str(error))
+
+    async def _warn(self, summary: str, reason: str) -> None:
+        await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=reason))

@@ -2,23 +2,165 @@
 
 Only words that the SOUL or its owner stand for are taken: what others said may be remembered, but a text that opens a
 prompt is no place for it. Lives hand in what they know as callables; a service knows no life.
+
+What a wakeup context is rendered from: typed values, so that what has no place in it cannot get in. What `soul.db`
+tells of the lives before: what was done, which talks are over, what changed it. Reads only.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import Clock, local, parse_iso
+from common.provenance import Provenance
 from common.wording import counted
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
+from modules.runtime.journal import rows
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.agent.wakeup.recent_history import Past, past
-from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
-from modules.services.identity.self_document import SelfExtract
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, Memory
+from modules.services.agent.onboarding import ONBOARDED_AT
+from modules.services.identity.identity import SelfExtract
+from modules.services.memory.admission import Kind, Memory
+from modules.services.memory.profiles import profile_of
+from modules.services.memory.rows import MemoryStore
+from modules.services.outbox import store
+from modules.services.sessions import archives
+from modules.services.sessions.archives import Distilled
+
+
+@dataclass(frozen=True, slots=True)
+class Teammate:
+    """Somebody whom the SOUL works beside, and as what."""
+
+    name: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How something is done here: a memory of kind `protocol`."""
+
+    subject: str
+    body: str
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is going on: tasks taken on, branches in flight, what stands in the way, what comes next."""
+
+    tasks: tuple[Item, ...] = ()
+    branches: tuple[Item, ...] = ()
+    blockers: tuple[Item, ...] = ()
+    next_actions: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastSession:
+    """What the newest stretch of life came to. `at` is its local date, "" if there was none."""
+
+    at: str = ""
+    outcomes: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OlderSession:
+    """A conversation that is over, in one line. `at` is its local date."""
+
+    at: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeupState:
+    """All that a SOUL should know when it wakes.
+
+    Attributes:
+        name: the SOUL's own.
+        role: what it is here for.
+        team: those it works beside.
+        protocols: how things are done here, the most important first.
+        work: what is going on.
+        last: the newest stretch of life.
+        older: conversations before it, newest first.
+        milestones: what changed the course of this life, newest first.
+        relationships: who matters, and why, the closest first.
+
+    """
+
+    name: str
+    role: str = ""
+    team: tuple[Teammate, ...] = ()
+    protocols: tuple[Protocol, ...] = ()
+    work: Work = Work()
+    last: LastSession = LastSession()
+    older: tuple[OlderSession, ...] = ()
+    milestones: tuple[str, ...] = ()
+    relationships: tuple[str, ...] = ()
+
+
+Gather = Callable[[], Awaitable[WakeupState]]
+"""Looks at what is there now."""
+
+
+_TALKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A stretch of conversation that was archived: when, with whom, how long, and what it came to.
+
+    `summary` is "" where it rests on the words of others.
+    """
+
+    at: str
+    key: str
+    messages: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Times are ISO-8601 UTC, "" where there is none.
+
+    `began` is the start of the newest life in which something came of it; `acts` what that life did in public.
+    """
+
+    role: str
+    began: str
+    acts: tuple[str, ...]
+    over: tuple[Over, ...]
+    milestones: tuple[tuple[str, str], ...]
+
+
+def past(connection: sqlite3.Connection, learned_at: str = "") -> Past:
+    """All of it, in one transaction; memories may lie elsewhere: `learned_at` is when the newest was learned."""
+    talks = sorted(archives.done(connection, None, _TALKS), key=lambda one: one.key)
+    talks.sort(key=lambda one: one.prepared_at, reverse=True)
+    newest = max(store.last_done(connection), talks[0].prepared_at if talks else "", learned_at)
+    began = rows.last_start(connection, newest) or newest
+    done = store.done_since(connection, began) if began else {}
+    milestones = (
+        ("First words in public", store.first_words(connection)),
+        ("Commissioned", marks.get(connection, ONBOARDED_AT)),
+    )
+    return Past(
+        role=profile_of(connection).agent.get("role", ""),
+        began=began,
+        acts=tuple(f"{kind}: {count} sent" for kind, count in done.items()),
+        over=tuple(Over(one.prepared_at, one.session_key, one.message_count, _summary(one.distilled)) for one in talks),
+        milestones=tuple(sorted((one for one in milestones if one[1]), key=lambda one: one[1], reverse=True)),
+    )
+
+
+def _summary(kept: Distilled) -> str:
+    return kept.summary if kept.provenance >= Provenance.SELF else ""
+
 
 _TRUSTED = frozenset({"self", "owner"})
 _PROTOCOLS = 40

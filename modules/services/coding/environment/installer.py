@@ -1,30 +1,223 @@
-"""Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code."""
+"""Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code.
+
+Reads what a Cargo repository needs, and how Cargo copies it: from one registry, running no build script. Reads what
+a Go repository needs, and how Go downloads it: from one proxy, each module by its hash in `go.sum`. What was
+resolved for the files of a repository, kept in the home for later rounds and reviews of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import re
+import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.clock import Clock
-from common.trees import delete_tree
+from common.files import delete_tree, small_text, walk, write_atomic
 from modules.runtime.sandbox.gateway import Host, host_of
-from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.runner import Sandbox, used_bytes
 from modules.runtime.sandbox.types import MIB
-from modules.runtime.sandbox.watch import used_bytes
 from modules.services.coding.environment import npm
-from modules.services.coding.environment.cargo import cargo_manager
-from modules.services.coding.environment.golang import go_manager
-from modules.services.coding.environment.kept_versions import KeptVersions
-from modules.services.coding.environment.npm import npm_manager
+from modules.services.coding.environment.npm import has_tests, npm_manager, read_files
 from modules.services.coding.environment.room import InstallRoom, reason
-from modules.services.coding.environment.tree_reader import has_tests, read_files
-from modules.services.coding.environment.types import VENV, Indexes, Kept, PackageManager, Project, PythonNeeds
-from modules.services.coding.suite_files import CARGO, GO
+from modules.services.coding.environment.types import (
+    VENV,
+    Indexes,
+    Kept,
+    PackageManager,
+    PackageNeeds,
+    Project,
+    PythonNeeds,
+)
+from modules.services.coding.suite_files import CARGO, GO, NOT_SOURCE
+
+PAGE, LOCK = "Cargo.toml", "Cargo.lock"
+
+_CONFIG = """[source.crates-io]
+replace-with = "vendored"
+[source.vendored]
+directory = "cargo/vendor"
+"""
+"""Leads Cargo to the copies, for runs without a network."""
+_PROBE_PAGE = '[package]\nname = "p"\nversion = "0.1.0"\n[dependencies]\ncfg-if = "1"\n'
+_PAGE_BYTES, _LOCK_BYTES = 200_000, 4_000_000
+_MOST_FILES = 20_000
+_NAME_CHARS = 60
+_WITHOUT_PACKAGES = frozenset({"package", "metadata", "features"})
+
+
+def cargo_manager(registry: str) -> PackageManager:
+    """Return how Cargo is run: from one registry, or from its own where that is ""."""
+    ours = ("source.crates-io.replace-with='ours'", f"source.ours.registry='sparse+{registry.rstrip('/')}/'")
+    cargo = " ".join(["cargo", *(f"--config {shlex.quote(one)}" for one in ours if registry)])
+    made = f"mkdir -p /tmp/p/src && cd /tmp/p && touch src/lib.rs && printf %s {shlex.quote(_PROBE_PAGE)} >{PAGE}"
+    copied = f"{cargo} vendor -q --locked --versioned-dirs --respect-source-config {CARGO}/vendor >/dev/null"
+    return PackageManager(
+        name="cargo",
+        folder=CARGO,
+        lock=LOCK,
+        index=registry,
+        env={"CARGO_NET_RETRY": "1", "CARGO_REGISTRIES_CRATES_IO_PROTOCOL": "sparse"},
+        probe=f"{made} && {cargo} fetch -q",
+        resolve=f"{cargo} fetch -q",
+        install=f"{copied} && printf %s {shlex.quote(_CONFIG)} >{CARGO}/config.toml",
+        needs=cargo_needs,
+    )
+
+
+def cargo_needs(tree: Path) -> PackageNeeds:
+    """Return what Cargo needs to see of a tree; nothing where that names no package from elsewhere."""
+    files = dict(_files(tree))
+    if PAGE not in files:
+        return PackageNeeds()
+    try:
+        pages = [tomllib.loads(text) for path, text in files.items() if path.endswith(PAGE)]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return PackageNeeds(lacks=(f"{PAGE} cannot be read",))
+    if elsewhere := list(dict.fromkeys(name for page in pages for name in _from_git(page))):
+        return PackageNeeds(
+            lacks=tuple(f"{name[:_NAME_CHARS]} is not taken from its Git repository" for name in elsewhere)
+        )
+    is_locked = LOCK in files
+    has_some = "source = " in files[LOCK] if is_locked else any("dependencies" in text for text in files.values())
+    return PackageNeeds(files, is_locked=is_locked) if has_some else PackageNeeds()
+
+
+def _from_git(table: Mapping[str, object]) -> Iterator[str]:
+    """Yield the names of the packages that a page takes from Git repositories."""
+    for name, value in table.items():
+        if isinstance(value, Mapping) and name not in _WITHOUT_PACKAGES:
+            yield from [name] if "git" in value else _from_git(value)
+
+
+def _files(tree: Path) -> Iterator[tuple[str, str]]:
+    """Yield each `Cargo.toml`, the lock, and the names of the sources, by which Cargo knows what a package builds."""
+    count = 0
+    for folder, folders, names in walk(tree):
+        folders[:] = [name for name in folders if name not in NOT_SOURCE]
+        for name in names:
+            is_page, is_lock = name == PAGE, name == LOCK and not folder
+            text = (
+                small_text(tree / folder / name, _LOCK_BYTES if is_lock else _PAGE_BYTES) if is_page or is_lock else ""
+            )
+            if text is None or not (text or name.endswith(".rs")):
+                continue
+            yield f"{folder}/{name}" if folder else name, text
+            if (count := count + 1) >= _MOST_FILES:
+                return
+
+
+_PROXY = 'export GOPROXY="${GOPROXY:-$(go env GOPROXY | sed "s/[,|]direct$//")}"'
+"""The one that is set or that Go has by itself, without repositories."""
+_PROBE = f'{_PROXY} && echo "$GOPROXY" && go mod download -json golang.org/x/mod@v0.12.0'
+"""Asks the proxy for a module that we name."""
+_INSTALL = (
+    f"{_PROXY} && go mod download"
+    f' && kept="$GOMODCACHE" && export GOMODCACHE="$PWD/{GO}" && GOPROXY="file://$kept/cache/download" go mod download'
+)
+"""Downloads into what is kept, and copies from there what this repository needs."""
+
+_LOOPBACK = re.compile(r"//(?:localhost|127\.0\.0\.1)(?=[:/]|$)")
+"""Go would ask these past the gateway, and find nothing: it takes no HTTP proxy for them, but for other spellings."""
+_PAGE, _SUM = "go.mod", "go.sum"
+_NAMES = frozenset({_PAGE, _SUM, "go.work", "go.work.sum"})
+_VENDORED = "vendor/modules.txt"
+_REQUIRES = re.compile(r"^[ \t]*require\b", re.MULTILINE)
+_MOST_BYTES, _GOLANG_MOST_FILES = 4_000_000, 500
+
+
+def go_manager(proxy: str) -> PackageManager:
+    """Return how Go is run: with one proxy, no file of settings, and `go.sum` alone for what is genuine."""
+    proxy = _LOOPBACK.sub("//LOCALHOST", proxy)
+    env = {"GOENV": "off", "GOFLAGS": "-modcacherw", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOVCS": "*:off"}
+    return PackageManager(
+        name="go",
+        folder=GO,
+        lock=_SUM,
+        index=proxy,
+        env=env | ({"GOPROXY": proxy} if proxy else {}),
+        probe=_PROBE,
+        resolve="",
+        install=_INSTALL,
+        needs=go_needs,
+    )
+
+
+def go_needs(tree: Path) -> PackageNeeds:
+    """Return what Go needs to see of a tree; nothing where that names no module, or brings them all."""
+    files = dict(_golang_files(tree))
+    is_needed = _PAGE in files and any(_REQUIRES.search(text) for text in files.values())
+    if not is_needed or (tree / _VENDORED).exists():
+        return PackageNeeds()
+    if _SUM not in files:
+        return PackageNeeds(lacks=(f"{_PAGE} names modules, and there is no {_SUM} with their hashes",))
+    return PackageNeeds(files, is_locked=True)
+
+
+def _golang_files(tree: Path) -> Iterator[tuple[str, str]]:
+    count = 0
+    for folder, folders, names in walk(tree):
+        folders[:] = [name for name in folders if name not in NOT_SOURCE]
+        for name in sorted(_NAMES.intersection(names)):
+            if (text := small_text(tree / folder / name, _MOST_BYTES)) is not None and count < _GOLANG_MOST_FILES:
+                count += 1
+                yield f"{folder}/{name}" if folder else name, text
+
+
+_FOLDER = "resolved"
+_KEPT_S, _KEPT_LACKING_S = 7 * 86_400, 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersions:
+    """A file for each set of needs, in a folder for each repository.
+
+    It is used for 7 days; where something could not be had, for an hour, as it may be there by then.
+    """
+
+    folder: Path
+    name: str
+    clock: Clock
+
+    @classmethod
+    def of(cls, cache: Path, tree: Path, kind: str, needs: list[object], clock: Clock) -> KeptVersions:
+        """Return where it is kept for a tree, whose parent is named `<repository>--<what it is for>`."""
+        digest = hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:16]
+        return cls(cache / _FOLDER / tree.parent.name.partition("--")[0] / kind, f"{digest}.json", clock)
+
+    def read(self) -> Kept | None:
+        """Return what is kept for these needs and not too old."""
+        return next((kept for name, _, kept in self._all() if name == self.name), None)
+
+    def newest(self) -> str:
+        """Return what was resolved last for other needs of the repository and is not too old, or ""."""
+        return max(((at, kept.text) for _, at, kept in self._all()), default=(0, ""))[1]
+
+    def write(self, kept: Kept) -> None:
+        """Keep what was resolved."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        told = {"text": kept.text, "lacks": list(kept.lacks), "at": self.clock.now().timestamp()}
+        write_atomic(self.folder / self.name, json.dumps(told))
+
+    def _all(self) -> Iterator[tuple[str, float, Kept]]:
+        """Yield each file by name, with when it was written and what it holds; delete those that are too old."""
+        for path in self.folder.glob("*.json"):
+            with suppress(ValueError, KeyError, TypeError):
+                told = json.loads(path.read_text("utf-8"))
+                kept, at = Kept(told["text"], tuple(told["lacks"])), float(told["at"])
+                if 0 <= self.clock.now().timestamp() - at < (_KEPT_LACKING_S if kept.lacks else _KEPT_S):
+                    yield path.name, at, kept
+                    continue
+            path.unlink(missing_ok=True)
+
 
 CACHE = ".packages"
 """The folder of the home in which downloaded packages are kept for the next task."""

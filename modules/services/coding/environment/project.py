@@ -19,7 +19,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from common.trees import small_text
+from common.files import small_text
 from modules.services.coding.environment.types import Project
 
 _ROOTS = ("src", "lib", "python")

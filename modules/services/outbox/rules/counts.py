@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.runtime.database.person_hash import person_hash
+from modules.runtime.database.people import person_hash
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.github_bodies import CREATING

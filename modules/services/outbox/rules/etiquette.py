@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
-from modules.runtime.database.person_hash import person_hash
+from modules.runtime.database.people import person_hash
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox import store

@@ -1,4 +1,7 @@
-"""The rules themselves, pure: what was counted or found goes in, a verdict comes out."""
+"""The rules themselves, pure: what was counted or found goes in, a verdict comes out.
+
+Which files act with more rights than other code: they run in CI or at install, or instruct agents.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal
 
@@ -21,9 +25,44 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.trusted_paths import first_trusted
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
+
+_AT_ROOT = (
+    *(".github/workflows/*", ".github/actions/*", ".github/dependabot.y*ml", ".github/renovate.json*"),
+    *(".github/copilot-instructions.md", ".github/instructions/*", ".github/prompts/*", ".github/agents/*"),
+    *(".circleci/*", ".buildkite/*", ".woodpecker/*", ".teamcity/*", ".semaphore/*", ".gitea/*", ".forgejo/*"),
+    *("azure-pipelines*.y*ml", "bitbucket-pipelines.yml", "buildspec*.y*ml", "cloudbuild*.y*ml", "appveyor.yml"),
+)
+_ANYWHERE = (
+    # other CI
+    *(".gitlab-ci*.y*ml", "jenkinsfile*", ".travis.yml", ".drone.y*ml", ".woodpecker.y*ml", ".appveyor.yml"),
+    # which code of others is installed
+    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock"),
+    *("poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "pylock*.toml", "requirements*.lock", "conda-lock.y*ml"),
+    *("cargo.lock", "go.sum", "gemfile.lock", "composer.lock", "flake.lock", "mix.lock", "pubspec.lock"),
+    *("podfile.lock", "package.resolved", "packages.lock.json", "gradle.lockfile"),
+    # where it is installed from, and what runs then
+    *(".npmrc", ".yarnrc*", ".pnpmfile.*js", "bunfig.toml", "pip.conf", "pip.ini", ".pypirc", "uv.toml", ".condarc"),
+    *(".gemrc", "nuget.config", ".cargo/config", ".cargo/config.toml", ".yarn/*", "renovate.json*", ".renovaterc*"),
+    # what runs, or is fetched, by `git` or an editor
+    *(".gitattributes", ".gitmodules", ".pre-commit-config.y*ml", ".husky/*", "lefthook.y*ml", ".lefthook.y*ml"),
+    *(".envrc", ".devcontainer/*", ".devcontainer.json", ".vscode/*"),
+    # who must agree, and what agents are told
+    *("codeowners", "agents.md", "claude*.md", "gemini.md", ".cursorrules", ".cursor/*", ".windsurfrules"),
+    *(".windsurf/*", ".clinerules", ".clinerules/*", ".claude/*", ".gemini/*", ".codex/*", ".mcp.json"),
+)
+
+
+def first_trusted(paths: Iterable[str]) -> str:
+    """Return the first path of a file that acts with more rights than other code, or ""."""
+    return next((path for path in paths if _is_trusted(path.lower())), "")
+
+
+def _is_trusted(path: str) -> bool:
+    below = f"/{path}"
+    return any(fnmatchcase(path, one) for one in _AT_ROOT) or any(fnmatchcase(below, f"*/{one}") for one in _ANYWHERE)
+
 
 _BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}
 

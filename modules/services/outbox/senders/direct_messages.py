@@ -11,7 +11,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import DirectMessage
 from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import message_name
 from modules.services.outbox import store

@@ -1,33 +1,289 @@
-"""Sends changes of code to GitHub: branches, files, pull requests, merges, repositories from a template."""
+"""Sends changes of code to GitHub: branches, files, pull requests, merges, repositories from a template.
+
+Sends issues, comments and reviews to GitHub, each at most once. Sends changes of issues to GitHub: their fields,
+labels, assignees and reactions, and what we take back there. Who sends what to GitHub; stars and follows are sent
+here.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Sequence
+from functools import partial
 from urllib.parse import quote
 
-from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
+from adapters.github.rewriting import rewrite
+from adapters.github.types import (
+    Comment,
+    GitCommit,
+    Issue,
+    Merge,
+    MergeMethod,
+    Repo,
+    Repository,
+    Review,
+    ReviewState,
+    fit_title,
+)
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
+from common.text.strings import normalized_title
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import (
+    AccountFollowBody,
+    AssigneeBody,
     BranchUpdateBody,
+    CommentDeletionBody,
     ContentsBody,
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    LabelBody,
     MergeBody,
     PullRequestBody,
+    ReactionBody,
     RefBody,
     RepositoryBody,
+    ReviewBody,
     ReviewRequestBody,
+    StarBody,
+    body_digest,
 )
-from modules.services.outbox.senders.github_looking import (
+from modules.services.outbox.repository_identity import RepositoryIdentity
+from modules.services.outbox.senders.space import (
     CHANGED,
     ChangeSender,
     OvertakenErr,
     folded,
     mark,
     marked,
+    meant,
     repo_of,
     sent,
 )
-from modules.services.outbox.types import AmbiguousErr, Intent, Sent
+from modules.services.outbox.types import AmbiguousErr, Intent, Sender, Sent
+from modules.services.plans.plan_text import add_tasks_to_plan_body
+
+WithWords = IssueBody | IssueCommentBody | ReviewBody
+Written = Issue | Comment | Review
+
+_LOOKED_AT = 100
+_STATES: dict[str, ReviewState] = {
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
+_DUPLICATE = "Duplicate of #{number}"
+"""The words by which GitHub itself marks an issue as the duplicate of another."""
+_MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
+
+
+class GitHubSender(ChangeSender[WithWords]):
+    """Sends intents of the kinds `issue`, `issue_comment` and `review`.
+
+    A result's cid is the number or id that GitHub gave.
+    """
+
+    bodies = (IssueBody, IssueCommentBody, ReviewBody)
+
+    async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
+        """Close issues, or delete comments, that carry the mark of `intent` and are not its result."""
+        return meant(await self._closed(intent))
+
+    @answering
+    async def _closed(self, intent: Intent) -> ApiResult[int]:
+        body, closed = self._body(intent), 0
+        for one in await self._own(body):
+            if mark(intent.id) not in one.body or _sent(one).id == intent.result_id:
+                continue
+            if isinstance(one, Review) or (isinstance(one, Issue) and one.state == "closed"):
+                continue
+            (await self._close(repo_of(body), intent, one)).or_raise()
+            closed += 1
+        return Ok(closed)
+
+    async def _close(self, repo: Repo, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
+        if isinstance(one, Comment) and isinstance(intent.body, IssueCommentBody) and intent.body.line:
+            return await self._github.pulls.delete_line_comment(repo, one.id)
+        if isinstance(one, Comment):
+            return await self._github.delete_comment(repo, one.id)
+        github, told = self._github, f"{_DUPLICATE.format(number=intent.issue_number)}\n\n"
+        return await rewrite(
+            github,
+            (repo, one.number),
+            lambda: github.get_issue(repo, one.number),
+            lambda issue: told + issue.body.removeprefix(told),
+            lambda body: github.update_issue(repo, one.number, body=body, state="closed"),
+            always=True,
+        )
+
+    async def _do(self, intent: Intent, body: WithWords) -> Sent:
+        repo, text, github = repo_of(body), marked(body.body, intent.id), self._github
+        done: ApiResult[Issue] | ApiResult[Comment] | ApiResult[Review]
+        match body:
+            case IssueBody():
+                done = await github.create_issue(repo, body.title, text, labels=body.labels, assignees=body.assignees)
+            case ReviewBody():
+                done = await github.pulls.create_review(
+                    repo, body.number, event=body.event, body=text, commit_id=body.commit_id, comments=body.comments
+                )
+            case IssueCommentBody(line=0):
+                done = await github.create_comment(repo, body.number, text)
+            case IssueCommentBody():
+                done = await github.pulls.answer_line(repo, body.number, body.line, text)
+        return _sent(done.or_raise())
+
+    async def _look(self, intent: Intent, body: WithWords, *, departs: bool) -> Sent | None:
+        found, mine = await self._own(body), mark(intent.id)
+        arrived = next((one for one in found if mine in one.body), None)
+        if arrived is None and departs:
+            arrived = next((one for one in found if _same(one, body)), None)
+        return _sent(arrived) if arrived else None
+
+    async def _own(self, body: WithWords) -> Sequence[Written]:
+        """Return what we wrote at the place of an act."""
+        repo, github = repo_of(body), self._github
+        match body:
+            case IssueBody():
+                found = await github.list_issues(repo, state="all", creator=github.login, limit=_LOOKED_AT)
+                return [one for one in found.or_raise() if not one.is_pull_request]
+            case ReviewBody():
+                return [one for one in (await github.pulls.reviews(repo, body.number)).or_raise() if self._is_own(one)]
+            case IssueCommentBody(line=0):
+                return [one for one in (await github.list_comments(repo, body.number)).or_raise() if self._is_own(one)]
+            case IssueCommentBody():
+                lines = (await github.pulls.review_comments(repo, body.number)).or_raise()
+                talk = (one.comment for one in lines if one.answers == body.line)
+                return [one for one in talk if self._is_own(one)]
+
+    def _is_own(self, one: Comment | Review) -> bool:
+        return one.author.lower() == self._github.login.lower()
+
+
+def _same(one: Written, body: WithWords) -> bool:
+    if isinstance(one, Issue) and isinstance(body, IssueBody):
+        return one.state == "open" and normalized_title(one.title) == normalized_title(body.title)
+    if isinstance(one, Review) and isinstance(body, ReviewBody):
+        elsewhere = body.commit_id and body.commit_id != one.commit_id
+        return one.state == _STATES[body.event] and not elsewhere and _alike(one, body.body)
+    return isinstance(one, Comment) and isinstance(body, IssueCommentBody) and _alike(one, body.body)
+
+
+def _alike(one: Written, words: str) -> bool:
+    return " ".join(_MARK.sub("", one.body).split()) == " ".join(words.split())
+
+
+def _sent(one: Written) -> Sent:
+    if isinstance(one, Issue):
+        return Sent(one.html_url, "issue", str(one.number))
+    return Sent(one.html_url, "comment", str(one.id))
+
+
+IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody | CommentDeletionBody
+
+
+class IssueChangeSender(ChangeSender[IssueChange]):
+    """Sends intents of the kinds `issue_update`, `label`, `assignee`, `reaction` and `comment_deletion`.
+
+    A result's cid is the number of the issue.
+    """
+
+    bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody, CommentDeletionBody)
+
+    async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Sent | None:
+        if isinstance(body, ReactionBody | CommentDeletionBody):
+            return None  # NOTE(self): the same reaction again is the same one, and what is gone can go again
+        issue = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
+        match body:
+            case IssueUpdateBody():
+                text = _new_text(issue, body)
+                done = _is_updated(issue, body, text if isinstance(text, str) else text.or_raise())
+            case LabelBody():
+                has = folded(issue.labels)
+                done = folded(body.add) <= has and not folded(body.remove) & has
+            case AssigneeBody():
+                has, leaving = folded(issue.assignees), body.remove.lower()
+                done = folded(body.add) <= has and (leaving not in has or has == {leaving})
+        return sent(issue) if done else None
+
+    async def _do(self, intent: Intent, body: IssueChange) -> Sent:
+        match body:
+            case IssueUpdateBody():
+                return await self._update(body)
+            case LabelBody():
+                await self._label(body)
+            case AssigneeBody():
+                await self._assign(body)
+            case ReactionBody():
+                (await self._github.add_reaction(repo_of(body), body.number, body.reaction)).or_raise()
+            case CommentDeletionBody():
+                (await self._github.delete_comment(repo_of(body), body.comment_id)).or_raise()
+        return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
+
+    async def _update(self, body: IssueUpdateBody) -> Sent:
+        github, repo, number = self._github, repo_of(body), body.number
+        update = partial(
+            github.update_issue,
+            repo,
+            number,
+            title=body.title,
+            state=body.state,
+            labels=body.labels,
+            assignees=body.assignees,
+        )
+        done = (
+            await rewrite(
+                github,
+                (repo, number),
+                lambda: github.get_issue(repo, number),
+                lambda issue: _new_text(issue, body),
+                lambda text: update(body=text),
+                always=True,
+            )
+            if body.body or body.tasks
+            else await update()
+        )
+        return sent(done.or_raise())
+
+    async def _label(self, body: LabelBody) -> None:
+        repo = repo_of(body)
+        if body.add:
+            (await self._github.add_labels(repo, body.number, body.add)).or_raise()
+        for name in body.remove:
+            (await self._github.remove_label(repo, body.number, name)).or_raise()
+
+    async def _assign(self, body: AssigneeBody) -> None:
+        repo = repo_of(body)
+        if body.add:
+            added = (await self._github.add_assignees(repo, body.number, body.add)).or_raise()
+            if not folded(body.add) <= folded(added.assignees):
+                Err("GitHub does not let all of them be assigned", "invalid").or_raise()
+        if body.remove:
+            (await self._github.remove_assignee(repo, body.number, body.remove)).or_raise()
+
+
+def _new_text(issue: Issue, body: IssueUpdateBody) -> str | Err:
+    """Return what the issue is to say, "" for what it says; an error where its text is not as it was expected."""
+    if not body.tasks:
+        known = {body.over, body_digest(body.body)}
+        return CHANGED if body.over and body_digest(issue.body) not in known else body.body
+    text = add_tasks_to_plan_body(issue.body, issue.title, body.tasks)
+    if text is None or (text != issue.body and issue.state == "closed"):
+        return OvertakenErr("the plan is closed, or takes no more tasks", "invalid")
+    return text
+
+
+def _is_updated(issue: Issue, body: IssueUpdateBody, text: str) -> bool:
+    wanted = (
+        (body.title, fit_title(body.title) == issue.title),
+        (text.strip(), body_digest(text) == body_digest(issue.body)),
+        (body.state is not None, body.state == issue.state),
+        (body.labels is not None, folded(body.labels or ()) == folded(issue.labels)),
+        (body.assignees is not None, folded(body.assignees or ()) == folded(issue.assignees)),
+    )
+    return all(stands for given, stands in wanted if given)
+
 
 CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
 _NOT_THERE_YET = Err("GitHub accepted the update and does not show it yet", "unknown_outcome")
@@ -265,3 +521,27 @@ class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
     async def _do(self, intent: Intent, body: BranchUpdateBody) -> Sent:
         (await self._github.pulls.update_branch(repo_of(body), body.number, head_sha=body.head_sha)).or_raise()
         return await self._look(intent, body, departs=False) or _NOT_THERE_YET.or_raise()
+
+
+class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
+    """Sends intents of the kinds `star` and `account_follow`; each is the same if it is done again."""
+
+    bodies = (StarBody, AccountFollowBody)
+
+    async def _look(self, intent: Intent, body: StarBody | AccountFollowBody, *, departs: bool) -> None:
+        return None
+
+    async def _do(self, intent: Intent, body: StarBody | AccountFollowBody) -> Sent:
+        repo = repo_of(body)
+        if isinstance(body, StarBody):
+            done, url = await self._github.repositories.star(repo), self._github.page(repo)
+        else:
+            done, url = await self._github.accounts.follow(body.login), f"{self._github.address}/{body.login}"
+        done.or_raise()
+        return Sent(url)
+
+
+def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
+    """Return who sends each kind of intent that goes to GitHub."""
+    kinds = (GitHubSender, IssueChangeSender, CodeChangeSender, BranchUpdateSender, LikingSender)
+    return {body.kind: sender for sender in (kind(identity) for kind in kinds) for body in sender.bodies}

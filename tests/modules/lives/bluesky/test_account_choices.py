@@ -16,8 +16,8 @@ from modules.services.outbox.bodies import FollowBody, LikeBody, PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.test_scenario_rights import answering
-from town.atproto.faults import Fault
-from town.atproto.values import BLOCK, POST, THREADGATE
+from town.atproto.index import BLOCK, POST, THREADGATE
+from town.atproto.service import Fault
 
 DEFS = "app.bsky.actor.defs#"
 READ = "app.bsky.actor.getPreferences"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef
-from modules.lives.bluesky.thread_text import ThreadLines, UnsentReply
+from modules.lives.bluesky.thread import ThreadLines, UnsentReply
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MARKS = {"Post To Meet": "(this one)", "Not Sent": "not sent", "Peer": "peer", "Bot": "bot"}

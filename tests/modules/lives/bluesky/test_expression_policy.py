@@ -18,7 +18,7 @@ from modules.lives.bluesky.expression_policy import (
     next_expression_time,
     next_morning,
 )
-from modules.services.identity.self_document import SelfExtract
+from modules.services.identity.identity import SelfExtract
 from tests.modules.lives.bluesky.bluesky_values import START
 
 ONE = "You hold this: {{value}}"

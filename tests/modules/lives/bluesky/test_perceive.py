@@ -18,7 +18,7 @@ from modules.services.explanation.why import lines, story_of
 from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.security.spoiling_proxy import open_proxy
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 
 async def look(life: RunningSoul) -> PerceivedPosts:

@@ -18,25 +18,23 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from adapters.atproto.client import Atproto
-from adapters.atproto.public import PublicRepos
+from adapters.atproto.client import Atproto, PublicRepos
 from adapters.atproto.types import Notification, Picture
 from adapters.atproto.types import PostImage as Attached
-from adapters.storage.store import open_storage
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.storage.local import open_storage
+from adapters.web.client import WebClient, WebTransport
 from common.clock import FakeClock, SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from modules.lives.bluesky.pictures import PostPictures
-from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.publish import PendingPosts
+from modules.lives.bluesky.respond import PostPictures
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import NoBudgetGuard
+from modules.runtime.llm.dialect import Image, Message, Text
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.media import Media
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS

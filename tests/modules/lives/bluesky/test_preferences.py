@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.atproto.public import PublicRepos
+from adapters.atproto.client import PublicRepos
 from adapters.atproto.records import FOLLOW
 from common.clock import FakeClock
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.services.agent.tools.types import Turn
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.types import Preference
 from tests.running_town import RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 DESCRIBE = "com.atproto.repo.describeRepo"
 SECRET = "the heron at the weir counts to nine"

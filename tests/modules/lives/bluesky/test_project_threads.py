@@ -12,9 +12,9 @@ from common.clock import FakeClock
 from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.case_reader import incoming_of
-from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.handle import incoming_of
 from modules.lives.bluesky.policy import PostDecision
+from modules.lives.bluesky.publish import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
 from modules.services.identity.self_mechanics import SocialMechanics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.lives.bluesky.loop import SessionLoop
+from modules.lives.bluesky.perceive import SessionLoop
 from tests.running_town import RunningTown, awake
 
 

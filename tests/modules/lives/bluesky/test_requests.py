@@ -10,11 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from common.clock import SystemClock
 from tests.running_town import KEY, Mind, RunningTown, awake, replying, served
-from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.model.faults import ModelFaults
-from town.model.service import model_app
+from town.atproto.service import AtprotoFaults, atproto_app
+from town.model.service import ModelFaults, model_app
 
 
 def counted(app: ASGIApp, requests: Counter[str]) -> ASGIApp:

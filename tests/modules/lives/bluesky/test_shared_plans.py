@@ -9,8 +9,8 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.runtime.scheduler.policy import peers_before
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.wishes import wish_mark
+from modules.services.plans.events import wish_mark
+from modules.services.plans.plan_text import parse_plan
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.town_github import TownGitHub
 from town.github.values import StoredIssue, StoredRepo

@@ -11,10 +11,12 @@ import pytest
 
 from common.clock import FakeClock
 from modules.lives.github.engagement import (
+    FILE,
     OLD_AFTER,
     OVER_AFTER,
     Commented,
     Engagement,
+    GitHubState,
     LeftThread,
     Reentered,
     ThreadRead,
@@ -22,7 +24,6 @@ from modules.lives.github.engagement import (
     after,
     is_outlived,
 )
-from modules.lives.github.state import FILE, GitHubState
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.github_threads.threads import WaitingThread

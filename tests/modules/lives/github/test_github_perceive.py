@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from adapters.github.client import GitHub
-from adapters.web.transport import http_transport_factory
+from adapters.web.client import http_transport_factory
 from common.clock import FakeClock
 from common.result import Ok
-from modules.lives.github.perceive import GitHubPerceiver
-from modules.lives.github.state import GitHubState
+from modules.lives.github.engagement import GitHubPerceiver, GitHubState
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.github_threads.threads import THREAD, ThreadInbox, thread_of

@@ -10,7 +10,7 @@ import pytest
 from adapters.atproto.types import ConversationStatus
 from common.clock import FakeClock, ScaledClock, iso
 from common.settings import MessagesFrom
-from modules.lives.messages.others_policy import AuthorStanding, is_ready, is_welcome, verdict_on
+from modules.lives.messages.policy import AuthorStanding, is_ready, is_welcome, verdict_on
 from modules.lives.messages.types import Burst
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.rules.types import ReplyAdvice

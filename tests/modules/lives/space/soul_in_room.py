@@ -13,9 +13,9 @@ from typing import Any
 from adapters.space.chatlog import ChatLog
 from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
-from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
 from adapters.space.types import ELECTION_RULES, Said, SpaceEvent
+from adapters.space.wire_fields import SPACING_S
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
@@ -28,9 +28,9 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
-from modules.services.commitments.events import CommitmentAbandoned
+from modules.services.commitments.acts import CommitmentAbandoned
+from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import QueuedCommitment
 from soul.app import open_soul
 from soul.composition.wiring.commitments import build_commitment_writer
 from soul.composition.wiring.space import RoomSeat, SpaceLife, build_experiences, take_seat

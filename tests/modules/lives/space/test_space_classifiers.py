@@ -17,8 +17,8 @@ from modules.lives.space.types import HostLine, Meaning, Question
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
 from modules.services.skills.skills import Skills
@@ -27,8 +27,7 @@ from tests.loopback import to_loopback
 from tests.patience import until
 from tests.project import ROOT
 from tests.running_town import RunningTown, settings_of
-from town.model.faults import Fault, ModelFaults
-from town.model.service import model_app
+from town.model.service import Fault, ModelFaults, model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.lives.space.state import Spoke
+from modules.lives.space.perceive import Spoke
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Room, declines, open_room, speaks
 from tests.patience import until

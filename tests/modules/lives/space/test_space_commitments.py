@@ -10,9 +10,9 @@ import pytest
 from adapters.space.types import ActionDone
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import assign_repo
-from modules.lives.space.fallback import SPACE_FORCED_ACTION_CYCLES
 from modules.lives.space.host_request import is_open
 from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.speak import SPACE_FORCED_ACTION_CYCLES
 from modules.lives.space.types import HistoryEntry
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (

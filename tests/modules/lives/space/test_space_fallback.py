@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from common.schemas import Commitment
-from modules.lives.space.fallback import build_forced_commitment, enriched, salvage, should_force_action, should_retry
 from modules.lives.space.host_request import count_rejection, is_claimed, is_open
 from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.speak import build_forced_commitment, enriched, salvage, should_force_action, should_retry
 from modules.lives.space.types import HostRequest, RequestContent
 from tests.shipped_skills import phrase
 

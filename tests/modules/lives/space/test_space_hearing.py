@@ -25,7 +25,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import FakeClock
-from modules.lives.space.journal_reporter import SpaceLines
+from modules.lives.space.commitment_maker import SpaceLines
 from modules.lives.space.perceive import peer_events_in
 from modules.lives.space.types import PeerEvent
 from modules.runtime.console import SilentConsole

@@ -10,7 +10,7 @@ import pytest
 
 from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
-from modules.lives.space.state import Paused
+from modules.lives.space.perceive import Paused
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.types import Intent, IntentState

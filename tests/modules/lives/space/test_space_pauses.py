@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from modules.lives.space.perceive import Entered
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.state import Entered
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.dialect import Usage
 from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Room, an_issue, declines, speaks
+from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
-from town.model.wire import BadRequest
 
 
 def refuse(_: ChatRequest) -> Completion:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Said
 from common.clock import FakeClock, iso
-from modules.lives.space.state import (
+from modules.lives.space.perceive import (
     SPACE_READ_CHARS,
     Classified,
     Delivered,

@@ -14,7 +14,7 @@ from common.text.utf16 import u16_len
 from modules.lives.space.commitment_filter import alike, claim_target, planned, same_target
 from modules.lives.space.request_parser import conversation_thread_uri, point_summary
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.services.commitments.types import CommitmentRequest
+from modules.services.commitments.naming import CommitmentRequest
 
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checklist", description="What must be done")
 

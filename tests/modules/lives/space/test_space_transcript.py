@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
-from modules.lives.space.transcript import told, transcript
+from modules.lives.space.request_parser import told, transcript
 from modules.lives.space.types import HistoryEntry
 
 NOW = FakeClock().now()

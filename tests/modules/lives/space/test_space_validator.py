@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
 from modules.lives.space.commitment_filter import permitted
+from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.host_request import is_open
-from modules.lives.space.journal_reporter import OwnLines
 from modules.lives.space.policy import role_budget
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Check, Counts, HistoryEntry, HostRequest, Mode, Role, ValidationOutcome

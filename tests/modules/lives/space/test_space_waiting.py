@@ -11,8 +11,8 @@ import pytest
 from common.clock import SystemClock
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
+from modules.lives.space.commitment_maker import LOOP
 from modules.lives.space.host_request import is_open
-from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.policy import wait_s
 from modules.runtime.scheduler.scheduler import Scheduler
 from tests.modules.lives.space.soul_in_room import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.git.changes import BranchChanges, TreeChange
+from adapters.git.worktree import BranchChanges, TreeChange
 from modules.lives.tasks.shown_changes import shown_changes
 
 BASE, SHA = "a" * 40, "b" * 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.github.texts import PAGE
+from adapters.github.types import PAGE
 from modules.lives.tasks.types import Failed, HeldTask, WorkResult
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok

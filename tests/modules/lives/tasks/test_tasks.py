@@ -14,7 +14,7 @@ from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
 from modules.services.plans.events import count_task_failures, parse_task_event_markers
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok

@@ -20,9 +20,8 @@ from modules.lives.workspaces.upkeep_policy import (
     task_lines,
     unplanned,
 )
-from modules.services.plans.issues import issues_of
-from modules.services.plans.types import FoundPlan, Plan, PlanLabel, Task, TaskStatus
-from modules.services.plans.wishes import wish_mark
+from modules.services.plans.events import wish_mark
+from modules.services.plans.types import FoundPlan, Plan, PlanLabel, Task, TaskStatus, issues_of
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.trusting import account
 

@@ -18,9 +18,15 @@ from pathlib import Path
 import pytest
 
 from common.errors import HomeLocked, SoulError, StorageError, UsageError
-from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import RestoredHome, complete_restore, restore_backup
-from modules.runtime.backup.sealing import MAGIC, SealedReader, SealingWriter
+from modules.runtime.backup.restoring import (
+    MAGIC,
+    RestoredHome,
+    SealedReader,
+    SealingWriter,
+    complete_restore,
+    restore_backup,
+    write_backup,
+)
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS

@@ -12,9 +12,9 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
 from tests.loopback import to_loopback
 
 

@@ -18,8 +18,8 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import Request, Reservation
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.connection import Request, Reservation
 
 MAIN, CHEAP = "maker/large", "maker/small"
 PRICES = {MAIN: Price(Fraction(2), Fraction(8)), CHEAP: Price(Fraction(1, 4), Fraction(1))}

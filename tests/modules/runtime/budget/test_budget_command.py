@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError
+from modules.runtime.budget.report import keep_zone
 from modules.runtime.budget.types import Caps
-from modules.runtime.budget.zone import keep_zone
 from modules.runtime.home import Home
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.dialect import Usage
 from soul.commands.budget import run_budget
 from tests.modules.runtime.budget.budget_rig import MAIN, Rules, process, request
 from tests.running_town import write_home

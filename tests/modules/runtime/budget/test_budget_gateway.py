@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from common.errors import BudgetExceeded, SoulError, Transient
-from modules.runtime.budget.measure import input_bound
+from modules.runtime.budget.policy import input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Caps
-from modules.runtime.llm.deadline import probe_of
-from modules.runtime.llm.types import ChatResult, Message, Usage
+from modules.runtime.llm.connection import probe_of
+from modules.runtime.llm.dialect import ChatResult, Message, Usage
 from tests.loopback import held_port
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
 from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.budget.measure import TOKENS_PER_PICTURE, input_bound, output_limit, sent_as
+from modules.runtime.budget.policy import TOKENS_PER_PICTURE, input_bound, output_limit, sent_as
 from tests.modules.runtime.budget.budget_rig import CHEAP, request
 
 _TEXT = st.text(max_size=60)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from common.errors import SoulError
-from modules.runtime.llm.types import ChatResult, Message, ToolSpec
+from modules.runtime.llm.dialect import ChatResult, Message, ToolSpec
 from tests.modules.runtime.budget.conftest import OpenGuarded
 from tests.modules.runtime.budget.test_budget_gateway import outcome
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses

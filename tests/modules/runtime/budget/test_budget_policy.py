@@ -26,7 +26,7 @@ from modules.runtime.budget.policy import (
 )
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps, Spent, Step
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.dialect import Usage
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from common.errors import BudgetExceeded
 from common.importance import Importance
 from modules.runtime.budget.policy import has_share_left
 from modules.runtime.budget.types import Caps, Spent
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.dialect import Usage
 from tests.modules.runtime.budget.budget_rig import Rules, process, request
 
 CAPS = Caps(tokens=1000, micro_usd=None)

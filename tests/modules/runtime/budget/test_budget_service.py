@@ -10,11 +10,11 @@ import pytest
 
 from common.clock import FakeClock
 from common.errors import BudgetExceeded, ConfigError
-from modules.runtime.budget.measure import input_bound
+from modules.runtime.budget.policy import input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Amount, Caps, Share
-from modules.runtime.llm.types import Usage
+from modules.runtime.llm.dialect import Usage
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, process, request
 
 BOUND = input_bound(request())

@@ -25,7 +25,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database import copies, marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)

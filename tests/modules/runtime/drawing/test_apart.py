@@ -18,7 +18,7 @@ from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import MOST_PIXELS
 from tests.patience import until
 from tests.project import ROOT
-from town.gallery.pictures import NAMES, picture
+from town.gallery.library import NAMES, picture
 
 MEASURE = """
 import asyncio, pathlib, resource, sys

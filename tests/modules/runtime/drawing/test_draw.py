@@ -23,7 +23,7 @@ from modules.runtime.drawing.draw import (
     for_upload,
 )
 from tests.exploration import examples
-from town.gallery.pictures import NAMES, picture
+from town.gallery.library import NAMES, picture
 
 
 def saved(drawn: Image.Image, kind: str, **options: Any) -> bytes:

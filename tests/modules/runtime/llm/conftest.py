@@ -6,8 +6,8 @@ import pytest
 
 from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
+from modules.runtime.llm.dialect import ChatResult
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, scripted_gateway
 from tests.patience import HANG_S
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from common.clock import Clock
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from tests.loopback import to_loopback
 from tests.patience import HANG_S

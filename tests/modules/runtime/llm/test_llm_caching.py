@@ -10,10 +10,9 @@ import pytest
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard, Request, Reservation
-from modules.runtime.llm.cache import REMEMBERED_CALLS, CacheMeter, CacheRate
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, PromptBlock, ToolSpec, Usage
+from modules.runtime.llm.connection import NoBudgetGuard, Request, Reservation
+from modules.runtime.llm.dialect import Message, PromptBlock, ToolSpec, Usage
+from modules.runtime.llm.gateway import REMEMBERED_CALLS, CacheMeter, CacheRate, LLMGateway
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, says
 from tests.modules.runtime.llm.waited_clock import WaitedClock
 from tests.patience import HANG_S

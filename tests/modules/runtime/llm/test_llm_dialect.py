@@ -8,11 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.budget.measure import input_bound
-from modules.runtime.llm.dialect import chars_of, takes_cache_key, takes_marks, without_pictures, worded_for
-from modules.runtime.llm.messages import convert_messages, convert_tools
-from modules.runtime.llm.types import GROUPS, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.services.agent.prompt.types import SystemPrompt
+from modules.runtime.budget.policy import input_bound
+from modules.runtime.llm.dialect import (
+    GROUPS,
+    Image,
+    Message,
+    PromptBlock,
+    Text,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
+    chars_of,
+    takes_cache_key,
+    takes_marks,
+    without_pictures,
+    worded_for,
+)
+from modules.runtime.llm.policy import convert_messages, convert_tools
+from modules.services.agent.prompt.bootstrap import SystemPrompt
 
 GATEWAY, OPENAI = "https://gateway.example/v1", "https://api.openai.com/v1"
 BLOCKS = (PromptBlock("static", "I am."), PromptBlock("semi-static", "I know."), PromptBlock("dynamic", "It is noon."))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.llm.events import END, SaidError, chunks
+from modules.runtime.llm.stream import END, SaidError, chunks
 
 OBJECTS = st.lists(
     st.fixed_dictionaries({"text": st.text(max_size=20), "choices": st.just([{"index": 0}])}), max_size=4

@@ -7,9 +7,9 @@ import pytest
 from common.clock import FakeClock
 from common.facts import FACTS_ITEMS, FACTS_TEXT_CHARS, PostFacts, RoomFacts, SaidLine, TurnFacts
 from common.redact import Redactor
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says, scripted_gateway
-from town.model.wire import BadRequest, read_request
+from town.model.service import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]
 POST = TurnFacts(PostFacts("at://a/b/c", "bafy", "kit.test", "Is it hunter2-hunter2?", thread=(SaidLine("", "Hm."),)))

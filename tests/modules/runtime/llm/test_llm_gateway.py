@@ -14,9 +14,9 @@ from common.clock import FakeClock
 from common.errors import Fatal, ModelRefused, PromptTooLong, SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.connection import NoBudgetGuard
+from modules.runtime.llm.dialect import ChatResult, Message, NamedTool, ToolSpec, Usage
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
 from tests.loopback import held_port, to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.patience import while_time_passes

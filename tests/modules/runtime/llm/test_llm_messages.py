@@ -2,13 +2,13 @@
 
 import re
 
-from modules.runtime.llm.messages import (
+from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.runtime.llm.policy import (
     convert_messages,
     convert_tools,
     create_assistant_tool_use_message,
     create_tool_result_message,
 )
-from modules.runtime.llm.types import Message, Text, ToolAnswer, ToolCall, ToolSpec
 
 
 def test_the_system_prompt_comes_first_and_an_empty_one_not_at_all() -> None:

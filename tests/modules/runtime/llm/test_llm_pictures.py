@@ -10,11 +10,9 @@ from common.clock import FakeClock
 from common.errors import SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.pictures import MOST_PICTURES
-from modules.runtime.llm.service_quirks import Vision
-from modules.runtime.llm.types import Image, Message, Text
+from modules.runtime.llm.connection import NoBudgetGuard, Vision
+from modules.runtime.llm.dialect import Image, Message, Text
+from modules.runtime.llm.gateway import MOST_PICTURES, LLMGateway
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, Wire, refuses, says
 

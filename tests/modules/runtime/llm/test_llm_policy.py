@@ -7,7 +7,6 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from modules.runtime.llm.events import BrokenStream
 from modules.runtime.llm.policy import (
     CallVerdict,
     adapt_request,
@@ -19,6 +18,7 @@ from modules.runtime.llm.policy import (
     truncate_tool_result,
     was_refused,
 )
+from modules.runtime.llm.stream import BrokenStream
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from modules.runtime.llm.answers import read
+from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.reasoning import said_values
 from modules.runtime.llm.stream import RawCall, StreamedAnswer
-from modules.runtime.llm.types import Message, ToolSpec
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, says
 from tests.modules.runtime.llm.thoughts import LEAKS, SAID, TRUE
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.llm.salvage import SalvagedCall, find_calls, looks_cut, parse_arguments
-from modules.runtime.llm.types import ToolSpec
+from modules.runtime.llm.answers import SalvagedCall, find_calls, looks_cut, parse_arguments
+from modules.runtime.llm.dialect import ToolSpec
 
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
 POST = ToolSpec("post", "Posts.", {"type": "object", "properties": {"text": {"type": "string"}}})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.runtime.llm.build import UsageLog
-from modules.runtime.llm.types import ChatResult, Usage
+from modules.runtime.llm.dialect import ChatResult, Usage
+from modules.runtime.llm.gateway import UsageLog
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from modules.runtime.llm.answers import read
+from modules.runtime.llm.dialect import ChatResult, ToolSpec
 from modules.runtime.llm.stream import StreamedAnswer
-from modules.runtime.llm.types import ChatResult, ToolSpec
 
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
 POST = ToolSpec("post", "Posts.", {"type": "object", "properties": {"text": {"type": "string"}}})

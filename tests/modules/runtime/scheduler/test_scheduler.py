@@ -19,11 +19,10 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.scheduler import MIN_LOOP_INTERVAL_MS, Scheduler
+from modules.runtime.scheduler.scheduler import MIN_LOOP_INTERVAL_MS, Attention, Scheduler
 from modules.runtime.scheduler.types import Outcome
 from tests.patience import HANG_S, until
 

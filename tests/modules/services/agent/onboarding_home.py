@@ -12,7 +12,7 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.agent.onboarding import Onboarding
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles
 from tests.fresh_database import open_database

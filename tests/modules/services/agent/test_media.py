@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from adapters.storage.types import StoredObject
 from common.clock import FakeClock
 from common.result import Err, Ok
 from modules.services.agent.media import MEDIA_MAX_BYTES, Media, recent_objects
 from tests.adapters.storage.s3_server import KINDS, S3, open_kind, serving_s3
 from tests.exploration import examples
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 
 SESSION = "bluesky:thread:at://did:plc:abc/app.bsky.feed.post/3k"
 

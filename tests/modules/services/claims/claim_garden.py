@@ -11,11 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.claimer import Claimer, ClaimOutcome
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.plan_reading import PlanReader
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.fresh_database import open_database

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from modules.services.claims.claim_types import (
+from modules.services.claims.claiming import advance_claim, begin_claim
+from modules.services.claims.claims import (
     Action,
     AssignSelf,
+    Claim,
     ClaimAnswer,
     ClaimEvent,
     ClaimState,
@@ -24,6 +26,7 @@ from modules.services.claims.claim_types import (
     CreateLock,
     DeleteLock,
     EndClaim,
+    Lease,
     LineAnswer,
     LockAnswer,
     PlanRead,
@@ -32,11 +35,6 @@ from modules.services.claims.claim_types import (
     Snapshot,
     UnassignSelf,
     WriteLine,
-)
-from modules.services.claims.claiming import advance_claim, begin_claim
-from modules.services.claims.claims import Claim
-from modules.services.claims.leases import (
-    Lease,
     after_start,
     dead_holder,
     dead_locks,

@@ -12,20 +12,27 @@ import pytest
 from adapters.github.checks import BODY_LIMIT_CHARS
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.result import Err
-from modules.services.claims.claim_requests import ClaimRequests
-from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
-from modules.services.claims.claiming import advance_claim, begin_claim
-from modules.services.claims.claims import LEASE, RENEWED_AFTER
-from modules.services.claims.leases import Lease, lease_of
-from modules.services.claims.plan_reading import PlanReading
-from modules.services.claims.sweeping import (
+from modules.services.claims.claim_requests import (
+    ClaimRequests,
+    PlanReading,
     delete_dead_locks,
     find_dead_claims,
     find_orphaned_tasks,
     may_hold_dead_claims,
     settle_dead_claim,
 )
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.claims.claiming import advance_claim, begin_claim
+from modules.services.claims.claims import (
+    LEASE,
+    RENEWED_AFTER,
+    Action,
+    ClaimEvent,
+    CreateLock,
+    Lease,
+    WriteLine,
+    lease_of,
+)
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import READ_AGAIN_S

@@ -7,9 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.services.claims.claim_types import (
+from modules.services.claims.claiming import MOST_LOOKS, advance_claim, begin_claim
+from modules.services.claims.claims import (
+    GRACE,
+    LEASE,
     Action,
     AssignSelf,
+    Claim,
     ClaimAnswer,
     ClaimEvent,
     ClaimState,
@@ -19,19 +23,13 @@ from modules.services.claims.claim_types import (
     EndClaim,
     LineAnswer,
     LockAnswer,
+    PlanComment,
     PlanRead,
     PostClaim,
     ResetLine,
     Snapshot,
     UnassignSelf,
     WriteLine,
-)
-from modules.services.claims.claiming import MOST_LOOKS, advance_claim, begin_claim
-from modules.services.claims.claims import (
-    GRACE,
-    LEASE,
-    Claim,
-    PlanComment,
     claim_contenders,
     claim_marker,
     claims_on,

@@ -8,10 +8,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.services.claims.claim_types import DeleteLock, EndClaim, ResetLine, Snapshot, UnassignSelf
-from modules.services.claims.claims import GRACE, LEASE, Claim
-from modules.services.claims.leases import (
+from modules.services.claims.claims import (
+    GRACE,
+    LEASE,
+    Claim,
+    DeleteLock,
+    EndClaim,
     Lease,
+    ResetLine,
+    Snapshot,
+    UnassignSelf,
     after_start,
     dead_holder,
     dead_locks,

@@ -8,9 +8,9 @@ from typing import get_args
 
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.tasks.documents.check import DocumentProblem
+from modules.lives.tasks.documents.compose import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
-from modules.services.claims.task_comments import TaskComments
+from modules.services.claims.claimer import TaskComments
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent

@@ -20,7 +20,7 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingEnd, CodingJob, CodingLimits, CodingRoom

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import BudgetExceeded
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.coding.types import CodingEnd, CodingLimits, CodingStep
 from tests.modules.services.coding.coding_rig import KEY, does, needs_sandbox, open_coding
 

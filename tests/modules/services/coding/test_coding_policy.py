@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.git.changes import BranchChanges, TreeChange
-from modules.runtime.llm.types import ToolAnswer, ToolCall
+from adapters.git.worktree import BranchChanges, TreeChange
+from modules.runtime.llm.dialect import ToolAnswer, ToolCall
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.policy import is_stuck
 from modules.services.coding.suite_files import suite_definitions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from common.clock import parse_iso
-from modules.runtime.llm.types import Message, ToolAnswer, ToolCall
-from modules.services.coding.conversation import CodingConversation
+from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
+from modules.services.coding.agent import CodingConversation
 from modules.services.coding.policy import set_aside, used
 from modules.services.coding.types import CodingLimits, CodingStep
 from tests.shipped_skills import SHIPPED

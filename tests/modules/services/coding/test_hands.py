@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from common.text.source_text import read_source
-from modules.runtime.llm.types import ToolAnswer, ToolCall
+from common.text.github_text import read_source
+from modules.runtime.llm.dialect import ToolAnswer, ToolCall
 from modules.runtime.sandbox.types import MIB, Limits
-from modules.services.coding.hands import FINISH, Hands
-from modules.services.coding.tree_files import TreeFiles
+from modules.services.coding.hands import FINISH, Hands, TreeFiles
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import CodingRig, does, git, needs_sandbox, open_coding
 from tests.shipped_skills import SHIPPED

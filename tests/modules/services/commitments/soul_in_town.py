@@ -11,9 +11,9 @@ from pathlib import Path
 
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
-from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
 from adapters.space.types import SpaceEvent
+from adapters.space.wire_fields import SPACING_S
 from common.clock import Clock, FakeClock, SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
@@ -21,23 +21,21 @@ from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.events import Event as BusEvent
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
-from modules.services.commitments.announce import Announcer
-from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.handle import CommitmentHandler
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
+from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
+from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
-from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
-from modules.services.commitments.writer import CommitmentWriter
+from modules.services.commitments.writer import Announcer, CommitmentWriter
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.github_code_changes import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from modules.services.work.loop import WorkLoop

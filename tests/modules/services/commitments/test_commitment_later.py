@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from common.clock import parse_iso
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.naming import QueuedCommitment
 from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from tests.modules.services.commitments.commitment_values import wanted

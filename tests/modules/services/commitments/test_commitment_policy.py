@@ -11,9 +11,14 @@ import pytest
 from adapters.github.types import Repo
 from modules.services.commitments import policy
 from modules.services.commitments.acts import work_of
-from modules.services.commitments.naming import extract_fulfillment_url, generate_commitment_hash, repo_of
+from modules.services.commitments.naming import (
+    CommitmentRequest,
+    QueuedCommitment,
+    extract_fulfillment_url,
+    generate_commitment_hash,
+    repo_of,
+)
 from modules.services.commitments.params import read_params
-from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueCommentBody
 from tests.modules.services.commitments.commitment_values import NOON, queued, wanted
 from tests.shipped_skills import phrase

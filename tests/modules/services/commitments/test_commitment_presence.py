@@ -8,8 +8,8 @@ from adapters.space.types import AgentState
 from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from modules.services.commitments.presence import CommitmentPresence
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.handle import CommitmentPresence
+from modules.services.commitments.naming import QueuedCommitment
 from tests.modules.services.commitments.commitment_values import queued
 
 STEP_S = 15

@@ -15,7 +15,7 @@ from common.redact import LEAK, Redactor
 from common.version import __version__
 from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
-from modules.services.commitments.events import CommitmentsReady
+from modules.services.commitments.acts import CommitmentsReady
 from modules.services.commitments.policy import due_in_s
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.work.table import WORK_OF_PEOPLE

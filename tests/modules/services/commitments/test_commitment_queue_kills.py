@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from common.clock import FakeClock, iso
 from common.schemas import VALID_COMMITMENT_TYPES
+from modules.services.commitments.naming import LIVE, QueuedCommitment
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS, STALE, TIMED_OUT, is_stale, is_timed_out
-from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
 from tests.fresh_database import open_database
 from tests.modules.services.commitments.commitment_values import Opened, due, lines, noting, wanted

@@ -15,8 +15,14 @@ from common.clock import FakeClock
 from common.schemas import Commitment
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.commitments.replies import ReplyCommitments, commitment_request
-from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
+from modules.services.commitments.writer import (
+    CommitmentWriter,
+    Extraction,
+    ReplyCommitments,
+    as_commitments,
+    commitment_request,
+    read_extracted,
+)
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.skills.skills import Skills

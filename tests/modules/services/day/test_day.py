@@ -22,16 +22,16 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskPlace
+from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import COMMITMENT, as_json
-from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, told_text
+from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
-from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import Intent, ProposedAction

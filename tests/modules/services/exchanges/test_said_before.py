@@ -13,8 +13,7 @@ from local_tools.talk_tools import TalkSearchInput, TalkTools, talk_tools
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn
-from modules.services.exchanges.public_posts import PublicPosts
-from modules.services.exchanges.talk_search import TalkSearch
+from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of

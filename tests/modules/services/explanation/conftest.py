@@ -17,7 +17,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.explanation.story import Story, Unknown
 from modules.services.explanation.why import story_of
 from modules.services.outbox import store

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.atproto.tid import tid_for
+from adapters.atproto.writes import tid_for
 from modules.runtime.journal.types import Entry
-from modules.services.explanation.naming import Named, understand
-from modules.services.explanation.story import Unknown
+from modules.services.explanation.story import Named, Unknown, understand
 from modules.services.explanation.why import title
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 

@@ -12,7 +12,7 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import HeldEdit, Version

@@ -21,7 +21,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.identity.keeper import SelfKeeper
 
 _STEPS = {"open", "os.rename", "os.remove", "os.mkdir"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.services.identity.self_document import (
+from modules.services.identity.identity import (
     SelfExtract,
     assess_self_richness,
     extract_display_name,

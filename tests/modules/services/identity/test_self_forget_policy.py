@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.person import Person
-from modules.services.identity.forget_policy import without
+from modules.services.identity.keeper import without
 
 PERSON = Person("did:plc:quillon", ("quillon.test",), ("Curiosity",))
 

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from modules.services.identity.self_mechanics import read_rituals
-from modules.services.identity.self_schedule import RitualSchedule, parse_ritual_schedule
+from modules.services.identity.self_mechanics import RitualSchedule, parse_ritual_schedule, read_rituals
 
 ALL = frozenset(range(7))
 WEEKDAYS, WEEKENDS = frozenset(range(5)), frozenset({5, 6})

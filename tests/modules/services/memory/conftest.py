@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.memory.store import MemoryStore
+from modules.services.memory.rows import MemoryStore
 from tests.fresh_database import open_database
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
+from modules.services.memory.admission import Kind, NewMemory
 from modules.services.memory.policy import TRUSTS
-from modules.services.memory.types import Kind, NewMemory
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

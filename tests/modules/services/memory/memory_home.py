@@ -12,9 +12,9 @@ from common.clock import FakeClock
 from common.provenance import Trust
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
+from modules.services.memory.admission import Kind, NewMemory
 from modules.services.memory.recall import MemoryRenderer
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, NewMemory
+from modules.services.memory.rows import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.framing import Framer

@@ -12,10 +12,10 @@ import pytest
 
 from common.errors import SoulError
 from common.provenance import Trust
+from modules.services.memory.admission import KINDS, NewMemory, Query
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines
 from modules.services.memory.profiles import ProfileFields, Profiles
-from modules.services.memory.types import KINDS, NewMemory, Query
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from common.clock import iso
 from common.provenance import Trust
 from modules.services.memory import policy
-from modules.services.memory.types import Kind, Memory, NewMemory
+from modules.services.memory.admission import Kind, Memory, NewMemory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

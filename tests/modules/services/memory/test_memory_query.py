@@ -11,11 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from modules.services.memory.query import TERMS_MAX, folded, words
-from modules.services.memory.rows import remember
-from modules.services.memory.search import search
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import KINDS, NewMemory, Query
+from modules.services.memory.admission import KINDS, NewMemory, Query
+from modules.services.memory.rows import TERMS_MAX, MemoryStore, folded, remember, search, words
 from tests.exploration import examples
 from tests.fresh_database import in_memory
 

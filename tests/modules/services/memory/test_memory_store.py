@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.provenance import Trust
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import Kind, Memory, NewMemory, Query
+from modules.services.memory.admission import Kind, Memory, NewMemory, Query
+from modules.services.memory.rows import MemoryStore
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

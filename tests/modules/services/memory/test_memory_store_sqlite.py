@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modules.services.memory import ranking
-from modules.services.memory.search import search
-from modules.services.memory.store import MemoryStore, remember
-from modules.services.memory.types import KINDS, NewMemory, Query
+from modules.services.memory.admission import KINDS, NewMemory, Query
+from modules.services.memory.rows import MemoryStore, remember, search
 from tests.exploration import examples
 from tests.fresh_database import in_memory, open_database
 

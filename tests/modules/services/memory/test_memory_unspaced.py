@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory, Query
+from modules.services.memory.admission import NewMemory, Query
+from modules.services.memory.rows import MemoryStore
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TEA = "我们昨天在北京的茶馆里喝了一杯龙井茶。"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
+from modules.services.memory.admission import KINDS, NewMemory
 from modules.services.memory.recall import (
     PUBLIC_RECALL_ENTRIES,
     PUBLIC_RECALL_TOKENS,
@@ -20,7 +21,6 @@ from modules.services.memory.recall import (
     MemoryRenderer,
     Recalled,
 )
-from modules.services.memory.types import KINDS, NewMemory
 from modules.services.skills.framing import Framer
 from tests.exploration import examples
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
+from modules.services.memory.admission import NewMemory
 from modules.services.memory.days import PROMPT_ENTRIES, day_span
 from modules.services.memory.recall import MemoryRenderer
-from modules.services.memory.types import NewMemory
 from modules.services.skills.framing import Framer
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modules.services.memory import policy
-from modules.services.memory.types import Memory
-from modules.services.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of
+from modules.services.memory.admission import Memory
+from modules.services.memory.view_sync import PREAMBLE, Section, parse_view, render_view, sections_of
 from tests.exploration import examples
 
 TIME = "2026-01-05T12:00:00.000Z"

@@ -10,10 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import PolicyBlocked
-from modules.services.memory.types import KINDS
-from modules.services.memory.view_merge import Rendered, merge, rendered
-from modules.services.memory.view_sync import MemoryFile, Synced
-from modules.services.memory.views import PREAMBLE, parse_view, render_view
+from modules.services.memory.admission import KINDS
+from modules.services.memory.view_sync import (
+    PREAMBLE,
+    MemoryFile,
+    Rendered,
+    Synced,
+    merge,
+    parse_view,
+    render_view,
+    rendered,
+)
 from modules.services.owner_files import LocalOwnerFiles
 from tests.exploration import examples
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home

@@ -18,8 +18,8 @@ from common.redact import Redactor
 from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
-from modules.services.explanation.handles import known_handles
+from modules.runtime.journal.rows import Journal
+from modules.services.explanation.story import known_handles
 from modules.services.outbox.bodies import IntentKind, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import DepartureRule, Gate, Intent, Pacing, ProposedAction, Rule, Sender, Sent

@@ -13,7 +13,7 @@ from common.errors import NotWaiting
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.journals import told_of

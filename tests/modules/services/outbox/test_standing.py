@@ -9,8 +9,7 @@ import pytest
 
 from common.clock import iso
 from modules.services.outbox.bodies import LikeBody
-from modules.services.outbox.standing import ActCode, standing_of
-from modules.services.outbox.types import Intent, IntentState
+from modules.services.outbox.types import ActCode, Intent, IntentState, standing_of
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)

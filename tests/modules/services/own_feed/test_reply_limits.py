@@ -8,15 +8,15 @@ import pytest
 
 from common.errors import SoulError
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.bodies import PostBody, ThreadgateBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.own_feed.reply_limits import Audience, allowed_replies
 from soul.commands.run import owner_commands
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault, FaultKind
-from town.atproto.values import POST, THREADGATE
+from town.atproto.index import POST, THREADGATE
+from town.atproto.service import Fault, FaultKind
 
 
 def gates(town: RunningTown, name: str = "rowan") -> dict[str, list[str]]:

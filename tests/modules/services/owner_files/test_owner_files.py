@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import Home
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles

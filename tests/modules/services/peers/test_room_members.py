@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.services.peers.room_members import PeerRelationships, stance_of
+from modules.services.peers.room_identity import PeerRelationships, stance_of
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.arena.client import Arena
-from adapters.web.client import WebClient
-from adapters.web.transport import WebTransport
+from adapters.web.client import WebClient, WebTransport
 from common.clock import Clock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import AttachedPicture, IntentKind, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
@@ -24,7 +23,7 @@ from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
 from tests.fresh_database import open_database
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 from town.serving import serve
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply")

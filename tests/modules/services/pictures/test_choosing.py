@@ -20,12 +20,12 @@ from common.design_catalog import DesignSource
 from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, bare_words
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
 from tests.patience import until
-from town.gallery.pictures import picture
+from town.gallery.library import picture
 from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.serving import serve
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.pictures.page_images import PAGE_MAX_CHARS, find_images
+from modules.services.pictures.choosing import PAGE_MAX_CHARS, find_images
 from tests.cpu_time import takes_less
+from town.gallery.library import GalleryViews
 from town.gallery.pages import exhibition_page
-from town.gallery.views import GalleryViews
 
 AT = "https://page.example/walls/one"
 

@@ -9,11 +9,11 @@ import pytest
 from common.result import Err
 from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.pictures.files import DOWNLOAD_AGE, WAITING_AGE
+from modules.services.pictures.pictures import DOWNLOAD_AGE, WAITING_AGE
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing
-from town.atproto.faults import Fault, FaultKind
-from town.gallery.pictures import picture
+from town.atproto.service import Fault, FaultKind
+from town.gallery.library import picture
 
 TEXT = "Stripes make a tower taller than it is. Which would you repaint first?\n\nhttps://harbour.example/lights/old"
 POST = "app.bsky.feed.post"

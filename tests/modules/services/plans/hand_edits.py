@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.modules.services.plans.plan_values import plans

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from modules.services.plans.compose import MOST_ISSUES, MOST_TASKS, SourceIssue, fitting, read_plan
-from modules.services.plans.issues import issues_of
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
+from modules.services.plans.types import Plan, Task, issues_of
 
 NOTHING: list[Any] = [None, {}, [{}], [{"title": ""}], [None, 3]]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.plans.docs_tasks import (
+from modules.services.plans.types import (
     DocsTask,
     DocsWords,
+    Plan,
+    Task,
     changes_more_than_documents,
     with_docs_updates,
 )
-from modules.services.plans.types import Plan, Task
 
 UPDATE = DocsWords(DocsTask("Update LIL-INTDEV-AGENTS.md", "d", "e"), DocsTask("Update SCENARIOS.md", "d", "e"))
 FOUR = tuple(Task(number, title, files=(f"{title}.js",)) for number, title in enumerate("abcd", 1))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from modules.services.plans.extend import MOST_BODY_CHARS, add_tasks_to_plan_body
 from modules.services.plans.missing import MOST_ADDED, read_missing, words_left
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import MOST_BODY_CHARS, add_tasks_to_plan_body, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.exploration import examples
 from tests.modules.services.plans.hand_edits import EditedPlan, edited_plans

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.plans.fields import read_assignee, read_status
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.tasks import get_claimable_tasks
-from modules.services.plans.types import Plan, Task, TaskStatus
+from modules.services.plans.plan_text import parse_plan, read_assignee, read_status
+from modules.services.plans.types import Plan, Task, TaskStatus, get_claimable_tasks
 from tests.cpu_time import takes_less
 from tests.modules.services.plans.plan_values import BODY, PLAN
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.render import format_task_markdown, generate_plan_markdown
+from modules.services.plans.plan_text import format_task_markdown, generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.modules.services.plans.plan_values import BODY, PLAN, plans
 

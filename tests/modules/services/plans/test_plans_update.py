@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import UNDONE_TASKS, Expected, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.exploration import examples

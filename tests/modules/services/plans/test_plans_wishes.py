@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import Issue
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.events import Wish, plan_for, wish_mark
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
-from modules.services.plans.wishes import Wish, plan_for, wish_mark
 from tests.modules.lives.workspaces.test_upkeep_policy import ISSUE
 
 TIDES = Plan("Tides", "The tides can be read.", tasks=(Task(1, "Read the tides", description="From a file."),))

@@ -16,17 +16,16 @@ from common.redact import Redactor
 from common.result import Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import AUTONOMY, MESSAGES, Level, MessagePolicy, Operator
 from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
 from tests.shipped_skills import CONTACT_LINE
-from town.atproto.faults import AtprotoFaults
+from town.atproto.index import PROFILE, Json
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
-from town.atproto.values import PROFILE, Json
+from town.atproto.service import AtprotoFaults, atproto_app
 from town.serving import serve
 
 OWNER = "did:plc:ownerownerownerownerowne"

@@ -19,8 +19,8 @@ from tests.modules.services.presence.disclosing_account import Account
 from tests.patience import until
 from tests.running_town import settings_of, write_home
 from tests.shipped_skills import CONTACT, CONTACT_LINE
-from town.atproto.faults import Fault
-from town.atproto.values import PROFILE, Json
+from town.atproto.index import PROFILE, Json
+from town.atproto.service import Fault
 
 BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
 BOTH = {**BOT, "values": [{"val": "!no-unauthenticated"}, {"val": "bot"}]}

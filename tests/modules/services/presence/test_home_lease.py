@@ -30,7 +30,7 @@ from soul.app import open_soul
 from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"

@@ -11,7 +11,7 @@ from common.result import Err, Ok
 from modules.services.presence.policy import MESSAGES, MessagePolicy, message_policy_of
 from tests.modules.services.presence.disclosing_account import Account
 from tests.running_town import settings_of, write_home
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
 OWNER = "did:plc:ownerownerownerownerowne"

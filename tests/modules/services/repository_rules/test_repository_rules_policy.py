@@ -8,6 +8,7 @@ import pytest
 
 from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import FakeClock, ScaledClock, iso
+from modules.services.repository_rules.checking import pages_in, rule_in
 from modules.services.repository_rules.policy import (
     KEPT_FOR,
     MOST_NAMES,
@@ -20,7 +21,6 @@ from modules.services.repository_rules.policy import (
     questions,
     verdict_of,
 )
-from modules.services.repository_rules.reader import pages_in, rule_in
 from modules.services.repository_rules.types import WELCOME_OF, RepositoryVerdict, Rule, VerdictCode
 
 HERE, DEFAULTS = Repo("ada", "tool"), Repo("ada", ".github")

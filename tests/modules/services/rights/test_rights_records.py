@@ -12,9 +12,9 @@ from common.person import SOMEBODY_DID, Person, Trace
 from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import ToolCall
+from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.rights.records import is_known, without

@@ -12,7 +12,7 @@ import pytest
 from common.clock import FakeClock
 from common.text.graphemes import grapheme_len
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.rights.voice import MOST, SKILL, RightsVoice
+from modules.services.rights.answering import MOST, SKILL, RightsVoice
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.storage.keys import media_prefix
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from common.clock import FakeClock
 from common.provenance import Provenance
 from common.redact import Redactor
@@ -20,15 +20,13 @@ from common.result import ApiResult, Ok
 from common.session_keys import OWNER_SESSION
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.types import Message, PromptBlock
-from modules.services.memory.store import MemoryStore
-from modules.services.sessions.archived import Archive
-from modules.services.sessions.archives import Archives
+from modules.runtime.journal.rows import Journal
+from modules.runtime.llm.dialect import Message, PromptBlock
+from modules.services.memory.rows import MemoryStore
+from modules.services.sessions.archives import KEEP, Archive, Archives, Distiller
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation
-from modules.services.sessions.distiller import KEEP, Distiller
-from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.owner_inbox import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database

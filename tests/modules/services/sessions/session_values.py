@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.runtime.llm.types import Block, Image, Message, Text, ToolAnswer, ToolCall
-from modules.services.sessions.rows import blocks, parts, tokens_of
-from modules.services.sessions.types import MessageRow, Role
+from modules.runtime.llm.dialect import Block, Image, Message, Text, ToolAnswer, ToolCall
+from modules.services.sessions.types import MessageRow, Role, blocks, parts, tokens_of
 
 WORDS = st.text(max_size=12)
 IDS = st.sampled_from(["", "call_a", "call_b", "call_c"])

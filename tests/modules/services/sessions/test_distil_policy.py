@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.runtime.llm.types import Image, Message
-from modules.services.memory.types import NewMemory
+from modules.runtime.llm.dialect import Image, Message
+from modules.services.memory.admission import NewMemory
 from modules.services.sessions.distil_policy import (
     FIELDS,
     MOST_MEMORIES,

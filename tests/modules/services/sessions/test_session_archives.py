@@ -7,7 +7,7 @@ import gzip
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from tests.modules.services.sessions.session_home import BUDGET, SUMMARY, THREAD, SessionHome, keeps
 
 

@@ -9,8 +9,8 @@ from common.provenance import Provenance
 from common.redact import MASK
 from common.result import Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message
-from modules.services.memory.types import Query
+from modules.runtime.llm.dialect import Message
+from modules.services.memory.admission import Query
 from modules.services.sessions.archivist import COMPACTION
 from tests.modules.runtime.llm.scripted_model import calls, refuses, says
 from tests.modules.services.sessions.session_home import (

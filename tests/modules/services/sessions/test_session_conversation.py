@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.runtime.llm.messages import convert_messages
-from modules.runtime.llm.types import Message, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.policy import convert_messages
 from modules.services.sessions.conversation import conversation, fitting, outgrown, units
-from modules.services.sessions.rows import blocks
-from modules.services.sessions.transcript import said_lines, transcript
+from modules.services.sessions.types import blocks, said_lines, transcript
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, rows_of
-from town.model.wire import read_request
+from town.model.service import read_request
 
 CONVERSATIONS = st.lists(MESSAGES, max_size=12)
 

@@ -9,7 +9,7 @@ import pytest
 from common.errors import PolicyBlocked
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from modules.services.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.sessions import endings
 from soul.composition.wiring.turns import forget_notes

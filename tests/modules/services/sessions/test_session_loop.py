@@ -8,8 +8,8 @@ import pytest
 
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message
-from modules.services.sessions.loop import SessionTidyLoop
+from modules.runtime.llm.dialect import Message
+from modules.services.sessions.archivist import SessionTidyLoop
 from tests.modules.runtime.llm.scripted_model import refuses
 from tests.modules.services.sessions.session_home import THREAD, SessionHome, keeps
 

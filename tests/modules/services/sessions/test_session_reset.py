@@ -9,7 +9,7 @@ from dataclasses import replace
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Image, Message, Text, Usage
+from modules.runtime.llm.dialect import Image, Message, Text, Usage
 from tests.modules.services.sessions.session_home import AGENT, SUMMARY, THREAD, SessionHome, keeps
 from tests.patience import until
 

@@ -11,11 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.redact import MASK, Redactor
-from modules.runtime.llm.messages import convert_messages
-from modules.runtime.llm.types import Image, Message, Text, ToolAnswer, ToolCall
-from modules.services.sessions.archive_file import ArchivedLine, pack, unpack
-from modules.services.sessions.rows import dump, from_fields, parts, redacted, to_fields
-from modules.services.sessions.types import Role
+from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.policy import convert_messages
+from modules.services.sessions.types import (
+    ArchivedLine,
+    Role,
+    dump,
+    from_fields,
+    pack,
+    parts,
+    redacted,
+    to_fields,
+    unpack,
+)
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, joined, normal, rows_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import SoulError
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message, Usage
+from modules.runtime.llm.dialect import Message, Usage
 from modules.services.sessions import talks
 from modules.services.sessions.talks import KeptTalk, Stretch
 from tests.modules.services.sessions.session_home import BUDGET, THREAD, SessionHome, keeps, roof_talk

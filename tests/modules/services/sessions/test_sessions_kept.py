@@ -9,7 +9,7 @@ import pytest
 from common.provenance import Provenance
 from common.redact import MASK
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.dialect import Message
 from tests.modules.services.sessions.session_home import SECRET, THREAD, SessionHome, keeps
 from tests.modules.services.sessions.session_values import answers, asks
 

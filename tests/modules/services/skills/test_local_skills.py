@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import Storage, open_storage
+from adapters.storage.local import Storage, open_storage
 from modules.runtime.home import Home
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
-from modules.services.skills.local import LocalSkills, SkillEntry
+from modules.services.skills.skills import LocalSkills, SkillEntry
 from tests.adapters.storage.s3_server import S3, WHO, open_kind, serving_s3
 
 TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.\n---\n\n# Tea\n\nBoil water.\n"

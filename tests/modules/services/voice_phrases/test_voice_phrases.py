@@ -10,10 +10,10 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.services.voice_phrases.phrases import VOICED, as_object
-from modules.services.voice_phrases.store import SKILL
+from modules.services.voice_phrases.regenerate import SKILL
 from tests.modules.services.voice_phrases.test_phrases import DEFAULTS, file_of
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.model.faults import Fault
+from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
 
 OURS = "It is there, dear: {{url}}"

@@ -14,8 +14,8 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
-from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
+from modules.runtime.journal.rows import Journal
 from modules.services.work.limits import limits_of
 from modules.services.work.turns import PersonTurns
 from tests.fresh_database import open_database

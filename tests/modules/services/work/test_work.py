@@ -15,7 +15,7 @@ from common.errors import BudgetExceeded, Transient
 from common.person import Person, Trace
 from modules.runtime.control import Standing
 from modules.runtime.database.functions import know_person
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WORK_OF_PEOPLE, WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, NewWork, Perceiver, WorkItem

@@ -13,8 +13,7 @@ import pytest
 from adapters.github.types import Repo
 from common.result import Err, Ok
 from modules.services.claims.offers import PLAN_AWARENESS
-from modules.services.workspaces.finding import KNOWN_FOR_S
-from modules.services.workspaces.own import FILLED_WITHIN_S, WorkspaceRequest, workspace_name
+from modules.services.workspaces.watched import FILLED_WITHIN_S, KNOWN_FOR_S, WorkspaceRequest, workspace_name
 from tests.patience import HANG_S, until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub

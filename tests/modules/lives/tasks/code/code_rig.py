@@ -8,7 +8,7 @@ from random import Random
 from common.redact import Redactor
 from modules.lives.tasks.code.work import CodeWork
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
 from modules.services.coding.environment.types import Indexes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.tasks.documents.check import MOST_CHARS, Requirements, document_in, judge_document, missing_words
+from modules.lives.tasks.documents.compose import MOST_CHARS, Requirements, document_in, judge_document, missing_words
 from tests.cpu_time import takes_less
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GOAL
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import PullBranch, PullRequest
-from modules.lives.tasks.branches import choose_branch
 from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.offering import choose_branch
 from modules.services.plans.types import Task
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.trusting import account

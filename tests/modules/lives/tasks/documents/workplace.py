@@ -16,18 +16,17 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from common.redact import Redactor
 from common.settings import Approval
-from modules.lives.tasks.documents.compose import DocumentWriter
-from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, TaskWorker
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.journal.rows import Journal
+from modules.runtime.scheduler.scheduler import Attention
+from modules.services.claims.claims import Lease
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.leases import Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
@@ -35,10 +34,10 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.git_push import PushSender
-from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.space import PushSender
 from modules.services.outbox.types import Intent, Pacing, Wait
-from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from modules.lives.tasks.execute import place_of_pull
+from modules.lives.tasks.merge.handle import CONFLICT
 from modules.lives.tasks.merge.perceive import MERGE, row_of
-from modules.lives.tasks.merge.resolve import CONFLICT
-from modules.lives.tasks.stopping import place_of_pull
 from modules.services.claims.offers import TaskOrders
 from modules.services.plans.types import TaskChange
 from modules.services.plans.update import update_task_in_plan_body

@@ -12,8 +12,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
-from modules.lives.tasks.merge.resolve import CONFLICT
+from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S
 from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim

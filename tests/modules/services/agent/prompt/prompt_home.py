@@ -12,16 +12,14 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.prompt.changes import Changes
-from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.bootstrap import Audience, PromptFile
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import PromptTurn, Sources
-from modules.services.agent.prompt.types import Audience, PromptFile
 from modules.services.agent.prompt.words import Runtime
+from modules.services.memory.admission import Memory
 from modules.services.memory.days import day_name
 from modules.services.memory.recall import Recalled
-from modules.services.memory.types import Memory
 from modules.services.memory.view_sync import DayText
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import Skills

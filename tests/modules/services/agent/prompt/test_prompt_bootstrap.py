@@ -7,9 +7,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.text.markdown import split_sections
-from modules.runtime.llm.types import GROUPS
-from modules.services.agent.prompt.bootstrap import assemble, history_budget, is_meaningful, truncate_sections
-from modules.services.agent.prompt.types import PromptFile
+from modules.runtime.llm.dialect import GROUPS
+from modules.services.agent.prompt.bootstrap import (
+    PromptFile,
+    assemble,
+    history_budget,
+    is_meaningful,
+    truncate_sections,
+)
 from tests.exploration import examples
 
 SECTION = "## {}\n\n" + "word " * 80 + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.clock import FakeClock
 from common.constants import LOG_MAX_BYTES
-from modules.services.agent.prompt.changes import Changes, FileSnapshot
+from modules.services.agent.prompt.prompter import Changes, FileSnapshot
 
 
 def at(folder: Path) -> Changes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from modules.runtime.llm.messages import convert_messages
-from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.policy import convert_messages
 from modules.services.agent.prompt.cache_order import placed
-from modules.services.memory.types import NewMemory
+from modules.services.memory.admission import NewMemory
 from tests.running_town import RunningTown, awake
 from town.model.types import Completion
 

@@ -13,8 +13,8 @@ import pytest
 
 from common.errors import IdentityError
 from common.provenance import Provenance
+from modules.services.agent.prompt.bootstrap import Audience, PromptFile, SystemPrompt
 from modules.services.agent.prompt.prompter import PromptNotice
-from modules.services.agent.prompt.types import Audience, PromptFile, SystemPrompt
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled
 

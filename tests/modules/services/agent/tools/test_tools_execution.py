@@ -11,9 +11,8 @@ from common.errors import PolicyBlocked, StorageError
 from common.provenance import Provenance
 from common.redact import LEAK, MASK, Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Capability, Tool, ToolResult, Turn
 from tests.shipped_skills import SHIPPED
 

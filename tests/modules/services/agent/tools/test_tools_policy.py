@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from common.errors import SkillError
 from common.provenance import Provenance
-from local_tools.memory_inputs import MemoryHistoryInput
-from modules.runtime.llm.types import ToolCall
+from local_tools.memory_tools import MemoryHistoryInput
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.policy import (
     MIXED,
     allowed,

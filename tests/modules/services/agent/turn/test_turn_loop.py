@@ -15,13 +15,12 @@ from common.clock import FakeClock
 from common.errors import ModelRefused, PromptTooLong, StorageError
 from common.provenance import Provenance
 from common.redact import MASK, Redactor
+from modules.runtime.llm.dialect import Message, Usage
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, Usage
-from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.policy import MIXED
-from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.agent.turn.loop import TurnResult, run_turn
+from modules.services.agent.turn.runner import TurnResult, run_turn
 from modules.services.skills.framing import Framer
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.patience import until

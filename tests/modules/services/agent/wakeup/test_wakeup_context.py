@@ -18,10 +18,10 @@ from modules.services.agent.wakeup.context import (
     LAST_TOKENS,
     WHO_TOKENS,
     WORK_TOKENS,
+    left_out,
     render_wakeup_context,
 )
-from modules.services.agent.wakeup.filter import left_out
-from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
+from modules.services.agent.wakeup.gathering import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
 from tests.exploration import examples
 
 HEADINGS = ("Who I Am", "Active Work", "How We Work", "Last Session", "History")

@@ -19,20 +19,19 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.agent.wakeup.gathering import WakeupGathering
-from modules.services.agent.wakeup.keeper import WakeupContext
-from modules.services.agent.wakeup.state import OlderSession, WakeupState
+from modules.services.agent.wakeup.context import WakeupContext
+from modules.services.agent.wakeup.gathering import OlderSession, WakeupGathering, WakeupState
 from modules.services.day.situation import read_situation
-from modules.services.identity.self_document import extract_from_self
-from modules.services.memory.store import MemoryStore
-from modules.services.memory.types import NewMemory
+from modules.services.identity.identity import extract_from_self
+from modules.services.memory.admission import NewMemory
+from modules.services.memory.rows import MemoryStore
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
-from modules.services.sessions.archived import Distilled
+from modules.services.sessions.archives import Distilled
 from tests.fresh_database import open_database
 from tests.plain_settings import plain_settings
 

@@ -19,8 +19,7 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.sandbox.policy import PATH
 from modules.runtime.sandbox.runner import Sandbox, toolchains
-from modules.services.coding.environment.cargo import cargo_needs
-from modules.services.coding.environment.installer import Installer
+from modules.services.coding.environment.installer import Installer, cargo_needs
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.suites import SuiteRun, run_suites
 from tests.modules.services.coding.coding_rig import needs_sandbox

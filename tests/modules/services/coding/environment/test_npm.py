@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from modules.services.coding.environment.npm import npm_needs, pinned
-from modules.services.coding.environment.tree_reader import LOCK
+from modules.services.coding.environment.npm import LOCK, npm_needs, pinned
 
 ELSEWHERE = "http://192.0.2.1"
 PAGE = json.dumps({"dependencies": {"beds": "^1.0.0"}, "scripts": {"test": "x"}})

@@ -13,10 +13,10 @@ from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
 from common.clock import FakeClock, ScaledClock, iso
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.publish import PendingPosts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import IntentKind, LikeBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.outbox import Outbox

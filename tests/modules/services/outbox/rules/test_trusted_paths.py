@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.services.outbox.rules.trusted_paths import first_trusted
+from modules.services.outbox.rules.policy import first_trusted
 
 TRUSTED = """
 .github/workflows/test.yml .GitHub/Workflows/Deep/x.yml .github/actions/a/action.yml .github/dependabot.yml

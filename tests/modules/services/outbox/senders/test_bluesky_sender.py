@@ -14,7 +14,7 @@ from modules.services.outbox.senders.bluesky import UNREADABLE
 from modules.services.outbox.types import Intent, ProposedAction
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.pictures.sharing import Sharing, open_sharing
-from town.atproto.faults import Fault
+from town.atproto.service import Fault
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 

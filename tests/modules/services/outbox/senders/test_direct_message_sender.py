@@ -14,7 +14,7 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
@@ -29,7 +29,7 @@ from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
 from tests.fresh_database import open_database
 from tests.loopback import to_loopback
-from town.atproto.faults import Fault, FaultKind
+from town.atproto.service import Fault, FaultKind
 from town.serving import serve
 
 SEND = "chat.bsky.convo.sendMessage"

@@ -19,18 +19,17 @@ from adapters.web.client import WebClient
 from common.clock import iso
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import KnownBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.policy import admit
-from modules.services.outbox.senders.bluesky import BlueskySender
-from modules.services.outbox.senders.cards import CARD_TITLE_MAX_CHARS, LinkCards, said_by_page
+from modules.services.outbox.senders.bluesky import CARD_TITLE_MAX_CHARS, BlueskySender, LinkCards, said_by_page
 from modules.services.outbox.types import Intent, ProposedAction, StoredBefore
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.shared_server import SharedServer
 from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.modules.services.pictures.sharing import pictures_in
-from town.atproto.values import POST, Json
+from town.atproto.index import POST, Json
 from town.serving import serve
 
 SECRET = "hunter2-hunter2"
