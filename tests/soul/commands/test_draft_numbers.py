@@ -1,4 +1,4 @@
-"""A number stands for the draft that stood beside it when the list was shown, however the list has moved since."""
+"""A number stands for one draft for as long as it waits, on every surface."""
 
 from __future__ import annotations
 

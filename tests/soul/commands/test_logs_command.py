@@ -25,7 +25,7 @@ def log(home: Home, day: str, *events: str, **more: str) -> Path:
 
 @pytest.mark.slow
 async def test_the_last_lines_are_read_as_the_terminal_told_them_and_followed(tmp_path: Path) -> None:
-    home = write_home(tmp_path / "rowan", "rowan", SOUL_TIMEZONE="UTC", **OWNER)
+    home = write_home(tmp_path / "rowan", "rowan", SOUL_TIMEZONE="UTC", SOUL_SPEED="1", **OWNER)
     assert "Nothing was logged yet" in (await soul("logs", "--home", str(home.root))).output
     log(home, "2026-01-05", "First", "Second", "[space] Third \x1b[2J", detail="same-reply: twice today")
     with log(home, "2026-01-06", "Of a tool", kind="").open("a") as file:

@@ -112,7 +112,7 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     ("words", "said", "code"),
     [
         (("approve",), "Which draft?", 2),
-        *(((action, "1"), "No draft was shown under number 1", 1) for action in ("approve", "reject", "show")),
+        *(((action, "7"), "No draft has the number 7", 1) for action in ("approve", "reject", "show")),
         (("show", "xyz"), "is too short", 1),
         (("approve", "wxyz"), "cannot be a draft's id", 1),
     ],
@@ -186,7 +186,7 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
         told = await until(process, "Slate, because it remembers the rain")
         assert "Waits for your approval" in told.splitlines()[-1]
         draft = told.rpartition("/approve ")[2].split()[0]
-        await typed("/approve 1", "No draft was shown under number 1")
+        await typed("/approve 7", "No draft has the number 7")
         assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
         assert "✗" in await typed("/nonsense", "There is no /nonsense")
         assert draft in await typed("/drafts", draft)
