@@ -28,7 +28,7 @@ from common.clock import SystemClock, iso
 from common.settings import load_settings
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from soul.dashboard.many import serving_dashboard
+from soul.dashboard.serving import serving_dashboard
 from tests.running_town import write_home
 
 LIMIT_S = 1.0

@@ -62,7 +62,7 @@ def run(
 
     page = None
     if dashboard:
-        from soul.dashboard.many import serving_dashboard  # noqa: PLC0415 - only this option needs it
+        from soul.dashboard.serving import serving_dashboard  # noqa: PLC0415 - only this option needs it
 
         page = serving_dashboard
     run_life(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)

@@ -64,7 +64,7 @@ COMMANDS = (
     Row(
         "up",
         "Run several SOULs until Ctrl-C, each in its own process, with one page for all.",
-        "up.up:run_up",
+        "up.supervisor:run_up",
     ),
     Row(
         "walk", "Run each activity once, in order, and exit; `run` repeats them until Ctrl-C.", "commands.walk:run_walk"

@@ -42,7 +42,7 @@ from soul.app import open_soul
 from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
-from soul.dashboard.many import serve_many
+from soul.dashboard.serving import serve_many
 from soul.exit_codes import NO_RESTART, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with

@@ -18,7 +18,7 @@ from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.options import PromptAudience
-from soul.commands.prompt_preview import run_prompt
+from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.model.types import ChatRequest, Completion

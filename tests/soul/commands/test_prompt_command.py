@@ -19,7 +19,7 @@ from modules.services.agent.prompt.bootstrap import Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
 from soul.commands.options import PromptAudience
-from soul.commands.prompt_preview import run_prompt
+from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
 

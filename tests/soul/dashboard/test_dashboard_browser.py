@@ -15,7 +15,7 @@ from modules.runtime.control import Control
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from soul.dashboard.many import serving_dashboard
+from soul.dashboard.serving import serving_dashboard
 from tests.running_town import RunningTown, awake
 from tests.town.page.browsing import ARGS, CHROMIUM, INJECTION
 from tests.town.page.page_contrast import CONTRAST
