@@ -4,7 +4,7 @@ Per request: the budget, the spacing, for a write the reason that may block it, 
 deadline; then, at most once each, a renewed session when the token was refused, and the wait that the service asked
 for when we were too fast. A refused request was not performed, so sending it again is safe for writes too.
 
-What we use of the AT Protocol SDK, by name; nothing else imports it. What Bluesky's refusals and unreadable answers
+What we use of the AT Protocol SDK, by name; no other file imports it. What Bluesky's refusals and unreadable answers
 mean, as `Err`. A page that is no JSON says nothing about a write.
 """
 

@@ -1,4 +1,4 @@
-"""What a request to a mind says, and what a mind answers. Values only; the wire stands in `wire`."""
+"""What a request to a mind says, and what a mind answers. Values only; the wire stands in `service.py`."""
 
 from __future__ import annotations
 

@@ -402,8 +402,10 @@ class PostHandler(Handler):
         disposition = await self._carry_out_request(
             post.notification, item.importance, "first"
         ) or await self._too_late(post, item.importance)
-        # NOTE(self): a request that its words do not plainly tell is found by the model that answers the post, then.
-        disposition = disposition or self._others_first(post) or await self._no_turn(post, item.importance)
+        disposition = disposition or self._others_first(post)
+        # NOTE(self): a request about one's data does not wait until the limits of the hour let a turn read it.
+        if disposition is None and (wait := await self._no_turn(post, item.importance)):
+            disposition = await self._carry_out_request(post.notification, item.importance) or wait
         disposition = disposition or await self._decide(post, item.importance)
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 

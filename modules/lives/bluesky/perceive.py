@@ -2,7 +2,7 @@
 
 The order matters for crashes: first the posts are stored, then they count as seen.
 
-When this life runs; nothing else. Each loop is a name, an interval, and one call.
+Its loops stand here too: each is a name, an interval, and one call.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Nobody waits inside a check: a message that is to be said later waits here, and 
 
 Whatever goes wrong with the model costs only time: what was not answered is looked at again, later each time.
 
-When this life runs; nothing else. It looks in its own rhythm, and soon after the room said something.
+Its loop looks in its own rhythm, and soon after the room said something.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An issue that was asked for as an issue stays one until somebody who counts asks for its work, whoever opened it.
 Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for it.
 
-Asks the model whether those whose words count asked for the work of somebody else's issue. Keeps nothing. One cycle
+Asks the model whether those whose words count asked for the work of somebody else's issue. One cycle
 over the watched workspaces: the steps in their order, over what was read at its beginning. Reads the open issues of
 the workspaces that are watched. A workspace that cannot be read costs that one only. When this life runs; nothing
 else.

@@ -68,6 +68,7 @@ from modules.runtime.llm.dialect import (
 )
 from modules.runtime.llm.policy import (
     ACCOUNT_STATUS,
+    LLM_MAX_RETRIES,
     CallVerdict,
     calculate_backoff,
     convert_messages,
@@ -153,7 +154,6 @@ class CacheMeter:
         return CacheRate(len(self._seen), sum(sent for sent, _ in self._seen), sum(kept for _, kept in self._seen))
 
 
-LLM_MAX_RETRIES = 3
 LLM_CLASSIFIER_MIN_TOKENS = 256
 
 CUT_RETRY_FACTOR = 4

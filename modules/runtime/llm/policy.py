@@ -47,6 +47,7 @@ from modules.runtime.llm.dialect import (
     without_marks,
 )
 
+LLM_MAX_RETRIES = 3
 LLM_BASE_BACKOFF_MS = 5000
 LLM_MAX_BACKOFF_MS = 60_000
 LLM_RETRY_AFTER_MARGIN_MS = 1000

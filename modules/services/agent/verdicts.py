@@ -5,7 +5,7 @@ examples, and the words in question. Those stand cleaned and quoted on one line 
 all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
 framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
 
-Asks the model what a text of somebody says, in the words of a skill that asks nothing else. Keeps nothing.
+Asks the model what a text of somebody says, in the words of a skill that asks nothing else.
 """
 
 from __future__ import annotations

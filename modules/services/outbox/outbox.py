@@ -3,7 +3,7 @@
 What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
 are one transaction. How intents leave is told in `delivery`.
 
-When the outbox lets out what is due; nothing else.
+`OutboxLoop` lets out what is due.
 """
 
 from __future__ import annotations

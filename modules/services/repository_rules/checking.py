@@ -2,7 +2,7 @@
 
 A crash in between costs one more reading. While GitHub cannot be read nothing is decided, so nothing is said.
 
-Asks the model which pages may hold rules for AI agents, and which kind of rule a text has. Keeps nothing. Asks,
+Asks the model which pages may hold rules for AI agents, and which kind of rule a text has. Asks,
 before an act on GitHub is admitted, whether the repository is the one that was known under its name.
 """
 
