@@ -38,7 +38,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from adapters.space.types import Said
 from bench.building import OWNER, github_home, read_only, spent_by_purpose, told_spent
-from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, MeetingDay, Situation
+from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, MeetingDay, MeetingStage
 from common.clock import Clock, SystemClock, parse_iso
 from common.files import write_atomic
 from modules.runtime.home import Home
@@ -420,7 +420,7 @@ class Meeting:
         self._day, self._mind, self._home, self._most_s = day, mind, home, most_s
         self._clock = SystemClock()
 
-    async def meet(self, stages: Sequence[Situation]) -> None:
+    async def meet(self, stages: Sequence[MeetingStage]) -> None:
         """Let each situation happen, one after the other."""
         for stage in stages:
             sys.stdout.write(f"{self._clock.now():%H:%M:%S} {stage.name}\n")
@@ -433,7 +433,7 @@ class Meeting:
             window.wanted = stage.wanted(self._day) if stage.wanted else None
             window.ended = self._clock.now()
 
-    async def _goes_on(self, stage: Situation, window: SituationTime) -> bool:
+    async def _goes_on(self, stage: MeetingStage, window: SituationTime) -> bool:
         """Wait until all is answered; False if that took too long."""
         left, began = list(stage.then), self._clock.monotonic()
         before, quiet_since = self._state(window.began), began

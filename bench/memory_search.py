@@ -120,7 +120,7 @@ async def _fill(store: MemoryStore, language: Language, size: int) -> None:
 async def _measure(store: MemoryStore, language: Language, size: int, rounds: int) -> list[str]:
     """Return the names of those that passed their limit."""
     slow: list[str] = []
-    limit = Limit("p95", 0.95, NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S)
+    limit = LatencyLimit("p95", 0.95, NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S)
     _say(f"{'':24}{'processor':>18}   {'until the answer':>36}")
     _say(f"{'':24}{'p50':>9}{'p95':>9}   {'p50':>9}{'p95':>9}{'p99':>9}{'worst':>9}  ms   limit         found")
     everything = Times([], [])
@@ -145,7 +145,7 @@ async def _measure(store: MemoryStore, language: Language, size: int, rounds: in
         found_by_all += found
         judge(name, times, found / rounds)
     judge("all searches", everything, found_by_all / rounds / len(SHAPES))
-    for name, batch, limits in (("save", 1, [Limit("p99", 0.99, SAVE_P99_S)]), ("save ten at once", 10, [])):
+    for name, batch, limits in (("save", 1, [LatencyLimit("p99", 0.99, SAVE_P99_S)]), ("save ten at once", 10, [])):
         waited = []
         for step in range(rounds):
             new = [_memory(language, size + step * batch + one) for one in range(batch)]
@@ -162,7 +162,7 @@ async def _measure(store: MemoryStore, language: Language, size: int, rounds: in
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LatencyLimit:
     """So many seconds, at most, for this share of the times."""
 
     name: str

@@ -113,8 +113,8 @@ class Supervisor:
         self._woken, wakes = os.pipe()
         for end in (self._woken, wakes):
             os.set_blocking(end, False)
-        heard = [one for one in _ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # nohup asks not to be hung up
-        before = {one: signal.signal(one, lambda *_: None) for one in (*heard, signal.SIGCHLD)}
+        handled = [one for one in _ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # nohup asks not to be hung up
+        before = {one: signal.signal(one, lambda *_: None) for one in (*handled, signal.SIGCHLD)}
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         try:
             yield

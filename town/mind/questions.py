@@ -393,10 +393,10 @@ _SENTENCES: Mapping[str, str] = {
 def _open_ritual(words: BankWords, fields: Fields) -> Json:
     """An idea, and its question to those who are invited; what the owner said is taken up first."""
     ritual, named = "".join(fields["ritual"]), " ".join(f"@{handle}" for handle in fields["invited"])
-    heard = f" {words.line('ritual_owner')}" if fields.get("owner") else ""
+    owner_line = f" {words.line('ritual_owner')}" if fields.get("owner") else ""
 
     def text(idea: Idea) -> str:
-        return " ".join(f"{ritual}: {without_questions(idea.say)}{heard} {named} {idea.ask}".split())
+        return " ".join(f"{ritual}: {without_questions(idea.say)}{owner_line} {named} {idea.ask}".split())
 
     said = " ".join(fields.get("earlier", ()))
     ideas = [words.next_idea(), *words.rng.sample(words.field.ideas, len(words.field.ideas))]

@@ -215,8 +215,8 @@ class MessagePerceiver(Perceiver):
     async def _take(self, found: Said, log: MessageEventPage) -> None:
         """Take in what the owner and others wrote, and how far the log was read."""
         now, own_did = self.clock.now(), self.atproto.did
-        heard = [(talk_id, one) for talk_id, one in found if one.sender_did != own_did and one.text.strip()]
-        said = [(talk_id, one) for talk_id, one in heard if not is_too_old(one.sent_at, now)]
+        written = [(talk_id, one) for talk_id, one in found if one.sender_did != own_did and one.text.strip()]
+        said = [(talk_id, one) for talk_id, one in written if not is_too_old(one.sent_at, now)]
         new = await self.state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
             await self.atproto.mark_read(talk_id)

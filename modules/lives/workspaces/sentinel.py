@@ -130,11 +130,11 @@ class ProgressTeller(CycleStep):
         return isinstance(known, Ok) and not known.data.private
 
 
-def _says(heard: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
+def _says(posted: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
     """Whether a member told the room the same already."""
-    if heard is None:
+    if posted is None:
         return False
-    counts = (heard.plan_number, heard.total, heard.completed, heard.blocked, heard.in_progress)
+    counts = (posted.plan_number, posted.total, posted.completed, posted.blocked, posted.in_progress)
     return counts == (number, progress.total, progress.completed, progress.blocked, progress.active)
 
 

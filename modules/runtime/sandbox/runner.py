@@ -370,7 +370,7 @@ def _go_first(pid: int) -> None:
     """Let the first process have its turn before all that it made.
 
     The kernel ends them with it, but only once it runs. Among thousands that multiply it would wait for minutes; where
-    we may not hasten it we are no root, and then the kernel lets no run have thousands.
+    we may not do that we are no root, and then the kernel lets no run have thousands.
     """
     with suppress(ProcessLookupError, PermissionError):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))

@@ -66,7 +66,7 @@ class Situation:
             blocked=tuple(drafts),
             mentions=self.waits.posts,
             leaving=self.waits.acts,
-            held_back=self.standing.reasons,
+            wait_reasons=self.standing.reasons,
         )
 
 

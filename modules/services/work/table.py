@@ -147,7 +147,7 @@ class WorkTable:
         values = (until, int(counts), outcome, iso(now), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
-    async def hasten(self, item: WorkItem, payload: Mapping[str, Any]) -> None:
+    async def retry_now(self, item: WorkItem, payload: Mapping[str, Any]) -> None:
         """Make a waiting row due now, with another payload."""
         statement = "UPDATE work SET not_before = '', outcome = '', payload = ? WHERE id = ? AND state = 'pending'"
         values = (json.dumps(dict(payload), ensure_ascii=False), item.id)

@@ -237,7 +237,7 @@ class WakeupGathering:
             tasks=(*([Item(counted(leaving, "public act"), "to be sent")] if leaving else ()), *attention.commitments),
             branches=attention.branches,
             blockers=(
-                *(Item(reason, private=True) for reason in attention.held_back),
+                *(Item(reason, private=True) for reason in attention.wait_reasons),
                 # NOTE(self): drafts are decided while the SOUL lives, and each prompt lists those that wait then.
                 *(
                     Item(f"{item.what}: {item.note}", private=item.private)
