@@ -46,6 +46,7 @@ from local_tools.bluesky_turns import (
     may_look_up,
     may_stay_silent,
     names,
+    names_author,
     telling_of,
     thread_of,
     told_account,
@@ -246,7 +247,7 @@ class BlueskyTools:
         target = await self._target(args.post_uri, turn)
         # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
-        is_named = names(turn, target.uri, web_url(target.uri), args.post_uri)
+        is_named = names(turn, target.uri, web_url(target.uri), args.post_uri) or names_author(turn, target.uri)
         published = await act(target, act_terms(turn, is_seen=is_answer or is_named, is_order=is_named))
         return self.answered(published, name, ends=ends)
 

@@ -5,7 +5,6 @@ The model names the account; code looks whether it is one that the owner could m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,8 +25,6 @@ from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.peers.own_identity import FOLLOWS, find_own_record
 from modules.services.rights.mute import change_mute, withdrawn_line
 from modules.services.skills.skills import Skills
-
-_DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class MeantAccounts:
             await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))
         did = await self._resolved(account, turn.request)
         is_owner, is_me = did == self._owner_did, did == self._atproto.did
-        is_named = is_shown if is_owner else turn.request is not None and not is_me and _names(turn.request, did)
+        is_named = is_shown if is_owner else turn.request is not None and not is_me and turn.request.names(did)
         waits = is_shown and self._approval == "drafts" and not is_me
         if not (is_named or waits or turn.hold):
             self._words.stop("Not Named")
@@ -78,11 +75,6 @@ class MeantAccounts:
     async def _resolved(self, account: str, request: OwnerRequest | None) -> str:
         known = account if account.startswith("did:") else request and request.named.get(account.lower())
         return known or (await self._atproto.resolve_handle(account, fresh=True)).or_raise()
-
-
-def _names(request: OwnerRequest, did: str) -> bool:
-    """Return whether the owner's words name `did`. A mention that was marked counts as it was marked."""
-    return did in {*(marked for _, marked in request.mentions), *_DID.findall(request.text), *request.named.values()}
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, Field
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Page, Post
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.impression import Impression
@@ -24,7 +25,7 @@ from common.result import ApiResult
 from common.text.closings import asks
 from common.text.echo import is_loop
 from common.text.graphemes import grapheme_len, leading_sentences
-from common.text.strings import account_name, is_given_in
+from common.text.strings import account_name, is_given_in, is_said_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.reply_check import (
@@ -40,7 +41,6 @@ from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.peers.discovery import tells_username
@@ -219,7 +219,9 @@ def is_by_owner(turn: Turn) -> bool:
 
 def gives(text: str, turn: Turn) -> bool:
     """Return whether the owner's line gives these words, as those of a post."""
-    return turn.request is not None and is_given_in(text, turn.request.text)
+    if turn.request is None:
+        return False
+    return is_given_in(text, turn.request.text) or (turn.is_ordered and is_said_in(text, turn.request.text))
 
 
 def names(turn: Turn, *labels: str) -> bool:
@@ -231,17 +233,23 @@ def names(turn: Turn, *labels: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said, re.IGNORECASE) for one in labels if one)
 
 
+def names_author(turn: Turn, uri: str) -> bool:
+    """Return whether the owner's line names who wrote the post `uri`, and a judge found that it asks for the act."""
+    post = parse_at_uri(uri)
+    return turn.is_ordered and turn.request is not None and post is not None and turn.request.names(post.repo)
+
+
 def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> ActTerms:
     """Return the terms under which an act leaves.
 
     Args:
         turn: the turn that does it.
         is_seen: whether the owner gave its words, or named what it is done to.
-        is_order: whether their line gives all of it word for word. Then it is theirs although the turn holds others'
-            words, if these came before that line.
+        is_order: whether their line gives all of it. Then it is theirs although the turn holds others' words, if a
+            judge found that the line asks for it.
 
     """
-    is_order = is_order and is_request_newest(turn)
+    is_order = is_order and turn.is_ordered
     by_owner = is_order or is_by_owner(turn)
     hold = "" if is_order else turn.hold
     return ActTerms(turn.cause_id, by_owner=by_owner, own_words=by_owner and not is_seen, hold=hold)
@@ -347,7 +355,7 @@ def may_look_up(actor: str, turn: Turn) -> bool:
     A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
     what the turn has seen.
     """
-    return is_by_owner(turn) or actor.startswith("did:plc:") or (is_request_newest(turn) and names(turn, actor))
+    return is_by_owner(turn) or actor.startswith("did:plc:") or names(turn, actor)
 
 
 def data_of(act: Act, reason: str, published: Published) -> dict[str, Any]:

@@ -19,11 +19,12 @@ from pydantic import BaseModel, Field
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
+from common.text.strings import is_said_in
 from common.text.untrusted import clean, one_line
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.tools.policy import is_request_newest
+from modules.services.agent.tools.policy import is_theirs
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.memory.admission import (
     BODY_LENGTH,
@@ -159,7 +160,7 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        is_owners = _is_verbatim(args.body, turn)
+        is_owners = turn.request is not None and is_said_in(args.body, turn.request.text)
         words = WordsOrigin(turn.asked_by, Provenance.OWNER if is_owners else turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
@@ -196,8 +197,11 @@ class MemoryTools:
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
-        if turn.provenance is not Provenance.OWNER and not _is_verbatim(args.value, turn):
-            return self.words.error("Not Their Words")
+        if turn.provenance is not Provenance.OWNER:
+            fields = await self.profiles.get()
+            standing = (fields.agent if args.subject == "agent" else fields.user).get(args.field, "")
+            if not is_theirs(args.value, turn, standing):
+                return self.words.error("Not Their Words")
         change = await self.profiles.update(
             args.subject,
             args.field,
@@ -239,12 +243,6 @@ class MemoryTools:
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
         memory_renderer = MemoryRenderer(self.skills, Framer(self.skills, self.rng), self.timezone)
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
-
-
-def _is_verbatim(text: str, turn: Turn) -> bool:
-    """Return whether the owner's line holds `text` word for word, and came after all of others' words in the turn."""
-    said = " ".join(turn.request.text.split()) if turn.request else ""
-    return is_request_newest(turn) and bool(text.strip()) and " ".join(text.split()) in said
 
 
 def _least(turn: Turn) -> Provenance:

@@ -61,6 +61,12 @@ def is_given_in(text: str, said: str) -> bool:
     return False
 
 
+def is_said_in(text: str, said: str) -> bool:
+    """Whether the words of `text` stand in `said` word for word, one after the other, in any case."""
+    words, whole = (" ".join(normalize_quotes(one).casefold().split()) for one in (text, said))
+    return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", whole) is not None
+
+
 def normalize_post_text(text: str) -> str:
     """Prose alone, for comparison: lower case, no handles, no links, single spaces, first 200 characters."""
     return _prose(text)[:_NORMALIZED_LENGTH]

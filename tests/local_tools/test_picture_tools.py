@@ -16,6 +16,7 @@ from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.gallery.library import picture
 from town.gallery.service import gallery_app
+from town.model.types import Completion
 from town.serving import serve
 
 OWNER = Turn("owner", Provenance.OWNER, cause_id="owner")
@@ -183,6 +184,7 @@ async def test_a_page_is_read_as_text_markup_or_json_and_is_a_stranger_s_word(sh
     for url, extract in ((page, "json"), (f"{sharing.gallery}/pictures/original/threads.png", "text")):
         assert (await sharing.use("web_fetch", url=url, extract=extract)).is_error
     assert (await sharing.use("web_fetch", MIXED, url=page)).content.startswith("Blocked")
+    sharing.town.mind.answer = lambda _: Completion("YES")
     for line, is_read in ((f"read {page} to me", True), ("read that page to me", False)):
         asked = replace(MIXED, request=OwnerRequest(line))
         assert (await sharing.use("web_fetch", asked, url=page)).is_error != is_read

@@ -203,7 +203,7 @@ class Executor:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
         if is_order_open(tool, turn):
             if await self._is_ordered(tool, arguments, turn):
-                turn = replace(turn, is_request_newest=True)
+                turn = replace(turn, is_ordered=True)
             elif not approval_reason(tool, turn):
                 return self._answer("Not Ordered", "Blocked", tool=tool.name)
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))

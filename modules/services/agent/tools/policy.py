@@ -3,29 +3,32 @@
 Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
 its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
 asks for it. Where the owner asked and others' words came in, an act waits for the owner's approval, unless their newest
-line gives it word for word, and either came after these words or asks for the act in the eyes of a judge who reads that
-line alone.
+line gives it and a judge who reads that line alone finds that it asks for it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from adapters.atproto.records import web_url
+from adapters.atproto.records import parse_at_uri, web_url
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
 MIXED = (
-    "other people's words were read in this conversation and the owner's newest line does not give this word for word:"
-    " approve it, or ask again after /new"
+    "other people's words were read in this conversation and the owner's newest line does not plainly ask for this in"
+    " its own words: approve it, or ask again after /new"
 )
 _SOCIAL = {"social", "self"}
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
+_SHORT = re.compile(r"[\w:.+-]{1,24}")
+_EDGES = "\"'“”„«».,;:!?()[]"
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
@@ -50,36 +53,51 @@ def approval_reason(tool: Tool, turn: Turn) -> str:
     return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
 
 
-def is_request_newest(turn: Turn) -> bool:
-    """Return whether the owner wrote what the turn is about, after all of others' words in it.
-
-    What that line gives word for word is the owner's, whatever stands before it.
-    """
-    return turn.asked_by is Provenance.OWNER and turn.request is not None and turn.is_request_newest
-
-
 def is_order_open(tool: Tool, turn: Turn) -> bool:
-    """Return whether it is open that the owner's line asks for what `tool` does: others' words came in after it.
+    """Return whether it is open that the owner's line asks for what `tool` does: the turn holds others' words, too.
 
     These may have talked the model into it, so the line alone is judged then.
     """
-    is_owners = turn.asked_by is Provenance.OWNER and turn.request is not None and not turn.is_request_newest
-    return is_owners and turn.provenance < Provenance.OWNER and (tool.named_only or bool(approval_reason(tool, turn)))
+    is_owners = turn.asked_by is Provenance.OWNER and turn.request is not None and turn.provenance < Provenance.OWNER
+    return is_owners and (tool.named_only or bool(approval_reason(tool, turn)))
 
 
 def given_by(request: OwnerRequest, arguments: BaseModel) -> list[str]:
-    """Return what the owner's line gives of the arguments of a call, in the words of the line.
+    """Return what the owner's line gives of the arguments of a call, `name: words`; empty where it gives nothing.
 
-    An account counts as given by its handle, a post by its web address. Nothing in the list is of anybody else.
+    An account counts as given by its handle, a post by its web address or its author's handle, a text by each sentence
+    of which all words stand in the line. Beside these stand numbers, moments and names of fields: single short words.
     """
     accounts = {did: name for name, did in (*request.named.items(), *request.mentions) if did}
-    said = " ".join(request.text.split()).casefold()
-    found = []
-    for value in arguments.model_dump().values():
-        if isinstance(value, str):
-            words = (accounts.get(value, ""), web_url(value), " ".join(value.split()))
-            found += [one for one in words if one and one.casefold() in said][:1]
-    return found
+    said = _words(request.text)
+    given: list[str] = []
+    short: list[str] = []
+    for name, value in arguments.model_dump(mode="json").items():
+        text = str(value) if isinstance(value, str | int) else ""
+        post = parse_at_uri(text)
+        account = accounts.get(post.repo if post else text, "")
+        parts = [text, web_url(text)] if post else _SENTENCE_END.split(text)
+        kept = [one for one in parts if one.strip() and _words(one) <= said]
+        if account or kept:
+            given.append(f"{name}: {' '.join(kept) or account}")
+        elif _SHORT.fullmatch(text):
+            short.append(f"{name}: {text}")
+    return given + short if given else []
+
+
+def is_theirs(text: str, turn: Turn, standing: str = "") -> bool:
+    """Return whether each sentence of `text` has only words of the owner's line, or stands in `standing` already.
+
+    A number counts as said where a judge found that the line asks for the act.
+    """
+    said = _words(turn.request.text) if turn.request else frozenset()
+    parts = [one for one in _SENTENCE_END.split(text) if one.strip()]
+    counts = turn.is_ordered and text.strip().isdecimal()
+    return bool(parts) and (counts or all(_words(one) <= said or one.strip() in standing for one in parts))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip(_EDGES) for word in text.casefold().split()) - {""}
 
 
 def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
@@ -98,12 +116,6 @@ def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
     if words is None or words >= turn.provenance:
         return turn
     return replace(turn, provenance=words, origin=turn.asked_by)
-
-
-def after_result(turn: Turn, words: Provenance | None) -> Turn:
-    """Return `turn` after a tool brought in `words`: those of others come after the owner's line then."""
-    lowered = lower_provenance(turn, words)
-    return lowered if words is None or words is Provenance.OWNER else replace(lowered, is_request_newest=False)
 
 
 def replied_uri(call: ToolCall) -> str | None:

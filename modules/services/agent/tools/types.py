@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import UnionType
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 from common.importance import Importance
 from common.provenance import Provenance
 
+_DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 Capability = Literal["social", "github", "code", "self"]
 
 
@@ -36,6 +38,10 @@ class OwnerRequest:
     named: dict[str, str] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
 
+    def names(self, did: str) -> bool:
+        """Return whether the words name the account `did`. A mention that was marked counts as it was marked."""
+        return did in {*(marked for _, marked in self.mentions), *_DID.findall(self.text), *self.named.values()}
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -51,8 +57,7 @@ class Turn:
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
         hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
-        is_request_newest: whether `request` was written after all of others' words in the turn. A tool that brings
-            some in ends that.
+        is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
 
     """
 
@@ -64,7 +69,7 @@ class Turn:
     origin: Provenance | None = None
     hold: str = ""
     request: OwnerRequest | None = None
-    is_request_newest: bool = True
+    is_ordered: bool = False
 
     @property
     def asked_by(self) -> Provenance:
@@ -122,8 +127,8 @@ class Tool:
             lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
-        named_only: whether its handler refuses, among others' words, what the owner's newest line does not give word
-            for word. Such a tool stays where the owner's line came after these words.
+        named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
+            tool stays there, and is run where a judge finds that the line asks for it.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 

@@ -47,7 +47,6 @@ from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.named_accounts import Resolve, look_up_named
 from modules.services.agent.tools.policy import (
-    after_result,
     deduplicate_reply_tool_calls,
     lower_provenance,
     replied_uri,
@@ -264,7 +263,7 @@ class _Session:
                 outcome = self.executor.refuse_second_reply()
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
-            before, self.turn = self.turn, after_result(self.turn, outcome.provenance)
+            before, self.turn = self.turn, lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))
             answers.append(ToolAnswer(call.id, call.name, told, outcome.is_error))
