@@ -43,7 +43,7 @@ from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
-from modules.services.peers.discovery import tells_username
+from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences
 
 AccountName = Annotated[str, AfterValidator(account_name)]

@@ -9,7 +9,7 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call

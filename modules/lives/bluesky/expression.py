@@ -50,8 +50,7 @@ from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_outcome import chosen_in
+from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.identity.identity import Identity, Me, assess_self_richness, self_lines
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.outbox.outbox import Outbox

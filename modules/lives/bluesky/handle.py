@@ -48,16 +48,14 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.peers.accounts import Relationships
-from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.registry import PeerDiscovery
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
-from modules.services.rituals.rituals import Rituals
-from modules.services.rituals.store import RitualRuns
-from modules.services.work.limits import limits_of
+from modules.services.rituals.rituals import RitualRuns, Rituals
+from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
-from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 from modules.services.workspaces.watched import WatchedWorkspaces
 

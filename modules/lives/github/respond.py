@@ -33,8 +33,7 @@ from modules.lives.github.types import (
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_outcome import chosen_in
+from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me

@@ -20,14 +20,14 @@ from modules.services.commitments.writer import ReplyCommitments
 from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement import EngagementWatch, OwnFeed, OwnFeedLoop, Pruner
 from modules.services.own_feed.reply_limits import ReplyLimits
-from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import ourselves_of
+from modules.services.peers.registry import PeerDiscovery
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
-from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.peers import build_own_identity, build_peer_loop
 from soul.composition.wiring.turns import TurnServices

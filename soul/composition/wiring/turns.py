@@ -16,8 +16,7 @@ from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
-from modules.services.agent.prompt.rows import BOOT, CONTEXT
-from modules.services.agent.prompt.sources import Peers
+from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts

@@ -3,20 +3,27 @@
 Nothing survives a crash here; a handler that acts in public hands an intent to the outbox, which does.
 
 Knows every tool, and which of them exist in a given turn.
+
+The accounts that the owner's words name by handle are looked up when a turn begins: a handle may pass to somebody else
+while it runs, and an act is for the account that had it when the owner was read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
+import regex
 from pydantic import BaseModel, ValidationError
 
+from adapters.atproto.richtext import UNSPACED
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
+from common.result import ApiResult, Ok
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
@@ -30,7 +37,7 @@ from modules.services.agent.tools.policy import (
     withheld_fields,
     without_empty_options,
 )
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import simple_schema
 
@@ -238,3 +245,35 @@ class Executor:
 def _said(error: Exception) -> str:
     """An error may quote what somebody sent us."""
     return one_line(str(error), _ERROR_LENGTH)
+
+
+Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
+"""Looks up the DID of a handle anew."""
+
+_MOST_NAMES = 10
+# NOTE(self): the host of an address or of a mail address is no account; neither is a path.
+_BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
+_BEHIND = rf"(?![^\W{UNSPACED}])(?![_@/-]|[.:?#&=]\w)"
+_HANDLE = regex.compile(
+    rf"(?:{_BEFORE}@?|(?<=/profile/))((?>(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[A-Za-z][A-Za-z0-9-]{{0,62}})){_BEHIND}"
+)
+
+
+def handles_in(text: str) -> list[str]:
+    """Return the handles that a text gives as accounts, in lower case: with or without @, or in a profile's address."""
+    return list(dict.fromkeys(match[1].lower() for match in _HANDLE.finditer(text)))[:_MOST_NAMES]
+
+
+async def look_up_named(request: OwnerRequest, resolve: Resolve) -> None:
+    """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
+
+    A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
+    """
+    marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
+    due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
+    found = await asyncio.gather(*map(resolve, due))
+    for handle, answer in zip(due, found, strict=True):
+        if isinstance(answer, Ok):
+            request.named[handle] = answer.data
+        elif answer.kind != "transient":
+            request.named[handle] = ""

@@ -17,6 +17,7 @@ from common.errors import PromptTooLong, SoulError, Transient
 from common.facts import About, AgentFacts, ToolOutcome, TurnFacts
 from common.provenance import Provenance
 from common.session_keys import is_main
+from common.text.untrusted import one_line
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.journal.types import Entry
@@ -40,12 +41,10 @@ from modules.runtime.llm.policy import (
     with_shorter_answers,
 )
 from modules.runtime.tracing import Tracing, model_attributes
-from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, room_beside
-from modules.services.agent.prompt.cache_order import placed
+from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.prompter import TurnPrompt
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.named_accounts import Resolve, look_up_named
+from modules.services.agent.tools.executor import Executor, Resolve, look_up_named
 from modules.services.agent.tools.policy import (
     after_result,
     deduplicate_reply_tool_calls,
@@ -56,6 +55,7 @@ from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.sessions.owner_inbox import Sessions
 from modules.services.sessions.types import blocks, tokens_of
 from modules.services.skills.framing import without_boundaries
+from modules.services.work.types import Disposition
 
 MAX_TOOL_ROUNDS = 12
 
@@ -486,3 +486,24 @@ def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
 def _conversation(messages: Sequence[Message]) -> PromptPart:
     said = (block for item in messages for block in blocks(item))
     return PromptPart("conversation", sum(len(block.text) for block in said if isinstance(block, Text)))
+
+
+_WISH_CHARS = 120
+
+
+def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
+    """Return what a turn came to: the act of the tool that ended it, or `undecided` where none did.
+
+    `reason` is told where the model gave none.
+    """
+    for _, answer in reversed(result.calls):
+        if answer.ends_turn:
+            data = answer.data
+            why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
+            impression, intent_id = data.get("impression", ""), data.get("intent_id")
+            wish = one_line(str(data.get("wish", "")), _WISH_CHARS)
+            retry_in_s = float(data.get("retry_in_s", 0.0))
+            is_chosen = not answer.is_error  # an act that was blocked ends a turn by the reason of a rule
+            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression, wish, is_chosen)
+    why = f": {result.cut_off}" if result.cut_off else ""
+    return Disposition("undecided", code, f"the model chose nothing that works{why}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from modules.services.outbox.bodies import FollowBody, KnownBody, PostBody
+from modules.services.outbox.departures import end_of
 from modules.services.outbox.github_bodies import IssueCommentBody
-from modules.services.outbox.leaving import end_of
 from modules.services.outbox.types import Intent, IntentState
 
 FOLLOW = FollowBody(did="did:plc:kit", handle="kit.test")

@@ -14,9 +14,9 @@ from common.clock import iso, parse_iso
 from common.errors import PolicyBlocked
 from common.wording import deed
 from modules.services.outbox.bodies import DeleteBody, IntentKind
-from modules.services.outbox.feed_keys import FEED_KEYS_MAX
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
 from modules.services.outbox.github_writer import GitHubWriter
+from modules.services.outbox.store import FEED_KEYS_MAX
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply

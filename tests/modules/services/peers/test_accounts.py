@@ -11,8 +11,7 @@ import pytest
 
 from common.clock import FakeClock
 from modules.services.agent.attention_list import Insight, Reflection
-from modules.services.peers.accounts import Relationships
-from modules.services.peers.insights import read_reflection
+from modules.services.peers.accounts import Relationships, read_reflection
 from tests.modules.lives.bluesky.bluesky_values import START, at, did, notification, uri
 
 ADA = "ada.example.social"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef
 from common.text.graphemes import grapheme_len
-from modules.services.peers.discovery import (
+from modules.services.peers.registry import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
     extract_github_username_from_text,

@@ -8,8 +8,7 @@ import pytest
 
 from adapters.atproto.types import Actor, Post
 from common.clock import FakeClock
-from modules.services.peers.discovery import Ourselves, PeerDiscovery, sightings_in
-from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.registry import Ourselves, PeerDiscovery, PeerRegistry, sightings_in
 from modules.services.peers.types import Sighting
 from tests.modules.lives.bluesky.bluesky_values import notification
 

@@ -13,8 +13,8 @@ from common.clock import FakeClock
 from common.text.graphemes import grapheme_len
 from modules.services.agent.one_sentence import SentenceAsker, fitting_words
 from modules.services.identity.identity import extract_from_self
-from modules.services.peers.discovery import extract_github_username_from_text
 from modules.services.peers.own_identity import PeerVoice
+from modules.services.peers.registry import extract_github_username_from_text
 from modules.services.peers.types import Peer
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall
 from modules.runtime.llm.policy import convert_messages
-from modules.services.sessions.conversation import conversation, fitting, outgrown, units
+from modules.services.sessions.archivist import conversation, fitting, outgrown, units
 from modules.services.sessions.types import blocks, said_lines, transcript
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, rows_of

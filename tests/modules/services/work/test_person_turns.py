@@ -16,8 +16,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.runtime.journal.rows import Journal
-from modules.services.work.limits import limits_of
-from modules.services.work.turns import PersonTurns
+from modules.services.work.limits import PersonTurns, limits_of
 from tests.fresh_database import open_database
 from tests.modules.lives.bluesky.bluesky_values import START, actor
 

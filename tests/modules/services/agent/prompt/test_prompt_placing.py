@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall
 from modules.runtime.llm.policy import convert_messages
-from modules.services.agent.prompt.cache_order import placed
+from modules.services.agent.prompt.bootstrap import placed
 from modules.services.memory.admission import NewMemory
 from tests.running_town import RunningTown, awake
 from town.model.types import Completion

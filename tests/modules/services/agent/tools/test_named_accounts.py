@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.agent.tools.named_accounts import handles_in
+from modules.services.agent.tools.executor import handles_in
 
 
 @pytest.mark.parametrize(
