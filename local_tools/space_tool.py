@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ConfigDict, Field, StrictBool
@@ -13,6 +14,7 @@ from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
+from modules.services.work.types import Disposition
 
 _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
 
@@ -47,7 +49,8 @@ class SpaceTools:
     async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
         if args.should_speak and not (args.message.strip() or args.commitments):
             return self._words.error("No Message")
-        return self._words.end("Noted", {"decision": args.model_dump(by_alias=True)})
+        noted = self._words.end("Noted", Disposition("decided"))
+        return replace(noted, decision=args.model_dump(by_alias=True))
 
 
 def space_tools(skills: Skills) -> tuple[Tool, ...]:

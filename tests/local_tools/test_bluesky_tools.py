@@ -218,7 +218,7 @@ async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_no
         await life.send()
         kept = life.app.services.home.memory / "bluesky_conversations.json"
         known = json.loads(kept.read_text())["conversations"].get(uri, {}) if kept.exists() else {}
-    assert (left.is_error, left.data["act"]) == (True, "silent")
+    assert (left.is_error, left.outcome.act) == (True, "silent")
     assert known.get("state") != "concluded"
     assert running_town.likers(uri) == []
 

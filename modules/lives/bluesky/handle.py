@@ -441,8 +441,8 @@ class PostHandler(Handler):
             return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
         answered = await self.publisher.answer_request(outcome.text, post, ends=outcome.ends)
         if answered.status == "blocked":
-            return _came("silent", "rights", f"{outcome.reason}; {answered.reason}", answered)
-        return _came("answered", "rights", outcome.reason, answered)
+            return answered.came("silent", f"{outcome.reason}; {answered.reason}", "rights")
+        return answered.came("answered", outcome.reason, "rights")
 
     async def _too_late(self, post: Pending, importance: Importance) -> Disposition | None:
         """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
@@ -456,8 +456,8 @@ class PostHandler(Handler):
             return Disposition("dropped", "too-late", f"{reason}; its author got a reply or a like since it came")
         liked = await self._like(post)
         if liked.status == "blocked":
-            return _came("dropped", "too-late", f"{reason}; no like: {liked.reason}", liked)
-        return _came("liked", "too-late", reason, liked)
+            return liked.came("dropped", f"{reason}; no like: {liked.reason}", "too-late")
+        return liked.came("liked", reason, "too-late")
 
     def _others_first(self, post: Pending) -> Disposition | None:
         """How long the post has to wait for others whom it names too; None if it need not."""
@@ -517,9 +517,3 @@ class PostHandler(Handler):
             _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES_OF_CHOSEN if disposition.is_chosen else {}
         )
         return summaries[disposition.act].format(item.payload.get("handle", "somebody"))
-
-
-def _came(act: str, code: str, reason: str, published: Published) -> Disposition:
-    """Return a disposition of which an act of ours came, or was blocked."""
-    held = published.status == "held"
-    return Disposition(act, code, reason, intent_id=published.intent_id or None, held=held)

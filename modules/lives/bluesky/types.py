@@ -18,6 +18,7 @@ from modules.services.outbox.policy import NO_WAIT
 from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture
 from modules.services.plans.events import tells_link
+from modules.services.work.types import Disposition
 
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
@@ -131,6 +132,10 @@ class Published:
     ends: bool = False
     problem: Problem | None = None
     wait: Wait = NO_WAIT
+
+    def came(self, act: Act, reason: str, code: str = "") -> Disposition:
+        """Return a disposition of which this act of ours came, or was blocked."""
+        return Disposition(act, code, reason, intent_id=self.intent_id or None, held=self.status == "held")
 
 
 @dataclass(frozen=True, slots=True)

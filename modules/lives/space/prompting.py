@@ -446,7 +446,7 @@ def _raw(turn_result: TurnResult) -> tuple[Any, str]:
     """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
     for call, result in reversed(turn_result.calls):
         if result.ends_turn:
-            return result.data["decision"], ""
+            return result.decision, ""
         if not call.malformed and result.content.startswith("BLOCKED"):
             return None, result.content
     found = read_json(turn_result.text)

@@ -283,8 +283,8 @@ def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
     """Log one call; a handler that broke leaves its traceback."""
     log = structlog.stdlib.get_logger("soul.tools")
     facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "trigger": turn.cause_id}
-    facts |= {"intent": intent} if (intent := result.data.get("intent_id")) else {}
-    if broken := result.data.get("traceback"):
-        log.error("tool broke", **facts, traceback=broken)
+    facts |= {"intent": intent} if (intent := result.outcome.intent_id) else {}
+    if result.traceback:
+        log.error("tool broke", **facts, traceback=result.traceback)
     else:
         log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])

@@ -40,6 +40,7 @@ from modules.services.agent.tools.policy import (
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import simple_schema
+from modules.services.work.types import Disposition
 
 MORE_TOOLS = "more_tools"
 """The tool that opens the family that its field `family` names."""
@@ -131,8 +132,6 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 
 _ERROR_LENGTH = 300
 _SKILL = "tool-calls"
-_WENT_WRONG: dict[str, object] = {"went_wrong": True}
-"""Marks the answer to a call that ran and did not end: its words may be those of somebody outside."""
 
 
 class Executor:
@@ -141,7 +140,7 @@ class Executor:
     Args:
         registry: says which tools exist.
         skills: has the answers to calls that did not run.
-        on_call: receives every call with its result; `result.data["traceback"]` is there when a handler broke.
+        on_call: receives every call with its result; `result.traceback` is there when a handler broke.
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
         tracing: tells of each call, without its words.
@@ -213,7 +212,7 @@ class Executor:
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""
-        return replace(self._answer("Replied Already", "SKIPPED"), data={"act": "silent"})
+        return replace(self._answer("Replied Already", "SKIPPED"), outcome=Disposition("silent"))
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told of tools that it has no more, because a call brought in others' words."""
@@ -228,14 +227,13 @@ class Executor:
             raise
         except TimeoutError:
             slow = self._answer("Too Slow", tool=tool.name, seconds=f"{tool.time_limit_s:g}")
-            return replace(slow, data=_WENT_WRONG)
+            return replace(slow, went_wrong=True)
         except SoulError as error:
             refused = self._answer("Refused", tool=tool.name, problem=_said(error))
-            return replace(refused, data=_WENT_WRONG)
+            return replace(refused, went_wrong=True)
         except Exception as error:
             broken = self._answer("Failed", tool=tool.name, problem=f"{type(error).__name__}: {_said(error)}")
-            data = _WENT_WRONG | {"traceback": traceback.format_exc()}
-            return replace(broken, provenance=Provenance.STRANGER, data=data)
+            return replace(broken, provenance=Provenance.STRANGER, went_wrong=True, traceback=traceback.format_exc())
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
         """Return the answer of a call that did not run, after the status that marks it as a failure."""

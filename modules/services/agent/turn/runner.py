@@ -313,12 +313,12 @@ def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
     return ToolOutcome(
         call.name,
         failed=result.is_error,
-        held=bool(result.data.get("held")),
-        act=str(result.data.get("act", "")),
-        draft=str(result.data.get("draft", "")),
+        held=result.outcome.held,
+        act=result.outcome.act,
+        draft=result.draft,
         text=str(call.input.get("text", "")),
-        url=str(result.data.get("url", "")),
-        words=tuple(map(str, result.data.get("words", ()))),
+        url=result.url,
+        words=result.words,
     )
 
 
@@ -480,7 +480,8 @@ class TurnRunner:
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-    return said | {name: value for name in ("intent_id", "went_wrong") if (value := result.data.get(name))}
+    more = {"intent_id": result.outcome.intent_id, "went_wrong": result.went_wrong}
+    return said | {name: value for name, value in more.items() if value}
 
 
 def _conversation(messages: Sequence[Message]) -> PromptPart:
@@ -498,12 +499,13 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
     """
     for _, answer in reversed(result.calls):
         if answer.ends_turn:
-            data = answer.data
-            why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
-            impression, intent_id = data.get("impression", ""), data.get("intent_id")
-            wish = one_line(str(data.get("wish", "")), _WISH_CHARS)
-            retry_in_s = float(data.get("retry_in_s", 0.0))
-            is_chosen = not answer.is_error  # an act that was blocked ends a turn by the reason of a rule
-            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression, wish, is_chosen)
+            chosen = answer.outcome
+            return replace(
+                chosen,
+                code=code,
+                reason=chosen.reason or reason,
+                wish=one_line(chosen.wish, _WISH_CHARS),
+                is_chosen=not answer.is_error,  # an act that was blocked ends a turn by the reason of a rule
+            )
     why = f": {result.cut_off}" if result.cut_off else ""
     return Disposition("undecided", code, f"the model chose nothing that works{why}")

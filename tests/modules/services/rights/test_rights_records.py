@@ -19,6 +19,7 @@ from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.rights.records import is_known, without
 from modules.services.sessions.people import kept_lines
+from modules.services.work.types import Disposition
 from soul.composition.wiring.turns import log_call
 from tests.fresh_database import open_database
 
@@ -85,7 +86,7 @@ async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> N
         await journal.record(Entry("act", "outbox", "Sent post: Tin.", intent_id="1" * 8))
         log_call(
             ToolCall("1", "bluesky_reply", {"text": "Tin."}),
-            ToolResult("{}", data={"intent_id": intent}),
+            ToolResult("{}", outcome=Disposition("posted", intent_id=intent)),
             Turn("awareness", Provenance.STRANGER),
         )
     await database.close()

@@ -146,7 +146,7 @@ async def test_a_handler_that_breaks_becomes_an_error_and_its_traceback_is_kept(
 
     result = await run(ToolCall("1", "echo", {"text": "hi"}), broken)
     assert result.content == "Error: echo failed: ZeroDivisionError: integer division or modulo by zero"
-    assert "1 // 0" in result.data["traceback"]
+    assert "1 // 0" in result.traceback
 
 
 async def test_what_an_error_quotes_is_cleaned_and_counts_as_a_stranger_s_word() -> None:
