@@ -135,8 +135,9 @@ async def test_a_section_cannot_be_emptied(rig: Rig) -> None:
 async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_answer(rig: Rig) -> None:
     told = "Staying silent with @kit.test"
     entry = Entry("decision", "awareness", told, reason="no", trigger_uri=POST, data={"act": "silent"})
-    await rig.self_home.journal.record(entry)
     owners = replace(turn(Provenance.OWNER), loop="owner")
+    assert (await rig.use("day_read", owners)).provenance is None, "nobody wrote anything yet"
+    await rig.self_home.journal.record(entry)
     answer = await rig.use("day_read", owners)
     assert told in answer.content
     assert answer.provenance is Provenance.STRANGER, "what others wrote may stand in it"

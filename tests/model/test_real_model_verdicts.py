@@ -15,7 +15,7 @@ from common.text.rights_requests import RequestKind
 from modules.lives.bluesky.reply_check import suspected_echo
 from modules.lives.space import first_look
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent import echo_judge
+from modules.services.agent.judges import SAME_CLAIM
 from modules.services.agent.verdicts import Verdicts
 from modules.services.rights.request_reader import RequestReader
 from tests.shipped_skills import SHIPPED
@@ -65,7 +65,7 @@ def verdicts(gateway: LLMGateway) -> Verdicts:
 
 
 async def test_whether_two_posts_claim_the_same_is_answered_with_yes_or_no(verdicts: Verdicts) -> None:
-    question, right = echo_judge.QUESTION, 0
+    question, right = SAME_CLAIM, 0
     cases = [case for case in read_cases() if case.rule == "echo" and suspected_echo(case.text, [case.other])]
     for case in cases:
         answer = await verdicts.ask(question, examples=f"{question} Examples", first=case.other, second=case.text)

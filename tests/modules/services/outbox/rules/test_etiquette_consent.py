@@ -159,7 +159,7 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiq
     draft = replace(act("follow", "did:plc:ada"), hold="others' words are in this turn")
     assert (await etiquette_outbox.verdicts(draft))["consent"].says == "hold"
     submitted = await etiquette_outbox.outbox.submit(draft)
-    assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; nobody there asked for this follow")
+    assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; they neither follow us nor are a peer")
     named = ProposedAction(PostBody(text="hello @bea.example"), hold="others' words are in this turn")
     assert (await etiquette_outbox.outbox.submit(named)).held
 
