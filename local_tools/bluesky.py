@@ -60,8 +60,7 @@ from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.events import tells_link
 from modules.services.rights.types import ASKED
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.types import Disposition
 
@@ -122,12 +121,9 @@ class BlueskyTools:
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
+            replace(terms, urgent=terms.by_owner or is_urgent(turn)),
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
-            cause_id=turn.cause_id,
-            urgent=terms.by_owner or is_urgent(turn),
-            by_owner=terms.by_owner,
-            hold=terms.hold,
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
@@ -207,10 +203,8 @@ class BlueskyTools:
             said = await self._publisher.reply(
                 args.closing_message,
                 target,
+                replace(act_terms(turn), urgent=thread.is_owner),
                 root=thread.root,
-                cause_id=turn.cause_id,
-                urgent=thread.is_owner,
-                by_owner=is_by_owner(turn),
                 is_unanswered=thread.is_unanswered,
             )
             like = None if said.status in {"accepted", "held"} else target

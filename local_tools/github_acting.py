@@ -43,8 +43,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces

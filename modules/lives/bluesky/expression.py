@@ -60,8 +60,7 @@ from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS

@@ -172,7 +172,7 @@ class CaseReader:
 
         thread = replace(thread, focal_path=tuple(map(alone_where_unseen, thread.focal_path)))
         shown = tuple(alone_where_unseen(post) for post in thread.posts if may_be_shown(post))
-        self.peers.note_posts(shown)
+        self.peers.note_posts(shown, self.atproto.did)
         peers = {post.author.did for post in shown if self.etiquette.is_peer(post.author)} - {author_did, *trusted}
         named = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())
         with_peers = bool(peers) or any(self.etiquette.is_peer(Actor("", handle)) for handle in named)

@@ -186,7 +186,7 @@ class PostPerceiver(Perceiver):
         with self.relationships.one_save():
             for notification in remembered:
                 self.relationships.record_interaction(notification)
-        self.peers.note_notifications(remembered)
+        self.peers.note_notifications(remembered, self.atproto.did)
         await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,

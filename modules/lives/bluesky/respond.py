@@ -31,8 +31,7 @@ from modules.services.identity.identity import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.sessions.owner_inbox import Sessions
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 
 _MAX_BYTES = 2 * 1024 * 1024

@@ -39,8 +39,7 @@ from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 from modules.services.workspaces.reviewers import is_reviewed_by_test
 from modules.services.workspaces.trust import WorkspaceTrust

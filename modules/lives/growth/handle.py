@@ -42,8 +42,7 @@ from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.own_feed.announcement import Expressions
 from modules.services.peers.accounts import Relationships
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 SKILL = "reflection"

@@ -34,8 +34,7 @@ from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem

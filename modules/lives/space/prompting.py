@@ -41,8 +41,7 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import public_text
 from modules.services.peers.room_identity import PeerRelationships, sanitized
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills, interpolate
+from modules.services.skills.skills import Framer, Skills, interpolate
 
 SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
 """Above so many tokens the oldest messages become a line each; the second where peers only talk among themselves."""

@@ -335,26 +335,22 @@ def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) 
 class PeerDiscovery:
     """Keeps who may be a SOUL as candidates."""
 
-    def __init__(self, registry: PeerRegistry, ourselves: Ourselves, own_did: Callable[[], str]) -> None:
+    def __init__(self, registry: PeerRegistry, ourselves: Ourselves) -> None:
         self._registry = registry
         self._ourselves = ourselves
-        self._own_did = own_did
 
-    def note_notifications(self, notifications: Iterable[Notification]) -> None:
+    def note_notifications(self, notifications: Iterable[Notification], own_did: str) -> None:
         """Take in what reached us; a candidate that speaks to us is looked at again soon."""
         seen: list[Sighting] = []
         for item in notifications:
             if item.kind not in _WORDS:
                 continue
-            seen += self._sightings(item)
+            seen += sightings_in(item, self._ourselves, own_did)
             if self._registry.is_peer_handle_only(item.author.handle):
                 seen.append(Sighting(item.author.handle, "thread", item.uri))
         self._registry.register_peer_by_bluesky_handle(seen)
 
-    def note_posts(self, posts: Iterable[Post]) -> None:
+    def note_posts(self, posts: Iterable[Post], own_did: str) -> None:
         """Take in a thread that was read."""
-        found = [self._sightings(post) for post in posts]
-        self._registry.register_peer_by_bluesky_handle(one for seen in found for one in seen)
-
-    def _sightings(self, post: Notification | Post) -> list[Sighting]:
-        return list(sightings_in(post, self._ourselves, self._own_did()))
+        seen = [one for post in posts for one in sightings_in(post, self._ourselves, own_did)]
+        self._registry.register_peer_by_bluesky_handle(seen)

@@ -27,8 +27,7 @@ from modules.services.agent.prompt.sources import (
 from modules.services.memory.profiles import profile_block
 from modules.services.memory.recall import MemoryRenderer, Recalled
 from modules.services.memory.view_sync import DayText
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.wiring.knowledge import Knowledge
 
 

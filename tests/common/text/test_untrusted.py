@@ -15,8 +15,7 @@ from rich._emoji_codes import EMOJI
 
 from common.text.hidden import shape
 from common.text.untrusted import clean, clean_value, one_line
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from soul.resources import SKILLS
 
 _SKILLS = Skills.load(SKILLS)

@@ -65,8 +65,14 @@ from modules.services.agent.prompt.sources import (
 )
 from modules.services.memory.days import day_name
 from modules.services.memory.view_sync import DayText
-from modules.services.skills.framing import without_boundaries
-from modules.services.skills.skills import FILE, SYSTEM_SECTION, Skills, interpolate, parse_frontmatter
+from modules.services.skills.skills import (
+    FILE,
+    SYSTEM_SECTION,
+    Skills,
+    interpolate,
+    parse_frontmatter,
+    without_boundaries,
+)
 
 _FILES_KEPT = 200
 

@@ -54,7 +54,7 @@ from modules.services.agent.tools.policy import (
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.sessions.owner_inbox import Sessions
 from modules.services.sessions.types import blocks, tokens_of
-from modules.services.skills.framing import without_boundaries
+from modules.services.skills.skills import without_boundaries
 from modules.services.work.types import Disposition
 
 MAX_TOOL_ROUNDS = 12

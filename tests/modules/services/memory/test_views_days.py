@@ -13,7 +13,7 @@ from common.provenance import Provenance
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.days import PROMPT_ENTRIES, day_span
 from modules.services.memory.recall import MemoryRenderer
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED
 

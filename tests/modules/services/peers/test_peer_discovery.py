@@ -60,11 +60,11 @@ def test_a_candidate_that_speaks_to_us_is_looked_at_again_and_a_like_tells_nothi
         return candidate.failed_scans
 
     registry = PeerRegistry(tmp_path / "peers.json", FakeClock())
-    discovery = PeerDiscovery(registry, OURSELVES, lambda: OWN)
+    discovery = PeerDiscovery(registry, OURSELVES)
     registry.register_peer_by_bluesky_handle([Sighting("ada.example.social", "owner_mention", "")])
     for _ in range(3):
         registry.mark_identity_not_found("ada.example.social")
-    discovery.note_notifications([notification(kind="like", text="")])
+    discovery.note_notifications([notification(kind="like", text="")], OWN)
     assert failed_scans() == 3
-    discovery.note_notifications([notification()])
+    discovery.note_notifications([notification()], OWN)
     assert failed_scans() == 1
