@@ -175,6 +175,7 @@ class AttentionList:
         skills: has the words.
         files: the workspace.
         timezone: of the SOUL's day.
+        owners: what only the owner is told, asked before the others.
 
     """
 
@@ -185,22 +186,24 @@ class AttentionList:
         skills: Skills,
         files: OwnerFiles,
         timezone: str = "",
+        owners: tuple[Source, ...] = (),
     ) -> None:
         self._sources = sources
+        self._owners = owners
         self._skills = skills
         self._files = files
         self._timezone = timezone
 
-    async def read(self) -> AttentionNeeds:
-        """Return what all sources say now."""
+    async def read(self, *, public: bool = False) -> AttentionNeeds:
+        """Return what all sources say now; without those for the owner where others may read what comes of it."""
         total = AttentionNeeds()
-        for source in self._sources:
+        for source in (*(() if public else self._owners), *self._sources):
             total += await source()
         return total
 
     async def text(self, *, public: bool) -> str:
         """The lines for a turn; without what is private if others may read what comes of it."""
-        return self._rendered(await self.read(), public=public)
+        return self._rendered(await self.read(public=public), public=public)
 
     async def refresh(self) -> None:
         """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""

@@ -47,15 +47,11 @@ def build_attention_list(services: Services, queue: CommitmentQueue) -> Attentio
         return (await services.situation()).attention
 
     return AttentionList(
-        sources=(
-            now,
-            services.relationships.attention,
-            services.rituals.attention,
-            queue.attention,
-        ),
+        sources=(services.rituals.attention, queue.attention),
         skills=services.skills,
         files=services.knowledge.stores.owner_files,
         timezone=services.settings.soul_timezone,
+        owners=(now, services.relationships.attention),
     )
 
 
