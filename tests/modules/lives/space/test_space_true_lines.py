@@ -63,7 +63,7 @@ async def test_of_thirty_true_lines_at_most_one_is_held(*, owns: bool) -> None:
         host = HistoryEntry("h", "host", asked, NOW, is_host=True)
         case = (message, commitments, replace(snapshot, history=(*snapshot.history, host)))
         suspected += bool(validate_space_message(*case).suspected)
-        if not (await Judge(confirms=False).validated(*case)).ok:
+        if (await Judge(confirms=False).validated(*case)).stop:
             held.append(line)
     assert len(TRUE_LINES) == 30
     assert suspected >= 10  # or these lines would show nothing
