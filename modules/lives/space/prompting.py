@@ -321,7 +321,7 @@ class ModelDecision:
     def message(self) -> str:
         """What it wants to say; "" if it does not want to speak."""
         decision = self.decision
-        return (decision.message or "").strip() if decision and decision.should_speak else ""
+        return decision.message.strip() if decision and decision.should_speak else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +430,7 @@ class Decider:
         parsed = parse_space_decision(raw)
         if parsed.data is None:
             return ModelDecision(error=parsed.error)
-        checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
+        checked = validate_commitments(parsed.data.commitments, social_only=self.social_only)
         return ModelDecision(parsed.data, checked.valid, checked.dropped)
 
 
