@@ -21,7 +21,7 @@ _YES = "YES"
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class YesNoJudge:
     """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`."""
 
     verdicts: Verdicts

@@ -20,6 +20,7 @@ from common.wording import deed, told_reason
 from modules.runtime.control import Standing
 from modules.runtime.database import marks
 from modules.services.outbox import store
+from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import ACTIVE_STATES, Intent, Wait
 
@@ -130,4 +131,5 @@ def leaving(
     waits = [(one, expected[one.id]) for one in approved if expected and one.id in expected]
     if waits:
         return "; ".join(f"{act_of(one)} {told(departure, now, timezone)}" for one, departure in waits)
-    return "It leaves within a minute, unless a limit is reached; `soul why ID` tells how it went"
+    number = f" {approved[0].id[:SHORT_ID_CHARS]}" if len(approved) == 1 else ""
+    return f"It leaves within a minute, unless a limit is reached; `soul why{number}` tells how it went"

@@ -14,7 +14,7 @@ from common.session_keys import is_main
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
-from modules.services.agent.judges import TIMEOUT_S, Judge
+from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
@@ -166,7 +166,9 @@ class TurnServices:
                 redactor=services.redactor,
                 console=services.console,
                 tracing=services.gateway.tracing,
-                judge=Judge(Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S), services.journal),
+                judge=YesNoJudge(
+                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S), services.journal
+                ),
             ),
             clock=services.clock,
             journal=services.journal,

@@ -28,7 +28,7 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
-from modules.services.agent.judges import Judge
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -161,7 +161,7 @@ class Executor:
         redactor: Redactor | None = None,
         console: Console | None = None,
         tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
-        judge: Judge | None = None,
+        judge: YesNoJudge | None = None,
     ) -> None:
         self.registry = registry
         self._skills = skills
