@@ -61,8 +61,7 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.gates.feed_pace import FeedPaceGate
-from modules.services.outbox.gates.pause import PauseGate
+from modules.services.outbox.gates import FeedPaceGate, PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.approval import ApprovalRule
