@@ -19,9 +19,8 @@ from common.clock import SystemClock
 from common.files import write_atomic
 from modules.runtime.home import Home, SoulDocument
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import Sources
-from modules.services.agent.prompt.words import Runtime
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS

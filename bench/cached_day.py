@@ -52,11 +52,9 @@ from modules.runtime.llm.dialect import (
     worded_for,
 )
 from modules.runtime.llm.policy import convert_messages, convert_tools
-from modules.services.agent.prompt.bootstrap import Audience
-from modules.services.agent.prompt.cache_order import placed
-from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice
+from modules.services.agent.prompt.bootstrap import Audience, placed
+from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
-from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
 from modules.services.memory.view_sync import DayText, Part

@@ -33,11 +33,10 @@ from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.policy import convert_tools
-from modules.services.agent.prompt.cache_order import RULE
+from modules.services.agent.prompt.bootstrap import RULE
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import Sources
-from modules.services.agent.prompt.words import Runtime
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.verdicts import SKILL as JUDGEMENT

@@ -201,48 +201,6 @@ class ExtractedCommitment(BaseModel):
         return {} if value is None else value
 
 
-class SideFields(BaseModel):
-    """Reads what stands beside a decision: a field of another type is left out, a single commitment is a list of it."""
-
-    @field_validator("reason", mode="before", check_fields=False)
-    @classmethod
-    def _text_or_empty(cls, value: object) -> str:
-        return value if isinstance(value, str) else ""
-
-    @field_validator("commitments", mode="before", check_fields=False)
-    @classmethod
-    def _objects(cls, value: object) -> list[object]:
-        listed = value if isinstance(value, list | tuple) else [value]
-        return [one for one in listed if isinstance(one, Mapping) and one]
-
-    @field_validator("declines", mode="before", check_fields=False)
-    @classmethod
-    def _true_or_false(cls, value: object) -> bool:
-        return value is True
-
-    @field_validator("adjust_behavior", mode="before", check_fields=False)
-    @classmethod
-    def _object_or_none(cls, value: object) -> object:
-        return value if isinstance(value, Mapping) else None
-
-
-class SpaceDecision(SideFields):
-    """What a model decided: whether to speak, why, what, and the commitments that it makes.
-
-    `declines`: the message tells the host that what was asked for will not be done.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, defer_build=True)
-
-    should_speak: StrictBool = Field(alias="shouldSpeak")
-    reason: str = ""
-    message: str | None = None
-    commitments: list[dict[str, Any]] | None = None
-    declines: bool = False
-    adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
-    impression: Impression = ""
-
-
 SPACE_DECISION_TOOL = "space_decision"
 SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -272,7 +230,59 @@ SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
     },
 }
 """JSON Schema of the tool's arguments; what each field is for, the skill tells."""
-_COMMITMENT_SCHEMA: Mapping[str, Any] = SPACE_DECISION_SCHEMA["properties"]["commitments"]["items"]
+_COMMITMENT_SCHEMA: dict[str, Any] = SPACE_DECISION_SCHEMA["properties"]["commitments"]["items"]
+
+
+class SpaceDecision(BaseModel):
+    """What a model decided: whether to speak, why, what, and the commitments that it makes.
+
+    `declines`: the message tells the host that what was asked for will not be done. Beside the decision itself a field
+    of another type is left out, and a single commitment is a list of it.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        populate_by_name=True,
+        defer_build=True,
+        json_schema_extra={"required": list(SPACE_DECISION_SCHEMA["required"])},
+    )
+
+    should_speak: StrictBool = Field(alias="shouldSpeak")
+    reason: str = ""
+    message: str = ""
+    commitments: list[dict[str, Any]] = Field(default_factory=list, json_schema_extra={"items": _COMMITMENT_SCHEMA})
+    declines: bool = False
+    adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
+    impression: Impression = ""
+
+    @field_validator("message", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        return "" if value is None else value
+
+    @field_validator("reason", mode="before")
+    @classmethod
+    def _text_or_empty(cls, value: object) -> str:
+        return value if isinstance(value, str) else ""
+
+    @field_validator("commitments", mode="before")
+    @classmethod
+    def _objects(cls, value: object) -> list[object]:
+        listed = value if isinstance(value, list | tuple) else [value]
+        return [one for one in listed if isinstance(one, Mapping) and one]
+
+    @field_validator("declines", mode="before")
+    @classmethod
+    def _true_or_false(cls, value: object) -> bool:
+        return value is True
+
+    @field_validator("adjust_behavior", mode="before")
+    @classmethod
+    def _object_or_none(cls, value: object) -> object:
+        return value if isinstance(value, Mapping) else None
+
+
 _FOUND_SCHEMA: Mapping[str, Any] = ExtractedCommitment.model_json_schema()
 
 

@@ -36,7 +36,6 @@ from local_tools.bluesky_turns import (
     add_sentence,
     bare_account,
     corrected,
-    data_of,
     fitted,
     gives,
     is_addressed,
@@ -62,9 +61,9 @@ from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.events import tells_link
 from modules.services.rights.types import ASKED
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.work.types import Disposition
 
 
 class BlueskyTools:
@@ -123,24 +122,21 @@ class BlueskyTools:
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
+            replace(terms, urgent=terms.by_owner or is_urgent(turn)),
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
-            cause_id=turn.cause_id,
-            urgent=terms.by_owner or is_urgent(turn),
-            by_owner=terms.by_owner,
-            hold=terms.hold,
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
-            data = data_of("liked", published.reason, published)
-            return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
+            liked = published.came("liked", published.reason)
+            return self.words.end("Liked Instead", liked, is_error=True, reason=published.reason)
         answer = self.answered(published, "replied", ends=thread is not None)
-        return replace(answer, data={**answer.data, "impression": args.impression, "wish": args.wish})
+        return replace(answer, outcome=replace(answer.outcome, impression=args.impression, wish=args.wish))
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""
         if thread.is_among_others and not thread.revisions.tried:
-            return self.words.end("Others First", {"act": "unheard"}, is_error=True)
+            return self.words.end("Others First", Disposition("unheard"), is_error=True)
         if problem := await self._check.problem(text, thread, turn):
             return await self._send_back(problem, thread, turn, target)
         if not told_account(text, thread.account) and thread.revisions.ask_for_account():
@@ -176,7 +172,7 @@ class BlueskyTools:
     async def _like_instead(self, reason: str, turn: Turn, target: StrongRef) -> ToolResult:
         liked = await self._publisher.like(target, act_terms(turn))
         act: Act = "silent" if liked.status == "blocked" else "liked"
-        return self.words.end("Liked Instead", data_of(act, reason, liked), is_error=True, reason=reason)
+        return self.words.end("Liked Instead", liked.came(act, reason), is_error=True, reason=reason)
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
@@ -185,8 +181,7 @@ class BlueskyTools:
             return self.words.error("Reply Not Sent", problem=problem)
         liked = await self._publisher.like(target, act_terms(turn))
         act: Act = "silent" if liked.status == "blocked" else "liked"
-        data = data_of(act, f"no reply, twice: {problem}", liked)
-        return self.words.end("No Reply", data, is_error=True)
+        return self.words.end("No Reply", liked.came(act, f"no reply, twice: {problem}"), is_error=True)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
         return await self._on_subject(
@@ -209,10 +204,8 @@ class BlueskyTools:
             said = await self._publisher.reply(
                 args.closing_message,
                 target,
+                replace(act_terms(turn), urgent=thread.is_owner),
                 root=thread.root,
-                cause_id=turn.cause_id,
-                urgent=thread.is_owner,
-                by_owner=is_by_owner(turn),
                 is_unanswered=thread.is_unanswered,
             )
             like = None if said.status in {"accepted", "held"} else target
@@ -223,17 +216,14 @@ class BlueskyTools:
         )
         if left.status == "blocked":
             return self.answered(left, "left", ends=False)
-        data = data_of("left", args.reason, left)
-        return self.words.end("Left", data)
+        return self.words.end("Left", left.came("left", args.reason))
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
-        data = {"act": "silent", "reason": args.reason}
-        return self.words.end("Silent", data)
+        return self.words.end("Silent", Disposition("silent", reason=args.reason))
 
     async def data_request(self, args: SilenceInput, turn: Turn) -> ToolResult:
         """End the turn: whoever called it read that the post asks about its author's own data."""
-        data: dict[str, object] = {"act": ASKED, "reason": args.reason}
-        return self.words.end("Asked", data)
+        return self.words.end("Asked", Disposition(ASKED, reason=args.reason))
 
     async def _on_subject(
         self,
@@ -286,17 +276,17 @@ class BlueskyTools:
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         """Return what became of an act that was handed to the publisher."""
         if published.status == "blocked":
-            problem, data = published.problem, data_of("silent", published.reason, published)
+            problem, outcome = published.problem, published.came("silent", published.reason)
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
             content = self.words.answer("Blocked", reason=one_line(reason, REASON_CHARS))
-            return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
+            return ToolResult(content, is_error=True, ends_turn=published.ends, outcome=outcome)
         if published.status == "held":
-            data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
+            outcome = published.came(act, f"waits for the owner's approval: {published.reason}")
             held = self.words.answer("Held", reason=one_line(published.reason, REASON_CHARS))
-            return ToolResult(held, ends_turn=ends, data=data)
+            return ToolResult(held, ends_turn=ends, outcome=outcome)
         when = self._when(published.wait)
         content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
-        return ToolResult(content, ends_turn=ends, data={**data_of(act, "", published), "told": {"when": when}})
+        return ToolResult(content, ends_turn=ends, outcome=published.came(act, ""), told={"when": when})
 
     def _when(self, wait: Wait) -> str:
         """Return when an act leaves that waits so, and why not sooner."""

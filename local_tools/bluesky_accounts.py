@@ -18,7 +18,7 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
-from modules.services.agent.tools.named_accounts import look_up_named
+from modules.services.agent.tools.executor import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.outbox import approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody

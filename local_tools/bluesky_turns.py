@@ -38,12 +38,12 @@ from modules.lives.bluesky.reply_check import (
     unsayable,
 )
 from modules.lives.bluesky.thread import shown_under
-from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
+from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
-from modules.services.peers.discovery import tells_username
+from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences
 
 AccountName = Annotated[str, AfterValidator(account_name)]
@@ -299,12 +299,12 @@ def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
         if isinstance(subject, ThreadTurn):
             subject.revisions.tried = True
         result = await handler(arguments, turn)
-        if turn.request and (intent_id := result.data.get("intent_id")):
+        if turn.request and (intent_id := result.outcome.intent_id):
             turn.request.made.add(intent_id)
-        if not isinstance(subject, ThreadTurn) or result.is_error or result.data.get("held"):
+        if not isinstance(subject, ThreadTurn) or result.is_error or result.outcome.held:
             return result
         values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}
-        told = words.act_done(name, **{**values, **result.data.get("told", {})})
+        told = words.act_done(name, **{**values, **result.told})
         subject.revisions.told_done.append(told)
         return replace(result, content=told)
 
@@ -356,12 +356,6 @@ def may_look_up(actor: str, turn: Turn) -> bool:
     what the turn has seen.
     """
     return is_by_owner(turn) or actor.startswith("did:plc:") or names(turn, actor)
-
-
-def data_of(act: Act, reason: str, published: Published) -> dict[str, Any]:
-    """Return what the life reads of a result: see `Disposition`."""
-    held = published.status == "held"
-    return {"act": act, "reason": reason, "intent_id": published.intent_id or None, "held": held}
 
 
 @dataclass(slots=True)

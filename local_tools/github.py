@@ -13,12 +13,13 @@ from common.text.untrusted import clean, one_line
 from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
-from modules.lives.github.types import IssueAct, IssueTurn, ReviewTurn
+from modules.lives.github.types import IssueTurn, ReviewTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.work.types import Disposition
 
 MOST_CHARS = 3_000
 """How long a comment may be."""
@@ -81,23 +82,21 @@ class GitHubTools:
         subject = _subject(turn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(_elsewhere(args, subject) or problem, text, subject)
-        left = {"impression": args.impression, "wish": args.wish}
-        return sent_back or await self._submit(subject.comment(text), "commented", turn, left=left)
+        outcome = Disposition("commented", impression=args.impression, wish=args.wish)
+        return sent_back or await self._submit(subject.comment(text), outcome, turn)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
-        subject, reason = _subject(turn), one_line(args.reason, REASON_CHARS)
+        subject, outcome = _subject(turn), Disposition("left", reason=one_line(args.reason, REASON_CHARS))
         if args.closing_type == "like":
-            return await self._submit(subject.heart(), "left", turn, reason)
+            return await self._submit(subject.heart(), outcome, turn)
         text, problem = self._checked(args.closing_message, turn)
-        return self._sent_back(problem, text, subject) or await self._submit(
-            subject.comment(text), "left", turn, reason
-        )
+        return self._sent_back(problem, text, subject) or await self._submit(subject.comment(text), outcome, turn)
 
     async def review(self, args: ReviewInput, turn: Turn) -> ToolResult:
         subject = _reviewed(turn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(problem, text, subject)
-        return sent_back or await self._submit(subject.review(text), "reviewed", turn, part=subject.part)
+        return sent_back or await self._submit(subject.review(text), Disposition("reviewed"), turn, part=subject.part)
 
     def _checked(self, body: str, turn: Turn) -> tuple[str, str]:
         """Return the text to send, and why it must not leave ("" if it may).
@@ -121,25 +120,23 @@ class GitHubTools:
             return None
         if subject.revision.ask():
             return self.words.error(problem, length=len(text), most=MOST_CHARS, thread=subject.waiting.key)
-        return self.words.end("Given Up", {"act": "silent", "reason": "no comment that may leave, twice"})
+        return self.words.end("Given Up", Disposition("silent", reason="no comment that may leave, twice"))
 
     async def _submit(
         self,
         body: IssueCommentBody | ReactionBody | ReviewBody,
-        act: IssueAct,
+        outcome: Disposition,
         turn: Turn,
-        reason: str = "",
         *,
         part: str = "",
-        left: dict[str, str] | None = None,
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
         urgent = turn.importance == "owner"
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
-        return self.words.end_by(await self._outbox.submit(action), act, reason=reason, **(left or {}))
+        return self.words.end_by(await self._outbox.submit(action), outcome)
 
     async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
-        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})
+        return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: IssueTurn) -> str:
         """Return why these words must not leave, a subsection of `Answers`; "" if they may."""

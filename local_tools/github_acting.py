@@ -43,9 +43,9 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
+from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
 
 
@@ -276,9 +276,10 @@ class GitHubActing:
             turn.subject.revisions.made.append(made)
         return self.told(told, act=made.kind, url=made.url, words=made.words)
 
-    def told(self, result: dict[str, Any], **data: object) -> ToolResult:
-        """Return our own facts as JSON; `data` is for our own code."""
-        return ToolResult(json.dumps(result, ensure_ascii=False), data=data)
+    def told(self, result: dict[str, Any], *, act: str = "", url: str = "", words: tuple[str, ...] = ()) -> ToolResult:
+        """Return our own facts as JSON; the rest is that of `ToolResult` and its outcome."""
+        content = json.dumps(result, ensure_ascii=False)
+        return ToolResult(content, outcome=Disposition(act), url=url, words=words)
 
     def read(self, result: object, *, uri: str) -> ToolResult:
         """Return what others wrote as JSON inside a frame: it is untrusted text, unless it is empty."""

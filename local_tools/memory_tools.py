@@ -42,8 +42,7 @@ from modules.services.memory.admission import (
 from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 MOST_FOUND = 20
 """A search finds at most so many."""

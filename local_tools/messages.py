@@ -17,6 +17,7 @@ from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.work.types import Disposition
 
 _SKILL = "direct-messages"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
@@ -59,13 +60,14 @@ class MessageTools:
         if problem:
             if subject.revision.ask():
                 return self.words.error(problem, length=grapheme_len(text), most=MOST_CHARS)
-            return self.words.end("Given Up", {"act": "silent", "reason": "no answer that may leave, twice"})
+            return self.words.end("Given Up", Disposition("silent", reason="no answer that may leave, twice"))
         action = ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
         submitted = await self._outbox.submit(action)
-        return self.words.end_by(submitted, "answered", impression=args.impression, wish=args.wish)
+        outcome = Disposition("answered", impression=args.impression, wish=args.wish)
+        return self.words.end_by(submitted, outcome)
 
     async def silence(self, args: MessageSilenceInput, turn: Turn) -> ToolResult:
-        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})
+        return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: MessageTurn) -> str:
         """Return why these words must not leave, a subsection of `Answers`; "" if they may."""

@@ -98,8 +98,8 @@ class OwnPostTools:
         if result.is_error or moment is None:
             return result
         when = spoken(local(moment, self.timezone))
-        content = self.words.answer("Scheduled Held" if result.data.get("held") else "Scheduled", when=when)
-        return replace(result, content=content, data={**result.data, "told": {"at": when}})
+        content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
+        return replace(result, content=content, told={"at": when})
 
     async def post_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought with the picture that its turn is about."""
@@ -128,7 +128,7 @@ class OwnPostTools:
             advice = self.skills.section("expression", "Nothing To Answer").strip()
             if subject.revisions.ask_for_better(text, advice):
                 revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
-                return ToolResult(revision, is_error=True, data={"draft": text})
+                return ToolResult(revision, is_error=True, draft=text)
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
@@ -172,7 +172,7 @@ class OwnPostTools:
             return self.words.error("Unclear Scheduled", moments=moments) if moments else self.words.error("None Waits")
         taken = await self.outbox.reject(meant[0].id)
         when = self._spoken(taken)
-        return ToolResult(self.words.answer("Unscheduled", when=when), data={"told": {"at": when}})
+        return ToolResult(self.words.answer("Unscheduled", when=when), told={"at": when})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Say who may reply to a post of ours."""

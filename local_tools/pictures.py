@@ -181,16 +181,8 @@ class PictureTools:
         terms = post_terms(text, turn, is_all=False)
         if not uri:
             return await self._publisher.post(text, terms, pictures=(picture,))
-        return await self._publisher.reply(
-            text,
-            StrongRef(uri, cid),
-            root=None,
-            pictures=(picture,),
-            cause_id=terms.cause_id,
-            urgent=terms.urgent,
-            by_owner=terms.by_owner,
-            hold=terms.hold,
-        )
+        terms = dataclasses.replace(terms, once="", own_words=False)
+        return await self._publisher.reply(text, StrongRef(uri, cid), terms, root=None, pictures=(picture,))
 
     async def _entry(self, post: str) -> Json | None:
         log = self._pictures.log

@@ -22,8 +22,8 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
+from modules.services.work.types import Disposition
 
 
 class SelfReadInput(BaseModel):
@@ -87,15 +87,15 @@ class SelfTools:
             section=args.section,
             drops=args.drops if reflects else None,
         )
-        data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
+        outcome = Disposition(f"self {change.status}", reason=change.reason)
         match change.status:
             case "changed":
                 moved = "".join(f". {line}" for line in what_moved(change))
-                return ToolResult(self.words.answer("Self Changed", moved=moved), data=data)
+                return ToolResult(self.words.answer("Self Changed", moved=moved), outcome=outcome)
             case "held":
-                return ToolResult(self.words.answer("Self Held", reason=change.reason), data=data)
+                return ToolResult(self.words.answer("Self Held", reason=change.reason), outcome=outcome)
             case _:
-                return replace(self.words.error("Self Not Changed", reason=change.reason), data=data)
+                return replace(self.words.error("Self Not Changed", reason=change.reason), outcome=outcome)
 
 
 def is_owners_own(turn: Turn) -> bool:

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-from pydantic import ConfigDict, Field, StrictBool
-
-from common.impression import Impression
 from common.provenance import Provenance
-from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
+from common.schemas import SPACE_DECISION_TOOL, SpaceDecision
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
-
-_COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
-
-
-class DecisionInput(SideFields):
-    """What was decided; what a commitment holds is looked at later, one by one."""
-
-    model_config = ConfigDict(
-        populate_by_name=True,
-        extra="ignore",
-        json_schema_extra={"required": list(SPACE_DECISION_SCHEMA["required"])},
-    )
-
-    should_speak: StrictBool = Field(alias="shouldSpeak")
-    reason: str = ""
-    message: str = ""
-    commitments: list[dict[str, Any]] = Field(
-        default_factory=list,
-        json_schema_extra={"items": _COMMITMENTS["items"]},
-    )
-    declines: bool = False
-    adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
-    impression: Impression = ""
+from modules.services.work.types import Disposition
 
 
 class SpaceTools:
@@ -44,10 +19,11 @@ class SpaceTools:
     def __init__(self, words: ToolWords) -> None:
         self._words = words
 
-    async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
+    async def decide(self, args: SpaceDecision, turn: Turn) -> ToolResult:
         if args.should_speak and not (args.message.strip() or args.commitments):
             return self._words.error("No Message")
-        return self._words.end("Noted", {"decision": args.model_dump(by_alias=True)})
+        noted = self._words.end("Noted", Disposition("decided"))
+        return replace(noted, decision=args.model_dump(by_alias=True))
 
 
 def space_tools(skills: Skills) -> tuple[Tool, ...]:
@@ -56,7 +32,7 @@ def space_tools(skills: Skills) -> tuple[Tool, ...]:
     return (
         words.tool(
             SPACE_DECISION_TOOL,
-            DecisionInput,
+            SpaceDecision,
             "social",
             Provenance.STRANGER,
             SpaceTools(words).decide,

@@ -16,8 +16,7 @@ from local_tools.self_tools import is_owners_own
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.exchanges.talk_search import MOST_FOUND, Spoken, TalkSearch
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 _LOOKED_BACK = timedelta(days=90)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from types import UnionType
 from typing import Any, NoReturn
 
@@ -15,6 +16,7 @@ from modules.services.agent.tools.types import Capability, Effect, Tool, ToolRes
 from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description
+from modules.services.work.types import Disposition
 
 OWN_TOOLS = "own-tools"
 REASON_CHARS = 300
@@ -120,19 +122,19 @@ class ToolWords:
         """Let a handler end with an answer that asks for something else."""
         raise ToolStopped(self.error(name, **values))
 
-    def end(self, name: str, data: dict[str, Any], *, is_error: bool = False, **values: object) -> ToolResult:
+    def end(self, name: str, outcome: Disposition, *, is_error: bool = False, **values: object) -> ToolResult:
         """Return an answer that ends the turn."""
-        return ToolResult(self.answer(name, **values), is_error=is_error, ends_turn=True, data=data)
+        return ToolResult(self.answer(name, **values), is_error=is_error, ends_turn=True, outcome=outcome)
 
-    def end_by(self, submitted: Submitted, act: str, **data: object) -> ToolResult:
+    def end_by(self, submitted: Submitted, outcome: Disposition) -> ToolResult:
         """Return the answer that ends a turn with what became of its act: `Sent`, `Held` or `Blocked`."""
-        told = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, **data}
+        outcome = replace(outcome, intent_id=submitted.intent.id, held=submitted.held)
         if submitted.held:
-            return self.end("Held", told | {"reason": f"waits for the owner's approval: {submitted.reason}"})
+            return self.end("Held", replace(outcome, reason=f"waits for the owner's approval: {submitted.reason}"))
         if submitted.accepted:
-            return self.end("Sent", told)
+            return self.end("Sent", outcome)
         reason = one_line(submitted.reason, REASON_CHARS)
-        return self.end("Blocked", told | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
+        return self.end("Blocked", replace(outcome, act="silent", reason=reason), is_error=True, reason=reason)
 
 
 def failed(problem: str) -> ToolResult:

@@ -43,6 +43,7 @@ from modules.services.plans.repository import repository_view
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.types import PLAN_LABEL, Plan, plan_labels
 from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import Creation, WorkspaceRequest
@@ -104,8 +105,8 @@ class WorkspaceTools:
         turn.subject.revisions.tried = True
         if (later := turn.subject.later) is None:
             return None
-        data = {"act": "later", "reason": later.reason, "retry_in_s": later.look_again_s}
-        return self.words.end("Others First", data, awaited=", ".join(later.awaited))
+        outcome = Disposition("later", reason=later.reason, retry_in_s=later.look_again_s)
+        return self.words.end("Others First", outcome, awaited=", ".join(later.awaited))
 
     def _told_of(self, creation: Creation, turn: Turn) -> ToolResult:
         made, reason = creation.workspace, one_line(creation.reason, _BODY_CHARS)

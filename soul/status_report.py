@@ -23,9 +23,10 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
+from modules.services.day.situation import Situation
 from modules.services.explanation.story import named
 from modules.services.identity.identity import Me
-from modules.services.outbox.leaving import end_of
+from modules.services.outbox.departures import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.owner.owner import OwnerTalk, problem_of
@@ -216,10 +217,11 @@ class StatusReport:
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the services, in its camelCase."""
         services = self.services
-        atproto, github, room = services.atproto, services.github, services.integrations.room
+        atproto, github, integrations = services.atproto, services.github, services.integrations
         zone = services.settings.soul_timezone
         counts = await services.database.run(lambda connection: counts_of_today(connection, services.clock, zone))
         now = await services.situation()
+        stands = self._stands(now)
         budget = atproto.rate_limit_status()
         rate = github.rate if github.configured else None
         go_on, concluded = self.conversations.counts()
@@ -235,29 +237,23 @@ class StatusReport:
         ][-_DECISIONS_SHOWN:]
         await services.database.run(partial(_name_people, decisions))
         return {
+            **stands,
             "handle": atproto.handle,
             "did": atproto.did,
             "lastDecision": decisions[-1] if decisions else None,
             "decisions": decisions,
             "counts": counts,
-            "waits": asdict(now.waits),
-            "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
             "conversations": {"active": go_on, "concluded": concluded},
             "rituals": await self.rituals.told(),
-            "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
-            "troubles": self._troubles(now.budget),
-            "modelBudget": self._spent(now.budget),
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
-            "standing": now.standing.fields(),
             "drafts": [_draft(intent) for intent in now.drafts],
             "room": {
-                "status": room.status,
-                "url": room.url,
-                "peers": list(room.peers()),
-                "silence": services.integrations.silence.of_approval(),
+                **stands["room"],
+                "url": integrations.room.url,
+                "silence": integrations.silence.of_approval(),
             },
             "growth": await self.growth(),
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
@@ -265,6 +261,19 @@ class StatusReport:
                 {"repo": f"{one.owner}/{one.repo}", "url": one.url, "requested": one.requested}
                 for one in services.workspaces.all()
             ],
+        }
+
+    def _stands(self, now: Situation) -> dict[str, Any]:
+        """Return the fields that tell what waits, what is planned and what is wrong."""
+        room = self.services.integrations.room
+        return {
+            "waits": asdict(now.waits),
+            "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
+            "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
+            "troubles": self._troubles(now.budget),
+            "modelBudget": self._spent(now.budget),
+            "standing": now.standing.fields(),
+            "room": {"status": room.status, "peers": list(room.peers())},
             "commitments": [
                 {
                     "id": one.id,
@@ -286,7 +295,7 @@ class StatusReport:
         services = self.services
         days = DayReader(services.settings, services.home, services.clock)
         day = brief_text(await asyncio.to_thread(days.read))
-        now = moment_line(await self.gather(), services.settings.soul_timezone)
+        now = moment_line(self._stands(await services.situation()), services.settings.soul_timezone)
         return "\n".join(filter(None, (day, now)))
 
     def _troubles(self, report: Report) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import feed_keys
+from modules.services.outbox import store
 from soul.commands import options
 from soul.terminal.output import write_lines
 
@@ -128,7 +128,7 @@ async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted
     if not home.database.exists():
         return
     async with await Database.beside(home.database) as database:
-        await database.run(lambda connection: feed_keys.forget_but(connection, deleted.left))
+        await database.run(lambda connection: store.forget_feed_but(connection, deleted.left))
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         summary = f"The owner had {counted(deleted.count, 'post')} deleted"
         await journal.record(Entry("life", "owner", summary, line="social"))

@@ -12,7 +12,7 @@ from common.clock import local, parse_iso
 from common.wording import deed, told_reason
 from modules.services.explanation.story import named
 from modules.services.inbox import received
-from modules.services.outbox import draft_numbers
+from modules.services.outbox import store
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
@@ -46,7 +46,7 @@ class Draft:
 
 def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
     """Each act with the post that it answers or likes; who is known by handle is named so in the reason."""
-    numbers = draft_numbers.numbers(connection)
+    numbers = store.draft_numbers(connection)
     return [
         Draft(intent, _answered(connection, intent), _reason(connection, intent), numbers.get(intent.id, 0))
         for intent in intents

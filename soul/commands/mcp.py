@@ -33,8 +33,7 @@ from modules.services.explanation import why
 from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
 from modules.services.outbox import approval
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import draft_fields, with_answered

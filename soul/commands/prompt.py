@@ -40,18 +40,28 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
-from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import Audience, room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
-from modules.services.agent.prompt.rows import rows_for
-from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.sources import (
+    BOOT,
+    BOOTSTRAP,
+    DEGRADED,
+    MEMORY,
+    MOMENT,
+    RECALLED,
+    RUNTIME,
+    SELF,
+    TASK,
+    Sources,
+    rows_for,
+)
 from modules.services.agent.wakeup.context import page, wakeup_file
 from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.policy import attention_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
-from modules.services.peers.insights import read_reflection
+from modules.services.peers.accounts import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.prompts import build_sources, prompter_over
@@ -277,20 +287,20 @@ class _PreviewLook:
         """What only a turn of the living SOUL knows of these parts."""
         for name, value in sorted(self._variables(skill).items()):
             if value == _UNKNOWN:
-                yield f"{rows.TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn fills in"
+                yield f"{TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn fills in"
         for name, unknown, what in (
             (
-                rows.BOOTSTRAP,
+                BOOTSTRAP,
                 self._awake,
                 "left out of the real prompt if you postponed the first conversation (/later)",
             ),
-            (rows.SELF, not self._home.self_md.exists(), "written at the first start"),
-            (rows.MEMORY, self._by_hand, "edited by hand; the next turn reads the change into the memory"),
-            (rows.DEGRADED, True, "the real prompt lists them; this preview cannot know them"),
-            (rows.BOOT, self._awake, "the real prompt has it only until it was told once"),
-            (rows.RECALLED, not about.strip(), "they depend on the words of the turn; try --about WORDS"),
-            (rows.MOMENT, True, f"{_UNKNOWN} stands for what the real turn fills in"),
-            (rows.RUNTIME, True, "the time is now"),
+            (SELF, not self._home.self_md.exists(), "written at the first start"),
+            (MEMORY, self._by_hand, "edited by hand; the next turn reads the change into the memory"),
+            (DEGRADED, True, "the real prompt lists them; this preview cannot know them"),
+            (BOOT, self._awake, "the real prompt has it only until it was told once"),
+            (RECALLED, not about.strip(), "they depend on the words of the turn; try --about WORDS"),
+            (MOMENT, True, f"{_UNKNOWN} stands for what the real turn fills in"),
+            (RUNTIME, True, "the time is now"),
         ):
             if unknown and name in wanted:
                 yield f"{name}: {what}"

@@ -19,8 +19,8 @@ from modules.runtime.home import Home, read_self
 from modules.services.explanation.story import handle_of
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.self_mechanics import DailyRitual
-from modules.services.rituals import store
 from modules.services.rituals.policy import next_opening, ritual_key, ritual_role
+from modules.services.rituals.rituals import all_runs, is_opening_settled
 from modules.services.rituals.types import RitualRun
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Runs
@@ -83,10 +83,10 @@ async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str)
     """What is kept of the rituals with these keys."""
 
     def read(connection: sqlite3.Connection) -> _Kept:
-        runs = store.all_runs(connection)
+        runs = all_runs(connection)
         people = {did for run in runs for did in (run.opener, *run.took_part)}
         names = {did: handle for did in people if (handle := handle_of(connection, did))}
-        over_today = [key for key in keys if store.is_opening_settled(connection, key, now.date())]
+        over_today = [key for key in keys if is_opening_settled(connection, key, now.date())]
         return _Kept(runs, over_today, names, now, agent_name)
 
     if not home.database.exists():

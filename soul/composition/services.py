@@ -51,7 +51,7 @@ from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.service_health import ServiceHealth
 from modules.runtime.stages import Stages
-from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import lease_gate
 from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.log import ExperienceLog
 from modules.services.explanation.story import known_handles
@@ -61,8 +61,7 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.gates.feed_pace import FeedPaceGate
-from modules.services.outbox.gates.pause import PauseGate
+from modules.services.outbox.gates import FeedPaceGate, PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -85,8 +84,7 @@ from modules.services.presence.lease_policy import identity_of
 from modules.services.repository_rules.checking import ForeignRepositories, RepositoryRules, RuleReader
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
-from modules.services.rituals.rituals import Rituals
-from modules.services.rituals.store import RitualRuns
+from modules.services.rituals.rituals import RitualRuns, Rituals
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.wiring.knowledge import Knowledge, open_stores

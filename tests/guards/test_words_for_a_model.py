@@ -30,14 +30,15 @@ ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/ag
 """Where answers of tools are made."""
 MOST_WORDS = 4
 EXCEPTIONS = {
-    "no answer that may leave, twice": "for the journal, in the data of a result",
+    "no answer that may leave, twice": "for the journal, in the outcome of a result",
     "the registry offers this tool in turns about direct messages only": "an error of ours: no model reads it",
-    "no comment that may leave, twice": "for the journal, in the data of a result",
+    "no comment that may leave, twice": "for the journal, in the outcome of a result",
     "the registry offers this tool in turns about GitHub threads only": "an error of ours: no model reads it",
     "the registry offers this tool in turns about reviews only": "an error of ours: no model reads it",
     "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
+    "the model chose nothing that works": "for the journal, where no tool ended a turn",
     "two tools have the same name": "an error of ours: no model reads it",
-    "waits for the owner's approval:": "for the journal, in the data of a result",
+    "waits for the owner's approval:": "for the journal, in the outcome of a result",
     "other people's words were read in this conversation and the owner's newest line does not give this word for word:"
     " approve it, or ask again after /new": "told with what waits for the owner's approval",
 }

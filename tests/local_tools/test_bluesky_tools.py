@@ -23,7 +23,7 @@ from local_tools.bluesky import completed
 from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ExpressionTurn, MadeThing, Revisions, ThreadTurn
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.named_accounts import look_up_named
+from modules.services.agent.tools.executor import look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
@@ -239,7 +239,7 @@ async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_no
         await life.send()
         kept = life.app.services.home.memory / "bluesky_conversations.json"
         known = json.loads(kept.read_text())["conversations"].get(uri, {}) if kept.exists() else {}
-    assert (left.is_error, left.data["act"]) == (True, "silent")
+    assert (left.is_error, left.outcome.act) == (True, "silent")
     assert known.get("state") != "concluded"
     assert running_town.likers(uri) == []
 

@@ -49,10 +49,10 @@ async def test_an_answer_becomes_one_intent_for_the_message(etiquette_outbox: Et
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
     result = await tools.answer(AnswerInput(text=f" {ANSWER} "), turn)
     (intent,) = await intents(etiquette_outbox)
-    assert (result.ends_turn, result.data["act"], result.data["intent_id"]) == (True, "answered", intent.id)
+    assert (result.ends_turn, result.outcome.act, result.outcome.intent_id) == (True, "answered", intent.id)
     assert (intent.body.preview, intent.target, intent.cause_id) == (ANSWER, "chat:talk-1/m1#1", "chat:talk-1/m1")
     again = await tools.answer(AnswerInput(text="Another one."), turn)
-    assert (again.ends_turn, again.data["act"]) == (True, "silent")
+    assert (again.ends_turn, again.outcome.act) == (True, "silent")
     assert [one.state for one in await intents(etiquette_outbox)].count("pending") == 1
 
 
@@ -74,7 +74,7 @@ async def test_words_that_may_not_leave_are_sent_back_once_and_then_there_is_sil
     first = await tools.answer(AnswerInput(text=text), turn)
     assert (first.is_error, first.ends_turn) == (True, False)
     second = await tools.answer(AnswerInput(text=text), turn)
-    assert (second.ends_turn, second.data["act"]) == (True, "silent")
+    assert (second.ends_turn, second.outcome.act) == (True, "silent")
     assert await intents(etiquette_outbox) == []
 
 
@@ -82,7 +82,7 @@ async def test_the_second_answer_leaves_without_the_sentences_that_may_not(etiqu
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
     text = f"I am a real person, not a bot. {ANSWER}"
     assert "you are an AI agent" in (await tools.answer(AnswerInput(text=text), turn)).content
-    assert (await tools.answer(AnswerInput(text=text), turn)).data["act"] == "answered"
+    assert (await tools.answer(AnswerInput(text=text), turn)).outcome.act == "answered"
     (intent,) = await intents(etiquette_outbox)
     assert intent.body.preview == ANSWER
 
@@ -91,7 +91,7 @@ async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_ou
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
     text = " ".join(f"{ANSWER[:-1]}, number {number}." for number in range(20))
     assert "400 are the most" in (await tools.answer(AnswerInput(text=text), turn)).content
-    assert (await tools.answer(AnswerInput(text=text), turn)).data["act"] == "answered"
+    assert (await tools.answer(AnswerInput(text=text), turn)).outcome.act == "answered"
     (intent,) = await intents(etiquette_outbox)
     assert len(intent.body.preview) <= MOST_CHARS
     assert intent.body.preview.endswith("number 8.") or intent.body.preview.endswith("number 7.")
@@ -100,7 +100,7 @@ async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_ou
 async def test_silence_has_a_reason_and_leaves_nothing(etiquette_outbox: EtiquetteOutbox) -> None:
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
     result = await tools.silence(MessageSilenceInput(reason="They only\nadvertise."), turn)
-    assert (result.ends_turn, result.data) == (True, {"act": "silent", "reason": "They only advertise."})
+    assert (result.ends_turn, result.outcome.act, result.outcome.reason) == (True, "silent", "They only advertise.")
     assert await intents(etiquette_outbox) == []
 
 

@@ -12,8 +12,8 @@ import json
 import pytest
 
 from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
 from modules.services.peers.own_identity import PeerVoice, is_identity_text
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.peers.types import Peer
 from modules.services.rights.answering import RightsVoice, fitting_answer
 from modules.services.voice_phrases import phrases

@@ -15,7 +15,7 @@ from adapters.atproto.records import FOLLOW, LIKE, POST
 from adapters.atproto.types import Post
 from common.clock import parse_iso
 from modules.lives.bluesky.expression_policy import ENDINGS_APART, invites
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from tests.kept_prompts import KeptPrompt
 from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People
 from tests.scenarios.days_town import DaysSoul, DaysTown

@@ -15,7 +15,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
 from tests.running_town import Answering, RunningSoul, RunningTown, awake, call

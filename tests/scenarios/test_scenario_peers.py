@@ -13,7 +13,7 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.github_moves import rename_account
 from tests.hasty_clock import HastyClock

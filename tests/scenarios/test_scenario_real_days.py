@@ -21,7 +21,7 @@ import pytest
 from common.clock import SystemClock, iso
 from modules.lives.bluesky.expression_policy import lacks_invitation
 from modules.runtime.home import Home
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.rights.policy import PREFERENCE
 from tests.hasty_clock import HastyClock
 from tests.kept_prompts import KeptPrompts

@@ -262,7 +262,7 @@ def _stopped_in_room(reply: Reply) -> str:
     )
     made = Commitment(type="create_issue", repo="acme/site", title="Late table", description="It shows the day before.")
     outcome = validate_space_message(reply.text, (made,) if reply.commits else (), snapshot)
-    return "" if outcome.ok and outcome.message == reply.text else outcome.signature or outcome.reason
+    return outcome.stop.reason if outcome.stop else ""
 
 
 @pytest.mark.slow

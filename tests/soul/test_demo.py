@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from modules.services.peers.discovery import IDENTITY_POST_MARKER
+from modules.services.peers.registry import IDENTITY_POST_MARKER
 from tests import patience
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S

@@ -50,8 +50,7 @@ from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_outcome import chosen_in
+from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.identity.identity import Identity, Me, assess_self_richness, self_lines
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.outbox.outbox import Outbox
@@ -61,8 +60,7 @@ from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS

@@ -48,16 +48,14 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.peers.accounts import Relationships
-from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.registry import PeerDiscovery
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
-from modules.services.rituals.rituals import Rituals
-from modules.services.rituals.store import RitualRuns
-from modules.services.work.limits import limits_of
+from modules.services.rituals.rituals import RitualRuns, Rituals
+from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
-from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -174,7 +172,7 @@ class CaseReader:
 
         thread = replace(thread, focal_path=tuple(map(alone_where_unseen, thread.focal_path)))
         shown = tuple(alone_where_unseen(post) for post in thread.posts if may_be_shown(post))
-        self.peers.note_posts(shown)
+        self.peers.note_posts(shown, self.atproto.did)
         peers = {post.author.did for post in shown if self.etiquette.is_peer(post.author)} - {author_did, *trusted}
         named = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())
         with_peers = bool(peers) or any(self.etiquette.is_peer(Actor("", handle)) for handle in named)
@@ -443,8 +441,8 @@ class PostHandler(Handler):
             return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
         answered = await self.publisher.answer_request(outcome.text, post, ends=outcome.ends)
         if answered.status == "blocked":
-            return _came("silent", "rights", f"{outcome.reason}; {answered.reason}", answered)
-        return _came("answered", "rights", outcome.reason, answered)
+            return answered.came("silent", f"{outcome.reason}; {answered.reason}", "rights")
+        return answered.came("answered", outcome.reason, "rights")
 
     async def _too_late(self, post: Pending, importance: Importance) -> Disposition | None:
         """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
@@ -458,8 +456,8 @@ class PostHandler(Handler):
             return Disposition("dropped", "too-late", f"{reason}; its author got a reply or a like since it came")
         liked = await self._like(post)
         if liked.status == "blocked":
-            return _came("dropped", "too-late", f"{reason}; no like: {liked.reason}", liked)
-        return _came("liked", "too-late", reason, liked)
+            return liked.came("dropped", f"{reason}; no like: {liked.reason}", "too-late")
+        return liked.came("liked", reason, "too-late")
 
     def _others_first(self, post: Pending) -> Disposition | None:
         """How long the post has to wait for others whom it names too; None if it need not."""
@@ -519,9 +517,3 @@ class PostHandler(Handler):
             _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES_OF_CHOSEN if disposition.is_chosen else {}
         )
         return summaries[disposition.act].format(item.payload.get("handle", "somebody"))
-
-
-def _came(act: str, code: str, reason: str, published: Published) -> Disposition:
-    """Return a disposition of which an act of ours came, or was blocked."""
-    held = published.status == "held"
-    return Disposition(act, code, reason, intent_id=published.intent_id or None, held=held)

@@ -48,8 +48,8 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.own_feed.engagement import OwnFeed
 from modules.services.peers.accounts import Relationships
-from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.own_identity import OwnIdentity
+from modules.services.peers.registry import PeerDiscovery
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
@@ -186,7 +186,7 @@ class PostPerceiver(Perceiver):
         with self.relationships.one_save():
             for notification in remembered:
                 self.relationships.record_interaction(notification)
-        self.peers.note_notifications(remembered)
+        self.peers.note_notifications(remembered, self.atproto.did)
         await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,

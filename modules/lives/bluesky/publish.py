@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -245,11 +245,11 @@ class Tidying:
     identity: Identity
     journal: Journal
     clock: Clock
-    own_did: Callable[[], str]
+    atproto: Atproto
 
     async def run(self) -> None:
         """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
-        for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
+        for over in self.conversations.sweep(self.atproto.did, self.identity.extract().social_mechanics):
             summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
             reason = over.conclusion_reason or ""
             await self.journal.record(
@@ -289,17 +289,14 @@ _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 @dataclass(slots=True, kw_only=True)
 class Publisher:
-    """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception.
-
-    Of a reply, `by_owner` and `hold` are those of `ActTerms`.
-    """
+    """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception."""
 
     atproto: Atproto
     outbox: Outbox
     conversations: Conversations
     relationships: Relationships
     journal: Journal
-    mechanics: Callable[[], SocialMechanics]
+    identity: Identity
 
     async def post(
         self,
@@ -319,31 +316,17 @@ class Publisher:
         if problem := text_problem(text):
             return refused(problem)
         gate: dict[str, AllowedReplies] = {} if replies == "as usual" else {"replies": replies}
-        return await self._submit(
-            ProposedAction(
-                PostBody(text=text, **_attached(pictures), **gate),
-                media_id=_media_id(pictures),
-                once=terms.once,
-                cause_id=terms.cause_id,
-                urgent=terms.urgent,
-                by_owner=terms.by_owner,
-                own_words=terms.own_words,
-                hold=terms.hold,
-                scheduled_for=scheduled_for,
-            )
-        )
+        post = terms.proposed(PostBody(text=text, **_attached(pictures), **gate))
+        return await self._submit(replace(post, media_id=_media_id(pictures), scheduled_for=scheduled_for))
 
     async def reply(
         self,
         text: str,
         parent: StrongRef,
+        terms: ActTerms,
         *,
         root: StrongRef | None,
         pictures: Sequence[AttachedPicture] = (),
-        cause_id: str | None,
-        urgent: bool = False,
-        by_owner: bool = False,
-        hold: str = "",
         is_unanswered: bool = False,
     ) -> Published:
         """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop.
@@ -363,8 +346,8 @@ class Publisher:
             root = found.data.root
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
-        body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
-        action = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+        body = ReplyBody(text=text, **refs, **_attached(pictures))
+        action = replace(terms.proposed(body), media_id=_media_id(pictures))
         if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and this reply only closes it"
             return await self._like_instead(SELF_CHECK, action, parent, root, why)
@@ -398,35 +381,24 @@ class Publisher:
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
-        published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
+        published = await self._submit(terms.proposed(LikeBody(uri=subject.uri, cid=subject.cid)))
         if published.status == "accepted":
             self.relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""
-        return await self._act(RepostBody(uri=subject.uri, cid=subject.cid), terms)
+        return await self._submit(terms.proposed(RepostBody(uri=subject.uri, cid=subject.cid)))
 
     async def follow(self, body: FollowBody, terms: ActTerms) -> Published:
         """A follow."""
-        return await self._act(body, terms)
+        return await self._submit(terms.proposed(body))
 
     async def delete(self, body: DeleteBody, terms: ActTerms) -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not body.uri.startswith(f"at://{self.atproto.did}/"):
             return refused(_NOT_OWN)
-        return await self._act(body, terms)
-
-    async def _act(self, body: LikeBody | RepostBody | FollowBody | DeleteBody, terms: ActTerms) -> Published:
-        return await self._submit(
-            ProposedAction(
-                body,
-                cause_id=terms.cause_id,
-                by_owner=terms.by_owner,
-                own_words=terms.own_words,
-                hold=terms.hold,
-            )
-        )
+        return await self._submit(terms.proposed(body))
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
         """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""
@@ -473,7 +445,8 @@ class Publisher:
             return
         known = self.conversations.get_conversation(root.uri)
         like = parent if known is None or not known.reengagement_count else None
-        analysis = self.conversations.analyze_conversation(root.uri, self.atproto.did, self.mechanics())
+        mechanics = self.identity.extract().social_mechanics
+        analysis = self.conversations.analyze_conversation(root.uri, self.atproto.did, mechanics)
         if action.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
             await self.conclude(root, reason, like=like, terms=ActTerms(action.cause_id, by_owner=action.by_owner))

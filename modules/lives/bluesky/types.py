@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -14,10 +14,12 @@ from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
+from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.policy import NO_WAIT
-from modules.services.outbox.types import Wait
+from modules.services.outbox.types import ProposedAction, Wait
 from modules.services.pictures.choosing import ChosenPicture
 from modules.services.plans.events import tells_link
+from modules.services.work.types import Disposition
 
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
@@ -132,6 +134,10 @@ class Published:
     problem: Problem | None = None
     wait: Wait = NO_WAIT
 
+    def came(self, act: Act, reason: str, code: str = "") -> Disposition:
+        """Return a disposition of which this act of ours came, or was blocked."""
+        return Disposition(act, code, reason, intent_id=self.intent_id or None, held=self.status == "held")
+
 
 @dataclass(frozen=True, slots=True)
 class ActTerms:
@@ -153,6 +159,10 @@ class ActTerms:
     by_owner: bool = False
     own_words: bool = False
     hold: str = ""
+
+    def proposed(self, body: KnownBody) -> ProposedAction:
+        """Return an act under these terms."""
+        return ProposedAction(body, **asdict(self))
 
 
 ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made", "comment_made"]

@@ -62,8 +62,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.announcement import NoteInsight
 from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.checking import ForeignRepositories
-from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, TurnLimit, limits_of
-from modules.services.work.turns import PersonTurns
+from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.sentinel import is_marked_finished
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust

@@ -33,15 +33,13 @@ from modules.lives.github.types import (
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_outcome import chosen_in
+from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 from modules.services.workspaces.reviewers import is_reviewed_by_test
 from modules.services.workspaces.trust import WorkspaceTrust

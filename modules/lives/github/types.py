@@ -165,10 +165,6 @@ def review_part(waiting: WaitingThread, head_sha: str) -> str:
     return f"review:{waiting.key}@{head_sha}"
 
 
-IssueAct = Literal["commented", "reviewed", "left"]
-"""What a tool does about a thread."""
-
-
 @dataclass(frozen=True, slots=True)
 class KnownParticipants:
     """Who takes part, as far as it is known: our login, whose words count, and the logins of peers of ours."""

@@ -42,8 +42,7 @@ from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.own_feed.announcement import Expressions
 from modules.services.peers.accounts import Relationships
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 SKILL = "reflection"
@@ -310,8 +309,8 @@ class ReflectionHandler(Handler):
         told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
         result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
-        statuses = tuple(str(one.data.get("act", "self refused")).removeprefix("self ") for one in outcomes)
-        reason = next((str(one.data.get("reason") or one.content) for one in reversed(outcomes)), result.text)
+        statuses = tuple((one.outcome.act or "self refused").removeprefix("self ") for one in outcomes)
+        reason = next((one.outcome.reason or one.content for one in reversed(outcomes)), result.text)
         return _Thought(result.text, statuses, reason)
 
     async def _run(self, item: WorkItem, gathered: Sequence[Experience], messages: Sequence[Message]) -> TurnResult:

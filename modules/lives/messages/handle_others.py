@@ -23,8 +23,7 @@ from modules.lives.messages.types import MESSAGE, Burst, Line, MessageTurn
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_outcome import chosen_in
+from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.identity.identity import Me
@@ -35,11 +34,9 @@ from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
-from modules.services.work.limits import limits_of
+from modules.services.skills.skills import Framer, Skills
+from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
-from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 _REQUEST = "data_request"

@@ -18,7 +18,7 @@ from modules.services.explanation.story import named
 from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
-from modules.services.outbox import approval, draft_numbers
+from modules.services.outbox import approval, store
 from modules.services.outbox.types import Intent
 from modules.services.work.table import add
 from modules.services.work.types import NewWork
@@ -122,7 +122,7 @@ class MessageState:
         """Return each draft with its number and why it waits, in which people are named by their handles."""
 
         def told(connection: sqlite3.Connection) -> list[tuple[int, Intent, str]]:
-            numbers = draft_numbers.numbers(connection)
+            numbers = store.draft_numbers(connection)
             return [(numbers.get(one.id, 0), one, named(connection, one.error or "")) for one in drafts]
 
         return await self.database.run(told)
@@ -131,7 +131,7 @@ class MessageState:
         """Return the numbers of the drafts that wait for approval, by their ids."""
 
         def numbered(connection: sqlite3.Connection) -> dict[str, int]:
-            numbers = draft_numbers.numbers(connection)
+            numbers = store.draft_numbers(connection)
             return {one.id: numbers.get(one.id, 0) for one in approval.held(connection)}
 
         return await self.database.run(numbered)

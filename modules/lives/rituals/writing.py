@@ -24,8 +24,7 @@ from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import memo_problem, opening_problem
 from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.rituals.types import RitualRun, RitualThread
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 OPENING_SKILL = "ritual-initiation"
 MEMO_SKILL = "ritual-memo"

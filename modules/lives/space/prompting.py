@@ -41,8 +41,7 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import public_text
 from modules.services.peers.room_identity import PeerRelationships, sanitized
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills, interpolate
+from modules.services.skills.skills import Framer, Skills, interpolate
 
 SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
 """Above so many tokens the oldest messages become a line each; the second where peers only talk among themselves."""
@@ -322,7 +321,7 @@ class ModelDecision:
     def message(self) -> str:
         """What it wants to say; "" if it does not want to speak."""
         decision = self.decision
-        return (decision.message or "").strip() if decision and decision.should_speak else ""
+        return decision.message.strip() if decision and decision.should_speak else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +430,7 @@ class Decider:
         parsed = parse_space_decision(raw)
         if parsed.data is None:
             return ModelDecision(error=parsed.error)
-        checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
+        checked = validate_commitments(parsed.data.commitments, social_only=self.social_only)
         return ModelDecision(parsed.data, checked.valid, checked.dropped)
 
 
@@ -446,7 +445,7 @@ def _raw(turn_result: TurnResult) -> tuple[Any, str]:
     """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
     for call, result in reversed(turn_result.calls):
         if result.ends_turn:
-            return result.data["decision"], ""
+            return result.decision, ""
         if not call.malformed and result.content.startswith("BLOCKED"):
             return None, result.content
     found = read_json(turn_result.text)

@@ -15,7 +15,7 @@ from modules.lives.space.prompting import Decider, ModelDecision
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import Fallback, ProposedMessage, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.types import RefusedWords, Resolution
-from modules.lives.space.validator import MessageValidator
+from modules.lives.space.validator import REJECTED, MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.voice_phrases.regenerate import Phrase
 
@@ -107,7 +107,7 @@ class RoomResponder:
             return hindered
         declines = decision.declines and case.snapshot.is_owner and case.snapshot.is_open and not kept
         outcome = await self.validator.validate(decided.message, kept, case.snapshot, declines=declines)
-        if outcome.ok:
+        if (stop := outcome.stop) is None:
             proposed = ProposedMessage(
                 outcome.message,
                 kept,
@@ -118,17 +118,17 @@ class RoomResponder:
             )
             return Resolved("speak", proposed=proposed)
         if decided.message:
-            rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
-            reason = f"{outcome.signature}: {outcome.reason}"
-            case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
-            case.refuse(f'"{decided.message}"', outcome.reason)
+            rejected = {"act": "rejected", "check": stop.check, "message": decided.message, **outcome.figures}
+            reason = f"{REJECTED}{stop.signature}: {stop.reason}"
+            case.note(Note(f"Validation rejected ({stop.tag})", reason, "warn", rejected))
+            case.refuse(f'"{decided.message}"', stop.reason)
         # NOTE(self): commitments without a message are kept of whoever wanted to speak, and of the owner in any case.
-        keeps = outcome.salvage and (decision.should_speak or case.snapshot.is_owner)
+        keeps = stop.salvage and (decision.should_speak or case.snapshot.is_owner)
         if keeps and (saved := salvage(kept, case.snapshot.social_only, self.phrase)):
             case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
             salvaged = ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True)
             return Resolved("speak", proposed=salvaged)
-        silent = outcome.reason if decided.message else decision.reason or "the model stays silent"
+        silent = stop.reason if decided.message else decision.reason or "the model stays silent"
         return Resolved("silent", silent)
 
     async def _retried(self, case: PendingDecision, problem: str) -> Resolved:
@@ -137,7 +137,7 @@ class RoomResponder:
         if not kept:
             return Resolved("silent", decided.error or "the second try brought no commitment")
         message = decided.message
-        if not message or not (await self.validator.validate(message, kept, case.snapshot)).ok:
+        if not message or (await self.validator.validate(message, kept, case.snapshot)).stop:
             message = self.phrase("space.creating")
         case.note(Note("Action-owner retry succeeded", kept[0].type, "queue"))
         reason = "the host asked, and it is ours to do"

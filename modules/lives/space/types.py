@@ -226,31 +226,39 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """What is told of a message that is stopped.
+
+    Attributes:
+        check: which check; None for blank words.
+        signature: how the log line begins after `[VALIDATION REJECTED] `.
+        tag: what the terminal shows.
+        reason: for people.
+        salvage: the commitments may be kept.
+
+    """
+
+    check: Check | None
+    signature: str
+    tag: str
+    reason: str
+    salvage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ValidationOutcome:
     """What became of a message.
 
     Attributes:
-        ok: it may be said.
-        should_speak: the same, after all checks.
-        reason: why not.
-        check: which check spoke last; None if all passed.
-        signature: begins its log line, with `[VALIDATION REJECTED] `; "" if all passed.
-        tag: what the terminal shows.
-        salvage: whether its commitments may be kept.
         message: the words.
+        stop: what stops it; None if it may be said.
         figures: what was counted, for the log.
         suspected: the checks whose suspicion a judge should confirm before the message is stopped.
 
     """
 
-    ok: bool
-    should_speak: bool
-    reason: str = ""
-    check: Check | None = None
-    signature: str = ""
-    tag: str = ""
-    salvage: bool = False
-    message: str = ""
+    message: str
+    stop: Stop | None = None
     figures: Mapping[str, float | str] = field(default_factory=dict)
     suspected: tuple[Check, ...] = ()
 

@@ -10,7 +10,7 @@ to a host who asks what became of a request is not compared: it has to repeat wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -34,33 +34,13 @@ from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
 from modules.lives.space.request_parser import shown
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Check, HistoryEntry, ValidationOutcome
+from modules.lives.space.types import Check, HistoryEntry, Stop, ValidationOutcome
 
 SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
 
 Hits = Callable[[str, RoomSnapshot], bool]
 
 _HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """What is told of a message that is stopped.
-
-    Attributes:
-        check: which check.
-        signature: how the log line begins after `[VALIDATION REJECTED] `.
-        tag: what the terminal shows.
-        reason: for people.
-        salvage: the commitments may be kept.
-
-    """
-
-    check: Check
-    signature: str
-    tag: str
-    reason: str
-    salvage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +111,7 @@ def _observes(_message: str, snapshot: RoomSnapshot) -> bool:
     return snapshot.role == "observer" and snapshot.counts.agents >= observer_threshold(snapshot.mode)
 
 
+EMPTY = Stop(None, "Blank", "empty", "nothing to say", salvage=True)
 ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")
 JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
 REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
@@ -232,14 +213,14 @@ def validate_space_message(
     compared with nothing: it may have to repeat an earlier refusal.
     """
     if not message.strip():
-        return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
+        return ValidationOutcome(message, EMPTY)
     figures, settles = _figures(message, commitments, snapshot), bool(commitments) or declines
     found = [row for row in CHEAP if row.applies(message, snapshot, settles=settles)]
     stopped = next((row.stop for row in found if not row.by_words), None)
     if stopped:
-        return _rejected(stopped, message, figures)
-    suspected = tuple(row.stop.check for row in found)
-    outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures, suspected=suspected)
+        return ValidationOutcome(message, stopped, figures)
+    suspected = tuple(row.stop.check for row in found if row.stop.check)
+    outcome = ValidationOutcome(message, figures=figures, suspected=suspected)
     return outcome if settles or snapshot.is_settled else _compared(outcome, snapshot)
 
 
@@ -255,7 +236,7 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
         return outcome
     if again := find_said_already(outcome.message, said, names):
         figures = {**outcome.figures, "strategy": "word for word", "matched": again}
-        return _rejected(ECHO, outcome.message, figures)
+        return ValidationOutcome(outcome.message, ECHO, figures)
     compared = outcome.message[:COMPARED_CHARS]
     echo = find_semantic_echo_ensemble(compared, partners, said, names=names)
     answers = said[max(0, len(said) - snapshot.counts.agents) :]
@@ -270,20 +251,6 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
     }
     check: Check | None = "semantic_echo" if echo.is_echo else "echo_judge" if wanted.should else None
     return replace(outcome, figures=figures, suspected=(*outcome.suspected, *([check] if check else ())))
-
-
-def _rejected(stop: Stop, message: str, figures: Mapping[str, float | str]) -> ValidationOutcome:
-    return ValidationOutcome(
-        ok=False,
-        should_speak=False,
-        reason=stop.reason,
-        check=stop.check,
-        signature=REJECTED + stop.signature,
-        tag=stop.tag,
-        salvage=stop.salvage,
-        message=message,
-        figures=figures,
-    )
 
 
 def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> dict[str, float | str]:
@@ -316,8 +283,8 @@ class MessageValidator:
         """
         outcome = validate_space_message(message, commitments, snapshot, declines=declines)
         is_compared = not (commitments or declines or snapshot.is_settled)
-        if outcome.ok and is_compared and await self.own_lines.hold(outcome.message):
-            return _rejected(REPEATED, outcome.message, outcome.figures)
+        if not outcome.stop and is_compared and await self.own_lines.hold(outcome.message):
+            return replace(outcome, stop=REPEATED)
         return await self._judged(outcome, outcome.suspected, snapshot)
 
     async def outdated(self, message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
@@ -330,7 +297,7 @@ class MessageValidator:
         outcome = validate_space_message(message, (), snapshot)
         echo = tuple(check for check in outcome.suspected if check == ECHO.check)
         outcome = await self._judged(outcome, echo, snapshot)
-        return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag}"
+        return f"others have spoken meanwhile: {outcome.stop.tag}" if outcome.stop else ""
 
     async def _judged(
         self, outcome: ValidationOutcome, suspected: Sequence[Check], snapshot: RoomSnapshot
@@ -343,5 +310,5 @@ class MessageValidator:
             else:
                 confirmed = await self.judge.has_fault(check, outcome.message, said)
             if confirmed:
-                return _rejected(_STOPS[check], outcome.message, outcome.figures)
+                return replace(outcome, stop=_STOPS[check])
         return outcome

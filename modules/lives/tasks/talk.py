@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from adapters.github.types import Comment
 from common.text.markdown import without_html_comments
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 _SKILL, _SECTION = "code-review", "Asked"
 _COMMENT_CHARS, _MOST_COMMENTS = 2_000, 10

@@ -1,6 +1,8 @@
 """Attention: what is due, stuck or waiting right now, as a few lines for the prompt and for `workspace/PROSOCHE.md`.
 
 Nothing due, no lines. The file is a view and is written anew when it would say something else; a crash costs nothing.
+
+What a model is told of services that fail: since when, and what to avoid meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from operator import itemgetter
 
 from common.clock import local
 from common.text.untrusted import one_line
+from modules.runtime.service_health import ServiceHealth
 from modules.services.owner_files import OwnerFiles
 from modules.services.skills.skills import Skills
 
@@ -172,6 +175,7 @@ class AttentionList:
         skills: has the words.
         files: the workspace.
         timezone: of the SOUL's day.
+        owners: what only the owner is told, asked before the others.
 
     """
 
@@ -182,22 +186,24 @@ class AttentionList:
         skills: Skills,
         files: OwnerFiles,
         timezone: str = "",
+        owners: tuple[Source, ...] = (),
     ) -> None:
         self._sources = sources
+        self._owners = owners
         self._skills = skills
         self._files = files
         self._timezone = timezone
 
-    async def read(self) -> AttentionNeeds:
-        """Return what all sources say now."""
+    async def read(self, *, public: bool = False) -> AttentionNeeds:
+        """Return what all sources say now; without those for the owner where others may read what comes of it."""
         total = AttentionNeeds()
-        for source in self._sources:
+        for source in (*(() if public else self._owners), *self._sources):
             total += await source()
         return total
 
     async def text(self, *, public: bool) -> str:
         """The lines for a turn; without what is private if others may read what comes of it."""
-        return self._rendered(await self.read(), public=public)
+        return self._rendered(await self.read(public=public), public=public)
 
     async def refresh(self) -> None:
         """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
@@ -207,3 +213,34 @@ class AttentionList:
 
     def _rendered(self, attention: AttentionNeeds, *, public: bool) -> str:
         return render_attention(attention, self._skills, timezone=self._timezone, public=public)
+
+
+_ANY = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class DegradedServices:
+    """Puts what `health` knows into the words of the skill; times are in `timezone`."""
+
+    health: ServiceHealth
+    skills: Skills
+    timezone: str = ""
+
+    def text(self) -> str:
+        """The lines for a prompt; "" when all is well."""
+        failing = self.health.degraded()
+        if not failing:
+            return ""
+        avoid = self.skills.subsections(_SKILL, "Avoid")
+        lines = [
+            self.skills.render(
+                _SKILL,
+                "Degraded",
+                "Service",
+                service=one.service,
+                since=f"{local(one.since, self.timezone):%Y-%m-%d %H:%M}",
+                avoid=avoid.get(one.service, avoid[_ANY]),
+            )
+            for one in failing
+        ]
+        return "\n".join([self.skills.render(_SKILL, "Degraded", "Opening"), *lines])

@@ -17,6 +17,8 @@ from common.clock import Clock, iso, parse_iso
 from common.state import save_state
 from modules.runtime.database.database import Database
 from modules.services.claims.claims import Lease, after_start
+from modules.services.outbox.github_bodies import OfTask
+from modules.services.outbox.types import Intent, Wait
 
 FILE = "claimed_tasks.json"
 
@@ -131,3 +133,20 @@ def _lease(row: tuple[Any, ...]) -> Lease:
         until=parse_iso(until),
         comment_id=comment_id,
     )
+
+
+_ASK_AGAIN_S = 60.0
+_HELD = "SELECT 1 FROM task_leases WHERE key = ? AND epoch = ? AND stage = 'held' AND until > ?"
+
+
+def lease_gate(connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
+    """Return why a branch, a file or a pull request for a task may not leave: its claim is over; else None.
+
+    What has set out may have arrived, and is looked for.
+    """
+    body = intent.body
+    if not isinstance(body, OfTask) or not body.task or intent.first_sent_at is not None:
+        return None
+    if connection.execute(_HELD, (body.task, body.epoch, iso(now))).fetchone():
+        return None
+    return Wait("the task that it is for is not ours any more", _ASK_AGAIN_S)

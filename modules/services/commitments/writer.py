@@ -63,8 +63,7 @@ from modules.services.commitments.texts import done_line
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.skills.skills import SYSTEM_SECTION, Framer, Skills
 from modules.services.voice_phrases.phrases import FORMS
 from modules.services.voice_phrases.regenerate import Phrase
 

@@ -32,8 +32,7 @@ from modules.services.outbox import people
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.rights.preferences import Preferences
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
-from modules.services.outbox import departures, feed_keys, store
+from modules.services.outbox import departures, store
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.departures import Departure
 from modules.services.outbox.types import Intent
@@ -391,7 +391,7 @@ def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
 
 
 def _unseen(connection: sqlite3.Connection, uri: str, made: datetime | None) -> str:
-    if feed_keys.shows(connection, uri):
+    if store.feed_shows(connection, uri):
         return f"{uri} stands in its own feed, but no act of its outbox made it, or the records of that are gone"
     since = rows.kept_since(connection)
     if since and (made is None or iso(made) < since):

@@ -17,8 +17,7 @@ from common.errors import Transient
 from common.provenance import Provenance, Trust
 from modules.services.memory.admission import Memory, Query
 from modules.services.memory.rows import MemoryStore, is_about
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 RECALL_ENTRIES, PUBLIC_RECALL_ENTRIES = 8, 4
 RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800

@@ -23,10 +23,10 @@ from common.clock import iso
 from common.person import tied
 from common.text.unspaced import index_tokens, take_apart, touching_words
 from modules.runtime.database.database import Database
-from modules.services.memory import policy, ranking
+from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.export_lines import MemoryLine
-from modules.services.memory.ranking import Candidate, SearchPlan, Term
+from modules.services.memory.policy import Candidate, SearchPlan, Term
 
 TERMS_MAX = 16
 """So many distinct words of a text are looked for."""
@@ -277,9 +277,9 @@ _SURE = 50
 """So many of the newest are enough where whatever the index finds may be shown: more than twice what is asked for."""
 
 
-def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = ranking.FAR) -> list[Memory]:
+def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = policy.FAR) -> list[Memory]:
     """Living entries, best first; without a word in the query, the newest."""
-    limit = ranking.within(query.limit)
+    limit = policy.within(query.limit)
     if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
         return []
     wanted = asked(query.text)
@@ -297,18 +297,18 @@ class _Search:
         self._now = now
         self._far = far
         self._rarities: dict[str, float] = {}
-        self._enough = ranking.NEWEST if query.since else _SURE
+        self._enough = policy.NEWEST if query.since else _SURE
         # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
     def best(self, wanted: AskedWords, limit: int) -> list[int]:
-        plan = ranking.plan(self._counted(wanted), self._total)
+        plan = policy.plan(self._counted(wanted), self._total)
         found: list[int] = []
         if plan.anchors:
-            found = ranking.best(self._anchored(plan), self._now, limit)
+            found = policy.best(self._anchored(plan), self._now, limit)
         if len(found) < limit and plan.common:
             others = (one for one in self._newest_of(plan.common) if one.id not in found)
-            found += ranking.best(others, self._now, limit - len(found))
+            found += policy.best(others, self._now, limit - len(found))
         return found
 
     def _counted(self, wanted: AskedWords) -> Iterator[Term]:
@@ -323,9 +323,9 @@ class _Search:
         """The last word, and what it may become: a memory with the whole word has both."""
         whole = self._term(f'"{word}"')
         yield whole
-        if whole.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
+        if whole.count <= policy.FEW and len(word) >= _PREFIX_MIN:
             begun = self._term(f'"{word}"*')
-            if whole.count < begun.count <= ranking.FEW:
+            if whole.count < begun.count <= policy.FEW:
                 yield begun
 
     def _term(self, match: str) -> Term:
@@ -333,9 +333,9 @@ class _Search:
         matches, oldest = self._rows.execute(
             "SELECT count(*), min(rowid) FROM"
             " (SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
-            (match, ranking.FEW + 1),
+            (match, policy.FEW + 1),
         ).fetchone()
-        if matches > ranking.FEW:
+        if matches > policy.FEW:
             matches = matches * self._total // (self._total - oldest + 1)
         return Term(match, matches)
 
@@ -345,7 +345,7 @@ class _Search:
         extra: dict[int, float] = {}
         for term in plan.common:
             # NOTE(self): where few have a word, all of them are found sooner than those that have an anchor too.
-            match = term.match if term.count <= ranking.FEW else f"({anchors}) AND {term.match}"
+            match = term.match if term.count <= policy.FEW else f"({anchors}) AND {term.match}"
             for row in self._rows.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (match,)):
                 extra[row[0]] = extra.get(row[0], 0.0) + self._rarity(term)
         where, values = self._filters()
@@ -361,9 +361,9 @@ class _Search:
         """The newest that have the common words: as many of them together as can be found."""
         shelf = shelves(self._query.kinds, public_only=self._query.public_only)
         # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
-        small = bool(shelf) and self._term(" AND ".join(shelf)).count <= ranking.FEW
+        small = bool(shelf) and self._term(" AND ".join(shelf)).count <= policy.FEW
         near = 0 if small else max(0, self._total - self._far)
-        groups = ranking.together(common)
+        groups = policy.together(common)
         having = self._having((group for group in groups if len(group) == 1), shelf, near)
         if near and not having:
             having = self._having([common[:1]], shelf, 0)
@@ -391,8 +391,8 @@ class _Search:
         having: dict[int, set[Term]] = {}
         for group in groups:
             match = [term.match for term in group]
-            found = [] if shelf_first else self._newest(match, after, ranking.NEWEST)
-            if shelf_first or len(found) == ranking.NEWEST:
+            found = [] if shelf_first else self._newest(match, after, policy.NEWEST)
+            if shelf_first or len(found) == policy.NEWEST:
                 found = self._newest([*match, *shelf], after, self._enough)
             for number in found:
                 having.setdefault(number, set()).update(group)
@@ -410,7 +410,7 @@ class _Search:
 
     def _rarity(self, term: Term) -> float:
         if term.match not in self._rarities:
-            self._rarities[term.match] = ranking.rarity(term.count, self._total)
+            self._rarities[term.match] = policy.rarity(term.count, self._total)
         return self._rarities[term.match]
 
     def _filters(self) -> tuple[str, list[str]]:

@@ -14,10 +14,10 @@ from datetime import datetime
 
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, draft_numbers, policy, store
+from modules.services.outbox import audit, policy, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
-from modules.services.outbox.feed_keys import ONCE
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
+from modules.services.outbox.store import ONCE
 from modules.services.outbox.types import Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
@@ -49,7 +49,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
             f"No draft is named: give its number, its id, or at least {_LEAST_CHARS} characters of it", remedy=_SHOW
         )
     if _NUMBER.fullmatch(given):
-        numbers = draft_numbers.numbers(connection)
+        numbers = store.draft_numbers(connection)
         given = next((of for of, number in numbers.items() if number == int(given)), "")
         if not given:
             raise NotWaiting(f"No draft has the number {asked}", remedy=_SHOW)

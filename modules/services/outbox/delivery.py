@@ -24,7 +24,7 @@ from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, departures, draft_numbers, feed_keys, pace_rows, policy, store
+from modules.services.outbox import audit, departures, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import (
     DeliveryReport,
@@ -193,8 +193,8 @@ class Delivery:
 
         With an id, `of`, the gates are asked about that act only.
         """
-        acts = pace_rows.last_acts(connection, now)
-        latest = pace_rows.last_departures(connection, now, self._pacing.per_tick)
+        acts = store.last_acts(connection, now)
+        latest = store.last_departures(connection, now, self._pacing.per_tick)
 
         def alone(intent: Intent) -> Wait:
             pace = self._pace_wait(connection, intent, acts, now, latest)
@@ -237,8 +237,8 @@ class Delivery:
         return chosen, self._hold_reason(chosen) if chosen else ""
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
-        acts = pace_rows.last_acts(connection, now)
-        latest = pace_rows.last_departures(connection, now, self._pacing.per_tick)
+        acts = store.last_acts(connection, now)
+        latest = store.last_departures(connection, now, self._pacing.per_tick)
         return policy.choose(
             pending,
             lambda intent: self._pause_s(connection, intent, acts, now, latest),
@@ -302,7 +302,7 @@ class Delivery:
         What waits for the owner since an earlier version, or since it was held back on its way, gets its number.
         """
         now = self._clock.now()
-        draft_numbers.keep(connection)
+        store.number_drafts(connection)
         departures.note(connection, self.expected_waits(connection, now), now)
         waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
         waits += self._rechecks.next_in_s(connection, now)
@@ -430,10 +430,10 @@ class Delivery:
             store.update(connection, intent)
             if intent.state == "done" and intent.kind == "delete":
                 store.mark_undone(connection, intent.target)
-                feed_keys.forget_words(connection, intent.target)
+                store.forget_words(connection, intent.target)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")
-                feed_keys.remember(connection, [pair], self._clock.now())
+                store.remember_words(connection, [pair], self._clock.now())
             return intent, entry
 
         after = await self._journal.record_with(move)

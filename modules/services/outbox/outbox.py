@@ -24,7 +24,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.outbox import approval, audit, draft_numbers, feed_keys, pace_rows, people, policy, store
+from modules.services.outbox import approval, audit, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
@@ -123,7 +123,7 @@ class Outbox:
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
-            draft_numbers.keep(connection)
+            store.number_drafts(connection)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
@@ -245,7 +245,7 @@ class Outbox:
         own = f"at://{self._own_did()}/"
         keys = [(dedup_key(text), uri) for uri, text in items if uri.startswith(own) and text.strip()]
         now = self._clock.now()
-        return await self._database.run(lambda connection: feed_keys.remember(connection, reversed(keys), now))
+        return await self._database.run(lambda connection: store.remember_words(connection, reversed(keys), now))
 
     async def get(self, intent_id: str) -> Intent | None:
         """Return an intent by its id, or None."""
@@ -337,11 +337,11 @@ class Outbox:
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""
-        return await self._database.run(lambda connection: pace_rows.last_active(connection, kind))
+        return await self._database.run(lambda connection: store.last_active(connection, kind))
 
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
-        return await self._database.run(lambda connection: pace_rows.active_since(connection, kind, moment))
+        return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
 
 
 def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.runtime.database import marks
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.bodies import (
     DirectMessageBody,
@@ -18,11 +19,12 @@ from modules.services.outbox.bodies import (
     ThreadgateBody,
     parse_body,
 )
-from modules.services.outbox.feed_keys import in_feed
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
+from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
+    UNMETERED_KINDS,
     Intent,
     IntentState,
     ProposedAction,
@@ -395,3 +397,122 @@ def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
     flags = {name: bool(fields[name]) for name in ("urgent", "by_owner", "rejected", "own_words")}
     return Intent(**{**fields, **flags, "body": parse_body(fields["kind"], fields["body"])})
+
+
+FEED_KEYS_MAX = 5000
+ONCE = "once:"
+"""The key of what is said only once, in whatever words, begins so."""
+
+
+def in_feed(connection: sqlite3.Connection, key: str) -> bool:
+    """Whether the feed already shows these words."""
+    return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
+
+
+def feed_shows(connection: sqlite3.Connection, uri: str) -> bool:
+    """Whether our own feed showed this record."""
+    return connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone() is not None
+
+
+def forget_feed_but(connection: sqlite3.Connection, still_shown: Sequence[str]) -> None:
+    """Forget what our own feed showed, but for the posts that it still shows."""
+    query = "DELETE FROM feed_keys WHERE uri NOT IN (SELECT value FROM json_each(?))"
+    connection.execute(query, (json.dumps(still_shown),))
+
+
+def forget_words(connection: sqlite3.Connection, uri: str) -> None:
+    """The record at `uri` was deleted: its words may be said again, but not what is said only once."""
+    connection.execute("DELETE FROM feed_keys WHERE uri = ? AND key NOT GLOB ?", (uri, f"{ONCE}*"))
+
+
+def remember_words(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
+    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
+    before = connection.total_changes
+    connection.executemany("INSERT OR IGNORE INTO feed_keys VALUES (?, ?, ?)", [(*pair, iso(at)) for pair in keys])
+    added = connection.total_changes - before
+    connection.execute(
+        "DELETE FROM feed_keys WHERE rowid <= (SELECT rowid FROM feed_keys ORDER BY rowid DESC LIMIT 1 OFFSET ?)",
+        (FEED_KEYS_MAX,),
+    )
+    return added
+
+
+_NUMBERS = "draft_numbers"
+_MOST_NUMBERS = 999
+_NUMBERED = (
+    "SELECT id FROM intents WHERE state = 'held'"
+    " OR (state = 'pending' AND scheduled_for IS NOT NULL AND first_sent_at IS NULL) ORDER BY created_at"
+)
+
+
+def number_drafts(connection: sqlite3.Connection) -> None:
+    """Give what began to wait the next number, and forget those of what does not wait any more."""
+    waiting = [str(row[0]) for row in connection.execute(_NUMBERED)]
+    kept = marks.get(connection, _NUMBERS)
+    last, before = _read_numbers(kept)
+    numbers = {one: before[one] for one in waiting if one in before}
+    for one in waiting:
+        while one not in numbers:
+            last = last % _MOST_NUMBERS + 1
+            if last not in numbers.values():
+                numbers[one] = last
+    text = json.dumps({"last": last, "of": numbers})
+    if text != kept and (kept or numbers):
+        marks.put(connection, {_NUMBERS: text})
+
+
+def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the number of each draft, by its id."""
+    return _read_numbers(marks.get(connection, _NUMBERS))[1]
+
+
+def _read_numbers(text: str) -> tuple[int, dict[str, int]]:
+    """Return the number that was given last, and those that are given."""
+    if not text:
+        return 0, {}
+    stored = json.loads(text)
+    return stored["last"], stored["of"]
+
+
+_UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
+
+
+def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datetime]:
+    """When something set out in each lane in the last day. What lies ahead, because the clock was set back, is not.
+
+    Only of deletions it matters what they are of.
+    """
+    # NOTE(self): the plus keeps SQLite from looking by state: nearly all that was ever sent is done.
+    rows = connection.execute(
+        "SELECT kind, iif(kind = 'delete', target, '') AS of, max(sent_at) FROM intents"
+        " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind, of",
+        (iso(now - timedelta(days=1)), iso(now)),
+    )
+    latest: dict[Lane, datetime] = {}
+    for kind, target, sent_at in rows:
+        lane, moment = lane_of(kind, target), parse_iso(sent_at)
+        latest[lane] = max(moment, latest.get(lane, moment))
+    return latest
+
+
+def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:
+    """When the latest acts of its own accord set out for Bluesky in the last day, at most so many, newest first."""
+    rows = connection.execute(
+        f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
+        f" AND NOT urgent AND NOT by_owner AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
+        (iso(now - timedelta(days=1)), iso(now), most),
+    )
+    return [parse_iso(row[0]) for row in rows]
+
+
+def last_active(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
+    """When the latest living intent of a kind was accepted or, if it is later, set out."""
+    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ACTIVE}"  # noqa: S608 - a constant
+    found = connection.execute(query, (kind,)).fetchone()[0]
+    return parse_iso(found) if found else None
+
+
+def active_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
+    """How many living intents of a kind were accepted at `moment` or later."""
+    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ACTIVE}"  # noqa: S608 - a constant
+    return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])

@@ -42,8 +42,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.peers.accounts import InsightCode
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 KEPT = timedelta(days=60)
 

@@ -21,7 +21,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.bodies import DeleteBody
-from modules.services.outbox.gates.feed_pace import FeedPaceGate
+from modules.services.outbox.gates import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import ProposedAction

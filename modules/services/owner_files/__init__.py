@@ -6,7 +6,6 @@ owner's, the other is written by `modules/services/identity` alone.
 
 from __future__ import annotations
 
-from modules.services.owner_files.local import LocalOwnerFiles, StoredOwnerFiles
-from modules.services.owner_files.rules import OwnerFiles
+from modules.services.owner_files.local import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 
 __all__ = ["LocalOwnerFiles", "OwnerFiles", "StoredOwnerFiles"]

@@ -9,20 +9,23 @@ the notification that caused it comes again, since `seenAt` moves last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
+from common.constants import STATE_MAX_BYTES
+from common.files import read_bounded
+from common.text.untrusted import one_line
 from common.wording import counted
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
-from modules.services.agent.attention_list import AttentionNeeds, Reflection
-from modules.services.peers import insights
-from modules.services.peers.discovery import is_handle
+from modules.services.agent.attention_list import AttentionNeeds, Insight, Reflection
+from modules.services.peers.registry import is_handle
 
 RELATIONSHIP_PRUNE_DAYS = 60
 RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
@@ -189,20 +192,20 @@ class Relationships:
     @property
     def reflection(self) -> Reflection:
         """What happened since SELF.md was last changed."""
-        return insights.reflection_in(self._file.rest)
+        return reflection_in(self._file.rest)
 
     def note_insight(self, code: InsightCode, about: str, *, significant: bool = False, did: str = "") -> None:
         """Keep an insight, and count what happened if it was significant. Raises `StorageError`.
 
         `did` is the account that it is about, if it is about one.
         """
-        insights.add(self._file.rest, code, about, self._clock.now(), significant=significant, did=did)
+        add(self._file.rest, code, about, self._clock.now(), significant=significant, did=did)
         self._save()
 
     def integrate_insights(self) -> None:
         """SELF.md was changed: what was pending counts as taken up. Raises `StorageError`."""
         if self.reflection != Reflection():
-            insights.clear(self._file.rest)
+            clear(self._file.rest)
             self._save()
 
     async def attention(self) -> AttentionNeeds:
@@ -234,7 +237,7 @@ class Relationships:
         known, who = self.get(relationship.did), f"@{relationship.handle}"
         self._file.records[relationship.did] = relationship
         if relationship.responded and not (known and known.responded) and is_handle(relationship.handle):
-            insights.add(self._file.rest, "New Person", who, self._clock.now(), significant=True, did=relationship.did)
+            add(self._file.rest, "New Person", who, self._clock.now(), significant=True, did=relationship.did)
         self._save()
 
     def _save(self) -> None:
@@ -255,3 +258,61 @@ def _is_moment(value: object) -> bool:
     except ValueError:
         return False
     return True
+
+
+KEPT_INSIGHTS = 20
+_KEY, _EVENTS, _INSIGHTS = "reflection", "significantEvents", "pendingInsights"
+_SAME_CHARS = 30
+_ABOUT_CHARS = 80
+
+State = MutableMapping[str, Any]
+
+
+def reflection_in(state: State) -> Reflection:
+    """Return what `state` holds; entries that cannot be read are left out."""
+    kept = _kept(state)
+    events, entries = kept.get(_EVENTS), kept.get(_INSIGHTS)
+    return Reflection(
+        events=events if isinstance(events, int) and events > 0 else 0,
+        insights=tuple(
+            Insight(entry["code"], entry["about"])
+            for entry in (entries if isinstance(entries, list) else ())
+            if isinstance(entry, dict) and isinstance(entry.get("code"), str) and isinstance(entry.get("about"), str)
+        ),
+    )
+
+
+def read_reflection(path: Path) -> Reflection:
+    """Return what the file at `path` holds, without changing it; nothing where it cannot be read."""
+    try:
+        state = json.loads(read_bounded(path, STATE_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return Reflection()
+    return reflection_in(state) if isinstance(state, dict) else Reflection()
+
+
+def add(state: State, code: str, about: str, now: datetime, *, significant: bool, did: str = "") -> None:
+    """Count a significant event, and keep an insight unless one like it is kept; of more than 20 the oldest goes."""
+    reflection, about = reflection_in(state), one_line(about, _ABOUT_CHARS)
+    kept = _kept(state)
+    entries = [entry for entry in kept.get(_INSIGHTS, ()) if isinstance(entry, dict)]
+    if not any(_same(one, Insight(code, about)) for one in reflection.insights):
+        whose = {"did": did} if did else {}
+        entries.append({"code": code, "about": about, "at": iso(now), **whose})
+    events = reflection.events + significant
+    state[_KEY] = {**kept, _EVENTS: events, _INSIGHTS: entries[-KEPT_INSIGHTS:]}
+
+
+def clear(state: State) -> None:
+    """SELF.md took them up: begin anew."""
+    state.pop(_KEY, None)
+
+
+def _kept(state: State) -> dict[str, Any]:
+    kept = state.get(_KEY)
+    return kept if isinstance(kept, dict) else {}
+
+
+def _same(one: Insight, other: Insight) -> bool:
+    first, second = (insight.about[:_SAME_CHARS].casefold() for insight in (one, other))
+    return one.code == other.code and first == second

@@ -33,10 +33,9 @@ from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.bodies import FollowBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.peers.discovery import Ourselves, github_url
 from modules.services.peers.own_identity import FOLLOWS, LOOP, POSTS, OwnIdentity, PeerVoice, find_own_record, text_of
 from modules.services.peers.policy import retry_after, standing_by
-from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
+from modules.services.peers.registry import REGISTRY_FILE, Ourselves, PeerRegistry, github_url
 from modules.services.peers.room_identity import Stance
 from modules.services.peers.scanner import PeerScanner
 from modules.services.peers.types import Peer, Sighting

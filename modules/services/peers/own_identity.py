@@ -30,16 +30,16 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.peers.discovery import (
+from modules.services.peers.policy import VERIFY_AFTER, retry_after
+from modules.services.peers.registry import (
     IDENTITY_POST_MARKER,
+    PeerRegistry,
     build_identity_post_text,
     extract_github_username_from_text,
     github_url,
     is_github_username,
     is_identity_post,
 )
-from modules.services.peers.policy import VERIFY_AFTER, retry_after
-from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Peer
 from modules.services.skills.skills import Skills
 

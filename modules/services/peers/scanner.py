@@ -11,15 +11,15 @@ from adapters.github.types import Repo
 from common.result import ApiResult, Err, ErrKind, Ok, answering
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.peers.discovery import (
+from modules.services.peers.own_identity import LOOP
+from modules.services.peers.registry import (
     Ourselves,
+    PeerRegistry,
     extract_github_username_from_text,
     find_identity_post,
     is_identity_post,
     names_did,
 )
-from modules.services.peers.own_identity import LOOP
-from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Linked, Peer, PeerClaim
 from modules.services.pinned_names.store import PinnedNames
 

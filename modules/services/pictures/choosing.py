@@ -33,7 +33,7 @@ from common.text.untrusted import clean, one_line
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.pictures import SOURCE_MAX_BYTES, Pictures
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 
 PAGE_MAX_CHARS = 400_000
 WIDTH_LEAST = 400

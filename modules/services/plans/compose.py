@@ -20,8 +20,7 @@ from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import DocsTask, DocsWords, Plan, Task, issues_of, numbers_in, resolve_dependencies
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 _SKILL = "plans"
 

@@ -22,8 +22,7 @@ from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.compose import SKILL, read_tasks
 from modules.services.plans.types import Plan, Task
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 TOOL = "plan_missing"
 MOST_ADDED = 6

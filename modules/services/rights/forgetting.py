@@ -40,7 +40,7 @@ from modules.services.rights import records, store, tombstones
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.requests import ForgetRequest
-from modules.services.rituals.store import RITUALS_OF_PEOPLE
+from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
 from modules.services.sessions.people import SESSIONS_OF_PEOPLE, archives_of, kept_lines, media_of
 from modules.services.work.table import WORK_OF_PEOPLE
 

@@ -49,8 +49,7 @@ from modules.services.sessions.types import (
     unpack,
     words_of,
 )
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.skills.tool_schema import read_description, simple_schema
 
 Status = Literal[

@@ -5,11 +5,14 @@ A skill is a page of Markdown with YAML in front. Its `## ` headings are section
 Nothing is written; after a crash the files are simply read again. What one text says is worked out once in a process.
 
 Skills beyond the shipped ones: a SOUL's own, in its workspace, and those that all SOULs of a store share.
+
+Untrusted text on its way to a model is cleaned, and put inside a frame that it cannot leave.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -439,3 +442,30 @@ def _parsed(name: str, text: str, origin: Origin) -> _SkillPage:
 def _line(front: dict[str, Any], name: str) -> str:
     value = front.get(name)
     return one_line(value, _LINE_CHARS) if isinstance(value, str) else ""
+
+
+_ATTRIBUTE_LENGTH = 300
+_BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
+_QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
+
+
+class Framer:
+    """Frames untrusted text. Each framer draws its boundary, after the words that it frames were written."""
+
+    def __init__(self, skills: Skills, rng: random.Random) -> None:
+        self._template = skills.section("core", "Untrusted Text")
+        self._boundary = f"{rng.getrandbits(48):012x}"
+
+    def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
+        """Return a block of kind `post`, `quoted`, `attached`, `links`, `conversation`, `message` or `reading`.
+
+        `author` and `uri` stand between quotes: what is in them can close neither the quotes nor the tag.
+        """
+        who, where = (one_line(value, _ATTRIBUTE_LENGTH).translate(_QUOTES) for value in (author, uri))
+        values = {"kind": kind, "boundary": self._boundary, "author": who, "uri": where, "text": clean(text)}
+        return interpolate(self._template, values)
+
+
+def without_boundaries(text: str) -> str:
+    """Return `text` without the boundaries of its frames: each is drawn anew, and is no change."""
+    return _BOUNDARY.sub("", text)

@@ -12,10 +12,9 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.version import __version__
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.attention_list import AttentionList
-from modules.services.agent.prompt.degraded import DegradedServices
+from modules.services.agent.attention_list import AttentionList, DegradedServices
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import (
     Before,
     Peers,
@@ -25,12 +24,10 @@ from modules.services.agent.prompt.sources import (
     nothing,
     nothing_said,
 )
-from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.profiles import profile_block
 from modules.services.memory.recall import MemoryRenderer, Recalled
 from modules.services.memory.view_sync import DayText
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.wiring.knowledge import Knowledge
 
 

@@ -79,7 +79,8 @@ class Disposition:
     Attributes:
         act: what was done, in the handler's own word. `later` and `undecided` leave the row waiting, of which only
             `undecided` counts as a try; `dropped` gives it up.
-        code: what was decided, for code and counts; stored as the outcome of the row, also of one that waits.
+        code: what was decided, for code and counts; stored as the outcome of the row, also of one that waits. A tool
+            leaves it to the life that runs the turn.
         reason: why, for the owner.
         retry_in_s: for `later` and `undecided`, lived seconds until the item is due again; 0 for the handler's pause.
         intent_id: of the intent that came of it.
@@ -91,7 +92,7 @@ class Disposition:
     """
 
     act: str
-    code: str
+    code: str = ""
     reason: str = ""
     retry_in_s: float = 0.0
     intent_id: str | None = None

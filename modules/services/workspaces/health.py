@@ -17,8 +17,7 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.sentinel import SUMMARY_CHARS
 
 SKILL = "workspace-health"

@@ -20,14 +20,14 @@ from modules.services.commitments.writer import ReplyCommitments
 from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement import EngagementWatch, OwnFeed, OwnFeedLoop, Pruner
 from modules.services.own_feed.reply_limits import ReplyLimits
-from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import ourselves_of
+from modules.services.peers.registry import PeerDiscovery
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
-from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.peers import build_own_identity, build_peer_loop
 from soul.composition.wiring.turns import TurnServices
@@ -74,7 +74,7 @@ def build_bluesky_state(services: Services) -> BlueskyState:
         conversations=conversations,
         relationships=services.relationships,
         journal=services.journal,
-        mechanics=lambda: services.identity.extract().social_mechanics,
+        identity=services.identity,
     )
     return BlueskyState(
         PendingPosts(services.database, services.clock),
@@ -94,7 +94,7 @@ def build_bluesky_life(
     """Return the life; `commitments` takes in what its answers promise, `requests` what people ask about their data."""
     clock, atproto, note = services.clock, services.atproto, services.relationships.note_insight
     expressions = Expressions(services.home.memory / "expressions.json", clock, note)
-    discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings), lambda: atproto.did)
+    discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings))
     own_identity = build_own_identity(services, turn_services.sentences)
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)
@@ -301,5 +301,5 @@ def _build_tidying(services: Services, state: BlueskyState) -> Tidying:
         identity=services.identity,
         journal=services.journal,
         clock=services.clock,
-        own_did=lambda: services.atproto.did,
+        atproto=services.atproto,
     )

@@ -7,7 +7,7 @@ from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler, ThreadReader
 from modules.lives.github.respond import LOOP, PullReviewer, ThreadResponder
 from modules.runtime.scheduler.types import Loop
-from modules.services.work.turns import PersonTurns
+from modules.services.work.limits import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.turns import TurnServices

@@ -15,8 +15,8 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
-from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
 from soul.composition.wiring.work import build_work_loop

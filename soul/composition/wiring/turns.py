@@ -17,8 +17,7 @@ from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
-from modules.services.agent.prompt.rows import BOOT, CONTEXT
-from modules.services.agent.prompt.sources import Peers
+from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
@@ -48,15 +47,11 @@ def build_attention_list(services: Services, queue: CommitmentQueue) -> Attentio
         return (await services.situation()).attention
 
     return AttentionList(
-        sources=(
-            now,
-            services.relationships.attention,
-            services.rituals.attention,
-            queue.attention,
-        ),
+        sources=(services.rituals.attention, queue.attention),
         skills=services.skills,
         files=services.knowledge.stores.owner_files,
         timezone=services.settings.soul_timezone,
+        owners=(now, services.relationships.attention),
     )
 
 
@@ -289,8 +284,8 @@ def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
     """Log one call; a handler that broke leaves its traceback."""
     log = structlog.stdlib.get_logger("soul.tools")
     facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "trigger": turn.cause_id}
-    facts |= {"intent": intent} if (intent := result.data.get("intent_id")) else {}
-    if broken := result.data.get("traceback"):
-        log.error("tool broke", **facts, traceback=broken)
+    facts |= {"intent": intent} if (intent := result.outcome.intent_id) else {}
+    if result.traceback:
+        log.error("tool broke", **facts, traceback=result.traceback)
     else:
         log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])

@@ -21,8 +21,7 @@ from rich._emoji_codes import EMOJI
 from common.text.hidden import added_imitations, added_invisible, is_prose, shape, skeleton, with_names
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.untrusted import clean, clean_value, one_line
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from soul.resources import SKILLS
 
 _SKILLS = Skills.load(SKILLS)

@@ -41,7 +41,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.version_check import VersionLoop, is_newer, version_in
 from modules.services.outbox.bodies import OpaqueBody
-from modules.services.outbox.gates.pause import PauseGate
+from modules.services.outbox.gates import PauseGate
 from modules.services.outbox.types import Intent
 from tests.running_town import RunningTown
 from town.atproto.service import Fault

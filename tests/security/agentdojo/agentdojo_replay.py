@@ -28,8 +28,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.agent.turn.runner import run_turn
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from common.errors import SoulError
 from modules.services.memory.admission import NewMemory
-from modules.services.skills.framing import without_boundaries
+from modules.services.skills.skills import without_boundaries
 from soul.commands.mcp import run_mcp
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul

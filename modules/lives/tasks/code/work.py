@@ -47,8 +47,7 @@ from modules.services.outbox.rules.policy import first_trusted
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES
 from modules.services.plans.types import Task
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 WORK_REPOS = ".workrepos"
 """The folder of the home in which repositories are worked on."""

@@ -32,8 +32,7 @@ from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, Plan, Task
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 
 DocumentProblem = Literal[
     "Empty",

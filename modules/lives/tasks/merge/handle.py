@@ -53,7 +53,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem

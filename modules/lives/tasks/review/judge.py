@@ -39,8 +39,7 @@ from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, ch
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.plan_text import format_task_markdown
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.trust import TrustedAccounts, plan_of
 
 _MOST_SAID = 3

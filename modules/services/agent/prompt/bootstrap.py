@@ -3,6 +3,8 @@
 Same input, same bytes: a provider finds the beginning of a prompt again only if nothing in it has moved.
 
 The parts of a prompt.
+
+Where the changing part stands, so that a model service finds the most of a request again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from common.provenance import Provenance
 from common.text.markdown import is_meaningful, split_sections
 from common.text.tokens import estimate_roughly
 from common.wording import number
-from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
+from modules.runtime.llm.dialect import GROUPS, CacheGroup, Message, PromptBlock, Text
 
 Audience = Literal["owner", "bluesky", "space"]
 """Who may read what comes of a turn. Only with `owner` may private things be in the prompt."""
@@ -245,3 +247,24 @@ def _cut(file: PromptFile, room: int, estimate: Estimate, cut_note: CutNote | No
     if not is_meaningful(cut.text.removesuffix(note)):
         return None
     return PromptFile(file.name, cut.text, file.priority, file.group)
+
+
+RULE = "---\n\n"
+"""What stands between any two parts of a prompt, on a line of its own."""
+
+
+def placed(
+    blocks: Sequence[PromptBlock], messages: Sequence[Message], *, may_go_on: bool = False
+) -> tuple[tuple[PromptBlock, ...], tuple[Message, ...]]:
+    """The blocks for the system prompt, and the messages; the last one is that which the turn answers.
+
+    `may_go_on`: whether these messages will stand in a later turn, too.
+    """
+    changing = "\n\n".join(block.text for block in blocks if block.group == "dynamic")
+    if not messages or not changing or (len(messages) == 1 and not may_go_on):
+        return tuple(blocks), tuple(messages)
+    *earlier, last = messages
+    words = (Text(last.content),) if isinstance(last.content, str) else last.content
+    stable = tuple(block for block in blocks if block.group != "dynamic")
+    shown = Message(last.role, (Text(f"{changing.removeprefix(RULE)}\n\n{RULE}"), *words))
+    return stable, (*earlier, shown)

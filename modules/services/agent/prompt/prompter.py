@@ -5,6 +5,8 @@ What had no room, what could not be read, and a page of ours that was changed ar
 
 Which files of the prompt changed, and when: one JSON line a change, for the owner who asks what moved. The ground
 rules that ship with the program: read once, at start, and told in every turn as they were then.
+
+The words around the parts come from `skills/workspace`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Literal
 
 from cachetools import LRUCache
 
-from common.clock import Clock, iso
+from common.clock import Clock, iso, local, spoken
 from common.files import append_bounded, is_machine_trouble
 from common.json_lines import json_line
 from common.provenance import Provenance
@@ -28,8 +30,8 @@ from common.state import Json, load_state, save_state
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
-from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import (
+    RULE,
     Audience,
     BootstrapResult,
     PromptFile,
@@ -37,14 +39,40 @@ from modules.services.agent.prompt.bootstrap import (
     SystemPrompt,
     assemble,
 )
-from modules.services.agent.prompt.cache_order import RULE
-from modules.services.agent.prompt.rows import ROWS, rows_for
-from modules.services.agent.prompt.sources import Gathered, PromptTurn, Sources, gather
-from modules.services.agent.prompt.words import PromptWords, Runtime
+from modules.services.agent.prompt.sources import (
+    BARE,
+    CORE,
+    DAYS,
+    DAYS_BEFORE,
+    EXTRA,
+    IDENTITY,
+    MEMORY,
+    MEMORY_SINCE,
+    MOMENT,
+    PEERS,
+    RECALLED,
+    ROWS,
+    RUNTIME,
+    SAID_BEFORE,
+    SKILLS,
+    TASK,
+    Gathered,
+    PromptTurn,
+    SkillLine,
+    Sources,
+    gather,
+    rows_for,
+)
 from modules.services.memory.days import day_name
 from modules.services.memory.view_sync import DayText
-from modules.services.skills.framing import without_boundaries
-from modules.services.skills.skills import FILE, SYSTEM_SECTION, Skills
+from modules.services.skills.skills import (
+    FILE,
+    SYSTEM_SECTION,
+    Skills,
+    interpolate,
+    parse_frontmatter,
+    without_boundaries,
+)
 
 _FILES_KEPT = 200
 
@@ -124,17 +152,17 @@ def _fits(state: Json) -> bool:
     )
 
 
-_SKILL, _SECTION = "core", "Ground Rules"
+_CORE, _RULES = "core", "Ground Rules"
 
 
 class Core:
     """`skills/core`, from the folder that `skills` was loaded from."""
 
     def __init__(self, skills: Skills) -> None:
-        self._path = skills.folder / _SKILL / FILE
+        self._path = skills.folder / _CORE / FILE
         self._sha256 = self._now()
         self._told = False
-        self.text = skills.render(_SKILL, _SECTION).strip()
+        self.text = skills.render(_CORE, _RULES).strip()
 
     def check(self) -> str:
         """What to report: a line the first time the page is not what it was at start, else ""."""
@@ -286,12 +314,13 @@ class Prompter:
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
         asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers, began, person, thread)
-        wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
+        onboarding = audience == "owner" and self._sources.onboarding()
+        wanted = BARE if bare else rows_for(audience, onboarding=onboarding)
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
-        found.texts[rows.CORE] = self._core.text
+        found.texts[CORE] = self._core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):
             await self._tell(PromptNotice("error", line, "the ground rules are read once, at start"))
-        own = (_file(rows.TASK, task, name=f"skill {skill}"), _file(rows.MOMENT, moment))
+        own = (_file(TASK, task, name=f"skill {skill}"), _file(MOMENT, moment))
         result = self._assemble([*self._files(found, asked, wanted), *own])
         await self._note_problems(result, found, audience)
         return _turn_prompt(result, found, session_key)
@@ -303,17 +332,17 @@ class Prompter:
     def _files(self, found: Gathered, asked: PromptTurn, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
         for row in wanted:
             text = found.texts.get(row, "")
-            if row == rows.IDENTITY:
+            if row == IDENTITY:
                 yield _file(row, self._identity(text, found))
-            elif row == rows.SKILLS:
+            elif row == SKILLS:
                 yield _file(row, self._words.skills(found.skills))
-            elif row == rows.RUNTIME:
+            elif row == RUNTIME:
                 yield _file(row, self._words.runtime(self._runtime, asked))
-            elif row == rows.EXTRA:
+            elif row == EXTRA:
                 yield from (_extra(file) for file in found.extra)
-            elif row == rows.MEMORY:
+            elif row == MEMORY:
                 yield from self._memory(text, asked.began)
-            elif row in {rows.DAYS, rows.DAYS_BEFORE}:
+            elif row in {DAYS, DAYS_BEFORE}:
                 yield from self._days(row, found, asked)
             else:
                 yield _file(row, self._words.headed(row, text))
@@ -334,14 +363,14 @@ class Prompter:
             if text != before and not (is_short and text.startswith(f"{before}\n\n## ")):
                 before = text
             self._memory_md[began] = before
-        for row, part in ((rows.MEMORY, before), (rows.MEMORY_SINCE, text.removeprefix(before))):
+        for row, part in ((MEMORY, before), (MEMORY_SINCE, text.removeprefix(before))):
             yield _file(row, self._words.headed(row, part))
 
     def _identity(self, text: str, found: Gathered) -> str:
         try:
             return self._words.identity(text, self._runtime.agent_name)
         except ValueError as error:
-            found.problems[rows.IDENTITY] = str(error)
+            found.problems[IDENTITY] = str(error)
             return self._words.identity("", self._runtime.agent_name)
 
     def _look_back(self, found: Gathered, asked: PromptTurn) -> str:
@@ -375,7 +404,7 @@ def _file(row: str, text: str, *, name: str = "") -> PromptFile:
 
 
 def _row_of(day: DayText) -> str:
-    return rows.DAYS_BEFORE if day.part == "before" else rows.DAYS
+    return DAYS_BEFORE if day.part == "before" else DAYS
 
 
 def _page_name(day: DayText) -> str:
@@ -385,13 +414,13 @@ def _page_name(day: DayText) -> str:
 
 def _extra(file: PromptFile) -> PromptFile:
     """A caller's file goes behind the SOUL's own, and gives way before them."""
-    kind = ROWS[rows.EXTRA]
+    kind = ROWS[EXTRA]
     return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
 
 
 def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapshot]]:
     """The files among what was read."""
-    pages = [(name, text, ROWS[name]) for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS]
+    pages = [(name, text, ROWS[name]) for name, text in found.texts.items() if ROWS[name].tracked and name != DAYS]
     pages += [(_page_name(day), day.text, ROWS[_row_of(day)]) for day in found.days]
     for name, text, row in pages:
         view = f"{name} (public)" if row.views and asked.public else name
@@ -402,10 +431,10 @@ def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapsho
 def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> TurnPrompt:
     included = {file.name for file in result.included}
     words = [day.provenance for day in found.days if _page_name(day) in included]
-    recalled = rows.RECALLED in included
+    recalled = RECALLED in included
     words += [found.recalled.provenance] if recalled else []
-    words += [Provenance.PEER] if rows.PEERS in included else []
-    words += [found.said_before.provenance] if rows.SAID_BEFORE in included else []
+    words += [Provenance.PEER] if PEERS in included else []
+    words += [found.said_before.provenance] if SAID_BEFORE in included else []
     return TurnPrompt(
         blocks=tuple(_blocks(result)),
         parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),
@@ -433,3 +462,86 @@ def _blocks(result: BootstrapResult) -> Iterator[PromptBlock]:
 def _part(file: PromptFile, tokens: int) -> PromptPart:
     digest = hashlib.sha256(file.content.encode(errors="backslashreplace")).hexdigest()[:_SHA256_SHOWN]
     return PromptPart(file.name, len(file.content), digest, tokens, file.group)
+
+
+_WORDS = "workspace"
+_REMEMBERED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """On what the SOUL runs; the model may change while it lives."""
+
+    agent_name: str
+    host: str
+    version: str
+    model: Callable[[], str]
+
+
+class PromptWords:
+    """Fills the templates. What does not change is filled once."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._headings = skills.subsections(_WORDS, "Headings")
+        self._identity = skills.subsections(_WORDS, "Identity")
+        self._runtime = skills.subsections(_WORDS, "Runtime")
+        self._skill_line = skills.subsections(_WORDS, "Skill Line")
+        self._cut = skills.section(_WORDS, "Cut")
+        self._filled = LRUCache[str, str](_REMEMBERED)
+
+    def headed(self, row: str, text: str) -> str:
+        """`text` under the heading of its row, if that has one; "" stays so."""
+        text = text.strip()
+        heading = self._headings.get(row, "") if text else ""
+        return f"{heading}\n\n{text}" if heading else text
+
+    def cut(self, count: int) -> str:
+        """The last line of a file that had no room for `count` of its sections."""
+        return self._fill(self._cut, count=count)
+
+    def identity(self, text: str, agent_name: str) -> str:
+        """IDENTITY.md as a sentence, and its own text below; the agent's name where it gives none.
+
+        Raises:
+            ValueError: its frontmatter is no YAML.
+
+        """
+        front, body = parse_frontmatter(text)
+        name, emoji = front.get("name"), front.get("emoji")
+        sign = _flat(emoji)
+        form = self._identity["With Emoji" if sign else "Plain"]
+        sentence = self._fill(form, name=_flat(name) or agent_name, emoji=sign)
+        more = self.headed(IDENTITY, body)
+        return f"{sentence}\n\n{more}" if more else sentence
+
+    def skills(self, lines: Sequence[SkillLine]) -> str:
+        """The skills that can be loaded, one a line."""
+        return self.headed(SKILLS, "\n".join(map(self._skill, lines)))
+
+    def runtime(self, runtime: Runtime, asked: PromptTurn) -> str:
+        """When and where this is; the machine's name is for the owner."""
+        now = local(asked.now, asked.timezone)
+        return self._fill(
+            self._runtime["Public" if asked.public else "Owner"],
+            today=spoken(now),
+            timezone=asked.timezone or now.tzname() or "UTC",
+            host=runtime.host,
+            version=runtime.version,
+            model=runtime.model(),
+        )
+
+    def _skill(self, line: SkillLine) -> str:
+        name, about, when = line
+        form = self._skill_line["With When" if _flat(when) else "Plain"]
+        return self._fill(form, name=name, description=_flat(about), when=_flat(when))
+
+    def _fill(self, template: str, **values: object) -> str:
+        """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""
+        key = f"{template}\0{values}"
+        if key not in self._filled:
+            self._filled[key] = interpolate(template, values)
+        return self._filled[key]
+
+
+def _flat(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""

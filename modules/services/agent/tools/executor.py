@@ -3,20 +3,27 @@
 Nothing survives a crash here; a handler that acts in public hands an intent to the outbox, which does.
 
 Knows every tool, and which of them exist in a given turn.
+
+The accounts that the owner's words name by handle are looked up when a turn begins: a handle may pass to somebody else
+while it runs, and an act is for the account that had it when the owner was read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
+import regex
 from pydantic import BaseModel, ValidationError
 
+from adapters.atproto.richtext import UNSPACED
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
+from common.result import ApiResult, Ok
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
@@ -33,9 +40,10 @@ from modules.services.agent.tools.policy import (
     withheld_fields,
     without_empty_options,
 )
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import simple_schema
+from modules.services.work.types import Disposition
 
 MORE_TOOLS = "more_tools"
 """The tool that opens the family that its field `family` names."""
@@ -128,8 +136,6 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
 _SKILL = "tool-calls"
-_WENT_WRONG: dict[str, object] = {"went_wrong": True}
-"""Marks the answer to a call that ran and did not end: its words may be those of somebody outside."""
 
 
 class Executor:
@@ -138,7 +144,7 @@ class Executor:
     Args:
         registry: says which tools exist.
         skills: has the answers to calls that did not run.
-        on_call: receives every call with its result; `result.data["traceback"]` is there when a handler broke.
+        on_call: receives every call with its result; `result.traceback` is there when a handler broke.
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
         tracing: tells of each call, without its words.
@@ -232,7 +238,7 @@ class Executor:
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""
-        return replace(self._answer("Replied Already", "SKIPPED"), data={"act": "silent"})
+        return replace(self._answer("Replied Already", "SKIPPED"), outcome=Disposition("silent"))
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told of tools that it has no more, because a call brought in others' words."""
@@ -247,14 +253,13 @@ class Executor:
             raise
         except TimeoutError:
             slow = self._answer("Too Slow", tool=tool.name, seconds=f"{tool.time_limit_s:g}")
-            return replace(slow, data=_WENT_WRONG)
+            return replace(slow, went_wrong=True)
         except SoulError as error:
             refused = self._answer("Refused", tool=tool.name, problem=_said(error))
-            return replace(refused, data=_WENT_WRONG)
+            return replace(refused, went_wrong=True)
         except Exception as error:
             broken = self._answer("Failed", tool=tool.name, problem=f"{type(error).__name__}: {_said(error)}")
-            data = _WENT_WRONG | {"traceback": traceback.format_exc()}
-            return replace(broken, provenance=Provenance.STRANGER, data=data)
+            return replace(broken, provenance=Provenance.STRANGER, went_wrong=True, traceback=traceback.format_exc())
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
         """Return the answer of a call that did not run, after the status that marks it as a failure."""
@@ -264,3 +269,35 @@ class Executor:
 def _said(error: Exception) -> str:
     """An error may quote what somebody sent us."""
     return one_line(str(error), _ERROR_LENGTH)
+
+
+Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
+"""Looks up the DID of a handle anew."""
+
+_MOST_NAMES = 10
+# NOTE(self): the host of an address or of a mail address is no account; neither is a path.
+_BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
+_BEHIND = rf"(?![^\W{UNSPACED}])(?![_@/-]|[.:?#&=]\w)"
+_HANDLE = regex.compile(
+    rf"(?:{_BEFORE}@?|(?<=/profile/))((?>(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[A-Za-z][A-Za-z0-9-]{{0,62}})){_BEHIND}"
+)
+
+
+def handles_in(text: str) -> list[str]:
+    """Return the handles that a text gives as accounts, in lower case: with or without @, or in a profile's address."""
+    return list(dict.fromkeys(match[1].lower() for match in _HANDLE.finditer(text)))[:_MOST_NAMES]
+
+
+async def look_up_named(request: OwnerRequest, resolve: Resolve) -> None:
+    """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
+
+    A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
+    """
+    marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
+    due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
+    found = await asyncio.gather(*map(resolve, due))
+    for handle, answer in zip(due, found, strict=True):
+        if isinstance(answer, Ok):
+            request.named[handle] = answer.data
+        elif answer.kind != "transient":
+            request.named[handle] = ""

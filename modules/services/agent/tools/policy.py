@@ -35,13 +35,13 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
     """Whether `tool` exists in `turn`: it can serve it, fits the mode, and the texts are trusted enough."""
     if tool.subject is not None and not isinstance(turn.subject, tool.subject):
         return False
-    if tool.fits is not None and not tool.fits(turn):
-        return False
     if social_only and tool.capability not in _SOCIAL:
         return False
     trusted = turn.asked_by if tool.effect == "look" else turn.provenance
     may_be_named = tool.named_only and turn.asked_by is Provenance.OWNER and turn.request is not None
-    return trusted >= tool.needs or may_be_named or bool(approval_reason(tool, turn))
+    if trusted < tool.needs and not may_be_named and not approval_reason(tool, turn):
+        return False
+    return tool.fits is None or tool.fits(turn)
 
 
 def approval_reason(tool: Tool, turn: Turn) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from common.importance import Importance
 from common.provenance import Provenance
+from modules.services.work.types import Disposition
 
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 Capability = Literal["social", "github", "code", "self"]
@@ -89,19 +90,41 @@ class Revision:
         return is_first
 
 
+_NO_ACT = Disposition("")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a handler answers.
 
-    `ends_turn` says that nothing more needs to be asked of the model; `provenance` whose words the content holds, if
-    they are not our own: the turn sinks to it.
+    Attributes:
+        content: what the model reads.
+        is_error: whether the call came to nothing.
+        ends_turn: whether nothing more needs to be asked of the model.
+        provenance: whose words the content holds, if they are not our own: the turn sinks to it.
+        outcome: which act came of it, and what the turn came to where this ends it.
+        draft: the text that was sent back to be written anew.
+        url: where that which it made, or found in its place, stands.
+        words: those of the request for which it did something.
+        told: values for the words that tell of the act, beside the arguments of the call.
+        decision: what the call decided, as the life that offers the tool reads it.
+        went_wrong: whether it ran and did not end: its words may be those of somebody outside.
+        traceback: where a handler broke.
+
     """
 
     content: str
     is_error: bool = False
     ends_turn: bool = False
     provenance: Provenance | None = None
-    data: dict[str, Any] = field(default_factory=dict)
+    outcome: Disposition = _NO_ACT
+    draft: str = ""
+    url: str = ""
+    words: tuple[str, ...] = ()
+    told: Mapping[str, str] = field(default_factory=dict)
+    decision: Mapping[str, Any] = field(default_factory=dict)
+    went_wrong: bool = False
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

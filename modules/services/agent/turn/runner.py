@@ -17,6 +17,7 @@ from common.errors import PromptTooLong, SoulError, Transient
 from common.facts import About, AgentFacts, ToolOutcome, TurnFacts
 from common.provenance import Provenance
 from common.session_keys import is_main
+from common.text.untrusted import one_line
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.journal.types import Entry
@@ -40,12 +41,10 @@ from modules.runtime.llm.policy import (
     with_shorter_answers,
 )
 from modules.runtime.tracing import Tracing, model_attributes
-from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, room_beside
-from modules.services.agent.prompt.cache_order import placed
+from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.prompter import TurnPrompt
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.named_accounts import Resolve, look_up_named
+from modules.services.agent.tools.executor import Executor, Resolve, look_up_named
 from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
@@ -54,7 +53,8 @@ from modules.services.agent.tools.policy import (
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.sessions.owner_inbox import Sessions
 from modules.services.sessions.types import blocks, tokens_of
-from modules.services.skills.framing import without_boundaries
+from modules.services.skills.skills import without_boundaries
+from modules.services.work.types import Disposition
 
 MAX_TOOL_ROUNDS = 12
 
@@ -312,12 +312,12 @@ def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
     return ToolOutcome(
         call.name,
         failed=result.is_error,
-        held=bool(result.data.get("held")),
-        act=str(result.data.get("act", "")),
-        draft=str(result.data.get("draft", "")),
+        held=result.outcome.held,
+        act=result.outcome.act,
+        draft=result.draft,
         text=str(call.input.get("text", "")),
-        url=str(result.data.get("url", "")),
-        words=tuple(map(str, result.data.get("words", ()))),
+        url=result.url,
+        words=result.words,
     )
 
 
@@ -479,9 +479,32 @@ class TurnRunner:
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-    return said | {name: value for name in ("intent_id", "went_wrong") if (value := result.data.get(name))}
+    more = {"intent_id": result.outcome.intent_id, "went_wrong": result.went_wrong}
+    return said | {name: value for name, value in more.items() if value}
 
 
 def _conversation(messages: Sequence[Message]) -> PromptPart:
     said = (block for item in messages for block in blocks(item))
     return PromptPart("conversation", sum(len(block.text) for block in said if isinstance(block, Text)))
+
+
+_WISH_CHARS = 120
+
+
+def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
+    """Return what a turn came to: the act of the tool that ended it, or `undecided` where none did.
+
+    `reason` is told where the model gave none.
+    """
+    for _, answer in reversed(result.calls):
+        if answer.ends_turn:
+            chosen = answer.outcome
+            return replace(
+                chosen,
+                code=code,
+                reason=chosen.reason or reason,
+                wish=one_line(chosen.wish, _WISH_CHARS),
+                is_chosen=not answer.is_error,  # an act that was blocked ends a turn by the reason of a rule
+            )
+    why = f": {result.cut_off}" if result.cut_off else ""
+    return Disposition("undecided", code, f"the model chose nothing that works{why}")

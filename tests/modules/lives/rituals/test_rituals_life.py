@@ -19,7 +19,7 @@ from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.rights import store
 from modules.services.rituals.policy import MEMO_KIND, memo_mark
-from modules.services.rituals.store import RITUALS_OF_PEOPLE
+from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import KEY, call

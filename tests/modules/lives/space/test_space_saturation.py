@@ -48,7 +48,7 @@ def room(pair: Pair) -> RoomSnapshot:
 
 async def is_refused(pair: Pair, *, confirms: bool) -> bool:
     outcome = await MessageValidator(Judge(confirms=confirms), NothingSaid()).validate(pair.candidate, (), room(pair))
-    return outcome.check in ECHOES
+    return outcome.stop is not None and outcome.stop.check in ECHOES
 
 
 @pytest.mark.parametrize(("stratum", "least"), [("verbatim", 1.0), ("reordered", 1.0), ("synonym", 0.94)])

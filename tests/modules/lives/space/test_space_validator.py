@@ -121,8 +121,7 @@ def with_(case: Case, **changes: Any) -> Case:
 
 def test_a_message_without_fault_may_be_said_as_it_is() -> None:
     outcome = validate_space_message(*context())
-    assert (outcome.ok, outcome.should_speak, outcome.check, outcome.signature) == (True, True, None, "")
-    assert (outcome.message, outcome.suspected) == (FINE, ())
+    assert (outcome.message, outcome.stop, outcome.suspected) == (FINE, None, ())
 
 
 ROWS = [
@@ -161,11 +160,10 @@ async def test_each_check_stops_its_message_under_its_name(
     stopped: Case, check: str, signature: str, tag: str, *, salvage: bool
 ) -> None:
     outcome = await Judge(confirms=True).validated(*stopped)
-    assert not outcome.ok
-    assert not outcome.should_speak
-    assert (outcome.check, outcome.tag, outcome.salvage) == (check, tag, salvage)
-    assert outcome.signature == f"[VALIDATION REJECTED] {signature}"
-    assert outcome.reason
+    stop = outcome.stop
+    assert stop
+    assert (stop.check, stop.signature, stop.tag, stop.salvage) == (check, signature, tag, salvage)
+    assert stop.reason
     assert outcome.figures["mode"] == "action"
 
 
@@ -183,7 +181,7 @@ async def test_each_check_stops_its_message_under_its_name(
     ids=["promise", "meta", "scope", "saturated", "observer", "echo", "owner first"],
 )
 def test_what_comes_with_a_commitment_is_more_than_talk(passing: Case) -> None:
-    assert validate_space_message(*passing).ok
+    assert validate_space_message(*passing).stop is None
 
 
 @pytest.mark.parametrize(
@@ -211,18 +209,20 @@ def test_what_comes_with_a_commitment_is_more_than_talk(passing: Case) -> None:
     ],
 )
 def test_a_check_that_does_not_apply_stops_nothing(passing: Case) -> None:
-    assert validate_space_message(*passing).ok
+    assert validate_space_message(*passing).stop is None
 
 
 async def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> None:
     for fault in ("- one\n", "Exactly. ", "which repo? ", "once rebecca opens it. "):
         outcome = await Judge(confirms=True).validated(*context(f"{fault} I'll open it", ISSUE))
-        assert (outcome.check, outcome.salvage) == ("non_owner_action", False)
+        assert outcome.stop
+        assert (outcome.stop.check, outcome.stop.salvage) == ("non_owner_action", False)
 
 
 def test_blank_words_are_not_said_but_what_they_commit_to_may_be_kept() -> None:
     outcome = validate_space_message(*context(" \n", ISSUE))
-    assert (outcome.ok, outcome.check, outcome.salvage) == (False, None, True)
+    assert outcome.stop
+    assert (outcome.stop.check, outcome.stop.salvage) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_blank_words_are_not_said_but_what_they_commit_to_may_be_kept() -> None:
 )
 def test_who_agrees_and_says_more_is_heard_in_their_own_words(message: str) -> None:
     outcome = validate_space_message(*context(message, mode="discussion", agent_messages=("Tea is good.",)))
-    assert (outcome.ok, outcome.message) == (True, message)
+    assert (outcome.stop, outcome.message) == (None, message)
 
 
 def test_a_promise_in_talk_in_which_nobody_asked_for_work_is_heard() -> None:
-    assert validate_space_message(*context("I'll look at the header tonight.", mode="discussion")).ok
+    assert validate_space_message(*context("I'll look at the header tonight.", mode="discussion")).stop is None
 
 
 BACKUPS = "Nightly backups should verify checksums before rotating archives"
@@ -246,25 +246,27 @@ async def test_words_are_compared_with_all_that_agents_said_lately() -> None:
     said = ("Verify checksums before rotating backups every night", "Design reviews feel rushed lately")
     case = context(BACKUPS, mode="discussion", agent_messages=said)
     outcome = await Judge(confirms=True).validated(*case)
-    assert outcome.check == "semantic_echo"
+    assert outcome.stop
+    assert outcome.stop.check == "semantic_echo"
     assert outcome.figures["strategy"] == "concept-novelty(14% new)"
-    assert (await Judge(confirms=False).validated(*case)).ok
+    assert (await Judge(confirms=False).validated(*case)).stop is None
 
 
 def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
     said = ("peterben, leave it as it is.", *("Tea is weather." for _ in range(15)))
     outcome = validate_space_message(*context("rebecca: Leave it as it is!", mode="discussion", agent_messages=said))
-    assert (outcome.check, outcome.figures["strategy"]) == ("semantic_echo", "word for word")
+    assert outcome.stop
+    assert (outcome.stop.check, outcome.figures["strategy"]) == ("semantic_echo", "word for word")
     assert outcome.figures["matched"] == said[0]
 
 
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
     outcome = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said))
-    assert (outcome.ok, outcome.suspected) == (True, ("echo_judge",))
+    assert (outcome.stop, outcome.suspected) == (None, ("echo_judge",))
     assert outcome.figures["score"] == pytest.approx(0.483, abs=0.01)
     alone = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said[:1]))
-    assert (alone.ok, alone.suspected) == (True, ())
+    assert (alone.stop, alone.suspected) == (None, ())
 
 
 @given(
@@ -306,8 +308,8 @@ def test_what_is_left_out_says_why() -> None:
 def test_whoever_is_asked_what_became_of_a_request_may_tell_again_what_was_told() -> None:
     done = "Done — issue opened: Clock stops at midnight: https://github.com/acme/site/issues/1"
     again = context(done, request=replace(OPEN, fulfilled=True), agent_messages=(done,))
-    assert not validate_space_message(*again).ok
-    assert validate_space_message(*with_(again, follow_up="link")).ok
+    assert validate_space_message(*again).stop is not None
+    assert validate_space_message(*with_(again, follow_up="link")).stop is None
 
 
 ISSUE_LINE = "Create an issue for the release checklist in github.com/acme/site"
@@ -529,7 +531,7 @@ async def test_of_thirty_true_lines_at_most_one_is_held(*, owns: bool) -> None:
         host = HistoryEntry("h", "host", asked, NOW, is_host=True)
         case = (message, commitments, replace(snapshot, history=(*snapshot.history, host)))
         suspected += bool(validate_space_message(*case).suspected)
-        if not (await Judge(confirms=False).validated(*case)).ok:
+        if (await Judge(confirms=False).validated(*case)).stop:
             held.append(line)
     assert len(TRUE_LINES) == 30
     assert suspected >= 10  # or these lines would show nothing

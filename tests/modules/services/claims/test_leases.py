@@ -44,8 +44,7 @@ from modules.services.claims.claims import (
     release_actions,
     renewed,
 )
-from modules.services.claims.lease_gate import lease_gate
-from modules.services.claims.lease_store import FILE, TaskLeases
+from modules.services.claims.lease_store import FILE, TaskLeases, lease_gate
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS

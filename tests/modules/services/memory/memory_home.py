@@ -17,8 +17,7 @@ from modules.services.memory.recall import MemoryRenderer
 from modules.services.memory.rows import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import Framer, Skills
 from tests.fresh_database import open_database
 from tests.project import ROOT
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from common.clock import iso
 from common.provenance import Trust
-from modules.services.memory import policy, ranking
+from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, Kind, Memory, NewMemory, Query
-from modules.services.memory.ranking import FEW, HELPERS, Candidate, SearchPlan, Term
+from modules.services.memory.policy import FEW, HELPERS, Candidate, SearchPlan, Term
 from modules.services.memory.rows import TERMS_MAX, MemoryStore, folded, remember, search, words
 from tests.exploration import examples
 from tests.fresh_database import in_memory
@@ -351,17 +351,17 @@ RARE, SOME, MANY, MOST = Term("rare", 3), Term("some", 90), Term("many", 400), T
 def test_rare_words_anchor_a_search_and_common_ones_only_where_there_is_no_rarer(
     terms: list[Term], total: int, anchors: list[Term], common: list[Term]
 ) -> None:
-    assert ranking.plan(terms, total) == SearchPlan(tuple(anchors), tuple(common))
+    assert policy.plan(terms, total) == SearchPlan(tuple(anchors), tuple(common))
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=16), st.integers(0, 10**6))
 def test_what_is_weighed_one_by_one_is_bounded_whatever_is_asked(counts: list[int], total: int) -> None:
     terms = [Term(str(number), count) for number, count in enumerate(counts)]
-    plan = ranking.plan(terms, total)
+    plan = policy.plan(terms, total)
     assert sum(term.count for term in plan.anchors) <= FEW
     assert len(plan.common) <= HELPERS
     assert bool(plan.anchors or plan.common) == any(counts)
-    assert len(ranking.together(plan.common)) <= HELPERS + 2
+    assert len(policy.together(plan.common)) <= HELPERS + 2
 
 
 @pytest.mark.parametrize(
@@ -373,18 +373,18 @@ def test_what_is_weighed_one_by_one_is_bounded_whatever_is_asked(counts: list[in
     ],
 )
 def test_common_words_are_sought_together_and_alone(common: tuple[Term, ...], groups: list[tuple[Term, ...]]) -> None:
-    assert ranking.together(common) == groups
+    assert policy.together(common) == groups
 
 
 @pytest.mark.parametrize(("days", "left"), [(0, 1.0), (-5, 1.0), (15, 0.5**0.5)])
 def test_half_of_the_weight_is_left_after_thirty_days(days: int, left: float) -> None:
-    assert ranking.decay(iso(NOW - timedelta(days=days)), NOW) == pytest.approx(left)
+    assert policy.decay(iso(NOW - timedelta(days=days)), NOW) == pytest.approx(left)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_a_rarer_word_is_worth_more_and_no_word_is_worth_nothing(one: int, other: int, total: int) -> None:
     rarer, commoner = sorted((one, other))
-    assert ranking.rarity(rarer, max(total, other, one)) >= ranking.rarity(commoner, max(total, other, one)) > 0
+    assert policy.rarity(rarer, max(total, other, one)) >= policy.rarity(commoner, max(total, other, one)) > 0
 
 
 @given(
@@ -404,7 +404,7 @@ def test_a_rarer_word_is_worth_more_and_no_word_is_worth_nothing(one: int, other
 @settings(max_examples=examples(200))
 def test_the_best_are_those_that_weighing_all_would_find(candidates: list[Candidate], limit: int) -> None:
     def merit(one: Candidate) -> tuple[float, str, int]:
-        return one.weight * one.importance * ranking.decay(one.updated_at, NOW), one.updated_at, one.id
+        return one.weight * one.importance * policy.decay(one.updated_at, NOW), one.updated_at, one.id
 
     expected = [one.id for one in sorted(candidates, key=merit, reverse=True)[:limit]]
-    assert ranking.best(candidates, NOW, limit) == expected
+    assert policy.best(candidates, NOW, limit) == expected

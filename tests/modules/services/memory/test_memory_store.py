@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Trust
-from modules.services.memory import ranking
+from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.rows import MemoryStore, remember, search
 from tests.exploration import examples
@@ -383,7 +383,7 @@ def _filled(rows: sqlite3.Connection, count: int, body: Callable[[int], str]) ->
 
 def test_words_that_everybody_has_are_weighed_for_a_few_only() -> None:
     with closing(in_memory()) as rows:
-        _filled(rows, 3 * ranking.FEW, lambda number: f"every entry has these words {number}")
+        _filled(rows, 3 * policy.FEW, lambda number: f"every entry has these words {number}")
         asked: list[str] = []
         rows.set_trace_callback(asked.append)
         found = search(rows, Query("these words every entry has"), MIDNIGHT)
@@ -399,7 +399,7 @@ def test_common_words_are_sought_in_the_distance_only_if_none_is_near(asked: str
         assert [memory.body.split()[-1] for memory in found] == expected
 
 
-@pytest.mark.parametrize(("others", "public_only"), [(10, True), (3 * ranking.NEWEST, False)])
+@pytest.mark.parametrize(("others", "public_only"), [(10, True), (3 * policy.NEWEST, False)])
 def test_the_few_of_a_common_kind_that_have_both_words_are_found_behind_others(
     others: int,
     public_only: bool,  # noqa: FBT001 - a column of the table
@@ -408,11 +408,11 @@ def test_the_few_of_a_common_kind_that_have_both_words_are_found_behind_others(
         rows.execute("BEGIN")
         for number in range(3):
             remember(rows, NewMemory("lesson", "", f"rain boat {number}"), MIDNIGHT)
-        for number in range(2 * ranking.FEW):
+        for number in range(2 * policy.FEW):
             remember(rows, NewMemory("lesson", "", f"{'rain' if number % 2 else 'boat'} alone {number}"), MIDNIGHT)
         for number in range(others):
             remember(rows, NewMemory("episode", "", f"boat rain {number}"), MIDNIGHT)
         rows.execute("COMMIT")
         found = search(rows, Query("rain boat", kinds=["lesson"], public_only=public_only, limit=4), MIDNIGHT)
         assert [memory.body for memory in found[:3]] == ["rain boat 2", "rain boat 1", "rain boat 0"]
-        assert found[3].body in {f"rain alone {2 * ranking.FEW - 1}", f"boat alone {2 * ranking.FEW - 2}"}
+        assert found[3].body in {f"rain alone {2 * policy.FEW - 1}", f"boat alone {2 * policy.FEW - 2}"}

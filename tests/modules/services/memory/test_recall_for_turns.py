@@ -25,7 +25,7 @@ from modules.services.memory.recall import (
     MemoryRenderer,
     Recalled,
 )
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 from tests.exploration import examples
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home

@@ -35,7 +35,7 @@ from modules.services.memory.view_sync import (
     sections_of,
 )
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 from tests.exploration import examples
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED

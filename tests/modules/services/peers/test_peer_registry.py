@@ -21,10 +21,16 @@ from common.text.graphemes import grapheme_len
 from modules.services.agent.one_sentence import SentenceAsker, fitting_words
 from modules.services.identity.identity import extract_from_self
 from modules.services.peers import policy
-from modules.services.peers.discovery import Ourselves, PeerDiscovery, extract_github_username_from_text, sightings_in
 from modules.services.peers.loop import KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.peers.own_identity import PeerVoice
-from modules.services.peers.registry import PeerRegistry, read_peers
+from modules.services.peers.registry import (
+    Ourselves,
+    PeerDiscovery,
+    PeerRegistry,
+    extract_github_username_from_text,
+    read_peers,
+    sightings_in,
+)
 from modules.services.peers.types import Peer, PeerClaim, Sighting, Via
 from modules.services.rights.records import without
 from tests.modules.lives.bluesky.bluesky_values import notification
@@ -543,11 +549,11 @@ def test_a_candidate_that_speaks_to_us_is_looked_at_again_and_a_like_tells_nothi
         return candidate.failed_scans
 
     registry = PeerRegistry(tmp_path / "peers.json", FakeClock())
-    discovery = PeerDiscovery(registry, OURSELVES, lambda: OWN)
+    discovery = PeerDiscovery(registry, OURSELVES)
     registry.register_peer_by_bluesky_handle([Sighting("ada.example.social", "owner_mention", "")])
     for _ in range(3):
         registry.mark_identity_not_found("ada.example.social")
-    discovery.note_notifications([notification(kind="like", text="")])
+    discovery.note_notifications([notification(kind="like", text="")], OWN)
     assert failed_scans() == 3
-    discovery.note_notifications([notification()])
+    discovery.note_notifications([notification()], OWN)
     assert failed_scans() == 1

@@ -35,6 +35,7 @@ from modules.services.rights.records import is_known, without
 from modules.services.rights.requests import FORGET_AFTER, FORGET_EVERY, ForgetRequest, ForgetRequests, forget_at
 from modules.services.rights.types import Choice, Preference
 from modules.services.sessions.people import kept_lines
+from modules.services.work.types import Disposition
 from soul.composition.wiring.turns import log_call
 from tests.fresh_database import open_database
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
@@ -104,7 +105,7 @@ async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> N
         await journal.record(Entry("act", "outbox", "Sent post: Tin.", intent_id="1" * 8))
         log_call(
             ToolCall("1", "bluesky_reply", {"text": "Tin."}),
-            ToolResult("{}", data={"intent_id": intent}),
+            ToolResult("{}", outcome=Disposition("posted", intent_id=intent)),
             Turn("awareness", Provenance.STRANGER),
         )
     await database.close()

@@ -25,7 +25,7 @@ from common.result import Err, Ok
 from common.session_keys import OWNER_SESSION
 from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall, Usage
 from modules.runtime.llm.policy import convert_messages
-from modules.services.sessions.conversation import conversation, fitting, outgrown, units
+from modules.services.sessions.archivist import conversation, fitting, outgrown, units
 from modules.services.sessions.types import (
     ArchivedLine,
     Role,

@@ -25,10 +25,9 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.work.limits import limits_of
+from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WORK_OF_PEOPLE, WorkTable
-from modules.services.work.turns import PersonTurns
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, NewWork, Perceiver, WorkItem
 from tests.fresh_database import open_database
 from tests.modules.lives.bluesky.bluesky_values import START, actor

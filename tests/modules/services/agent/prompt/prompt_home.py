@@ -14,9 +14,8 @@ from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
 from modules.services.agent.prompt.bootstrap import Audience, PromptFile
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, TurnPrompt
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime, TurnPrompt
 from modules.services.agent.prompt.sources import PromptTurn, Sources
-from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.admission import Memory
 from modules.services.memory.days import day_name
 from modules.services.memory.recall import Recalled

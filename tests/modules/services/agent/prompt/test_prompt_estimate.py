@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall
 from modules.runtime.llm.policy import convert_messages
-from modules.services.agent.prompt.cache_order import placed
+from modules.services.agent.prompt.bootstrap import placed
 from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator
 from modules.services.memory.admission import NewMemory
 from tests.exploration import examples

@@ -21,8 +21,7 @@ from common.redact import LEAK, MASK, Redactor
 from local_tools.memory_tools import MemoryHistoryInput
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.executor import Executor, Registry
-from modules.services.agent.tools.named_accounts import handles_in
+from modules.services.agent.tools.executor import Executor, Registry, handles_in
 from modules.services.agent.tools.policy import (
     MIXED,
     allowed,
@@ -164,7 +163,7 @@ async def test_a_handler_that_breaks_becomes_an_error_and_its_traceback_is_kept(
 
     result = await run(ToolCall("1", "echo", {"text": "hi"}), broken)
     assert result.content == "Error: echo failed: ZeroDivisionError: integer division or modulo by zero"
-    assert "1 // 0" in result.data["traceback"]
+    assert "1 // 0" in result.traceback
 
 
 async def test_what_an_error_quotes_is_cleaned_and_counts_as_a_stranger_s_word() -> None:

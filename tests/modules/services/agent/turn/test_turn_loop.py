@@ -21,7 +21,7 @@ from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.runner import TurnResult, run_turn
-from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Framer
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.patience import until
 from tests.shipped_skills import SHIPPED

@@ -18,7 +18,7 @@ from modules.runtime.journal.rows import Journal
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.gates.pause import PauseGate
+from modules.services.outbox.gates import PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import World

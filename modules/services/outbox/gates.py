@@ -1,7 +1,9 @@
-"""Keeps a post in while the newest one on the account's own feed is too recent.
+"""What is asked each time before an intent leaves: the pause, and the newest post on the account's own feed.
+
+Nothing public leaves while the owner has paused the SOUL, or while it only listens; messages to the owner do.
 
 The pace of the outbox counts what `soul.db` knows. A SOUL that lost it, or whose account was also used by hand, has
-newer posts on its feed. Lives in memory: the feed is read at each start, and then four times an hour.
+newer posts on its feed. That gate lives in memory: the feed is read at each start, and then four times an hour.
 """
 
 from __future__ import annotations
@@ -13,8 +15,30 @@ from datetime import datetime
 
 from adapters.atproto.types import Post
 from common.clock import parse_iso_or_none, span
+from modules.runtime.control import Control
+from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.policy import goes_first
 from modules.services.outbox.types import Intent, Wait
+
+_ASK_AGAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PauseGate:
+    """Asks `control` before each departure."""
+
+    control: Control
+    owner_did: str = ""
+
+    def __call__(self, _connection: sqlite3.Connection, intent: Intent, _now: datetime, /) -> Wait | None:
+        standing = self.control.standing()
+        if (
+            not standing.writes_blocked
+            and isinstance(intent.body, DirectMessageBody)
+            and intent.body.to == self.owner_did
+        ):
+            return None
+        return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef
 from common.clock import iso
 from common.result import ApiResult, Ok
 from modules.services.outbox.delivery import BROKEN_GATE_WAIT_S
-from modules.services.outbox.gates.feed_pace import FeedPaceGate
+from modules.services.outbox.gates import FeedPaceGate
 from modules.services.outbox.policy import BACKLOG_AGE_MS, BACKLOG_SPACING_MS
 from modules.services.outbox.types import Intent, Sent, Wait
 from tests.modules.services.outbox.running_outbox import DID, NO_PACING, PACING, RunningOutbox, like, post, reply

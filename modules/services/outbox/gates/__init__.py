@@ -1,1 +1,0 @@
-"""What is asked each time before an intent leaves."""
