@@ -41,7 +41,7 @@ SOMEBODY: Final = "another agent"
 """The holder of a claim that we lost, if the error names no member that we know."""
 
 _ANSWER_WITHIN_S = 10.0
-_MEMBER_CLAIMS_KEPT = 1_000
+_MOST_CLAIMS = 1_000
 
 Key = tuple[str, str]
 
@@ -52,9 +52,9 @@ class MemberClaims:
     def __init__(self, me: MemberName, clock: Clock) -> None:
         self._me = me
         self._clock = clock
-        self._peers = TTLCache[Key, Claimed](_MEMBER_CLAIMS_KEPT, CLAIM_TTL_S, timer=clock.monotonic)
-        self._asked: deque[tuple[Key, float]] = deque(maxlen=_MEMBER_CLAIMS_KEPT)
-        self._lost = FIFOCache[Key, None](_MEMBER_CLAIMS_KEPT)
+        self._peers = TTLCache[Key, Claimed](_MOST_CLAIMS, CLAIM_TTL_S, timer=clock.monotonic)
+        self._asked: deque[tuple[Key, float]] = deque(maxlen=_MOST_CLAIMS)
+        self._lost = FIFOCache[Key, None](_MOST_CLAIMS)
 
     def asked(self, action: str, target: str) -> None:
         """A claim or renewal of ours is being sent; an earlier refusal of it is forgotten."""

@@ -197,7 +197,7 @@ def _context(model: str, words: int, counted: int) -> Finding:
     )
 
 
-_DOCTOR_OUTSIDE_DEADLINE_S = 10.0
+_CONNECT_DEADLINE_S = 10.0
 _USUAL_PORTS = {"ws": 80, "wss": 443}
 
 
@@ -215,7 +215,7 @@ async def _room(settings: Settings) -> Finding:
     url = urlparse(settings.space_url)
     port = url.port or _USUAL_PORTS[url.scheme]
     try:
-        async with asyncio.timeout(_DOCTOR_OUTSIDE_DEADLINE_S):
+        async with asyncio.timeout(_CONNECT_DEADLINE_S):
             _, writer = await asyncio.open_connection(url.hostname, port)
     except (TimeoutError, OSError) as error:
         why = getattr(error, "strerror", "") or "no answer"

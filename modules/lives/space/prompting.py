@@ -290,7 +290,7 @@ LOOP = "space"
 
 _ROUNDS = 2
 _QUERY_CHARS = 500
-_DECIDE_REQUEST_CHARS = 4000
+_FRAMED_REQUEST_CHARS = 4000
 _KEPT_CHARS = 4000
 
 
@@ -373,7 +373,7 @@ class Decider:
         text = self.skills.render(
             ACTION_SKILL,
             "User Message Template",
-            request=self.prompting.framed_post(snapshot, snapshot.request.content[:_DECIDE_REQUEST_CHARS]),
+            request=self.prompting.framed_post(snapshot, snapshot.request.content[:_FRAMED_REQUEST_CHARS]),
             repo=snapshot.repo or "-",
             problem=one_line(problem, _QUERY_CHARS),
         )

@@ -52,7 +52,7 @@ from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-_THREAD_NEWS_TOLD_WITHIN = timedelta(hours=24)
+_CLAIM_NEWS_WITHIN = timedelta(hours=24)
 _ANSWERED_WITHIN = timedelta(minutes=5)
 """How long an answer that tells of a plan is waited for."""
 _TITLE_CHARS = 80
@@ -133,8 +133,8 @@ class ThreadNews(CycleStep):
         for plan in polled.plans:
             made = await self.outbox.opened(plan.issue.html_url)
             sent_at = parse_iso_or_none(made.first_sent_at) if made else None
-            age = self.clock.now() - sent_at if sent_at else _THREAD_NEWS_TOLD_WITHIN
-            if made is None or not _ANSWERED_WITHIN <= age < _THREAD_NEWS_TOLD_WITHIN:
+            age = self.clock.now() - sent_at if sent_at else _CLAIM_NEWS_WITHIN
+            if made is None or not _ANSWERED_WITHIN <= age < _CLAIM_NEWS_WITHIN:
                 continue
             url, asked = plan.issue.html_url, post_in(made.cause_id)
             phrase = "bluesky.plan_made" if asked else "github.plan_synthesized"
@@ -218,7 +218,7 @@ def _is_pull_for(issue: Issue, login: str, plan: FoundPlan, task: Task) -> bool:
 
 _LASTS = timedelta(days=60)
 """How long a plan may take whose end is told."""
-_TOLD_WITHIN = timedelta(days=7)
+_PLAN_END_WITHIN = timedelta(days=7)
 """How long ago a plan was closed whose end is still told: nobody may have been awake when it was."""
 
 EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
@@ -371,7 +371,7 @@ class PlanEnds(CycleStep):
         plan = parse_plan(issue.body, issue.title)
         closed_at = parse_iso_or_none(issue.closed_at)
         of_peer = one.opened is None and issue.author.lower() in {each.lower() for each in self.peers()}
-        if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _TOLD_WITHIN:
+        if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _PLAN_END_WITHIN:
             self._passed.add(end_key(one.repo.full_name, one.number))
             return None
         seen = self.seen_at(issue.author) if of_peer else None

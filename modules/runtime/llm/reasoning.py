@@ -112,7 +112,7 @@ def _spans(line: str, start: int) -> list[tuple[int, int, bool]]:
 
 
 BAR = "[|\uff5c]"
-_WRITTEN_CALLS_MARK = re.compile(
+_CALL_MARK = re.compile(
     rf"(?:(?:<{BAR}?|\[)(?:[A-Za-z]+:|DSML{BAR})?(?:START_ACTION|python_tag"
     r"|(?:tool|function)[_\u2581]?calls?[\w\u2581]*)"
     rf"(?:{BAR}?>|\])?|<function=|<{BAR}?(?:DSML{BAR})?invoke\s)",
@@ -130,7 +130,7 @@ def begins(text: str) -> int | None:
     A mark in code begins none, nor does one in a sentence, unless a value or another mark follows it.
     """
     code = code_in(text)
-    for mark in _WRITTEN_CALLS_MARK.finditer(text):
+    for mark in _CALL_MARK.finditer(text):
         start = mark.start()
         if code.holds(start) or not _may_begin(text, mark):
             continue
@@ -143,7 +143,7 @@ def begins(text: str) -> int | None:
 
 def begins_again(text: str, position: int) -> int | None:
     """Where the next call in marks begins behind one, wherever it stands."""
-    return next((mark.start() for mark in _WRITTEN_CALLS_MARK.finditer(text, position) if _may_begin(text, mark)), None)
+    return next((mark.start() for mark in _CALL_MARK.finditer(text, position) if _may_begin(text, mark)), None)
 
 
 def _may_begin(text: str, mark: re.Match[str]) -> bool:

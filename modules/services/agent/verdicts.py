@@ -26,7 +26,7 @@ from modules.services.skills.skills import Skills
 
 T = TypeVar("T")
 _TEMPERATURES = (0.0, None)
-_SKILL_QUESTION_FIELD = re.compile(r"- (\w+): (.+)")
+_EXAMPLE_FIELD = re.compile(r"- (\w+): (.+)")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
@@ -64,7 +64,7 @@ class SkillQuestion:
     def _examples(self) -> list[Message]:
         messages = []
         for page in self.skills.subsections(self.skill, "Examples").values():
-            example = dict(_SKILL_QUESTION_FIELD.findall(page))
+            example = dict(_EXAMPLE_FIELD.findall(page))
             messages += [self._asked(example[self.field]), Message("assistant", example["answer"])]
         return messages
 

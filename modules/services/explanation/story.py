@@ -293,7 +293,7 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
         return _task(connection, named.task)
     if named.link:
         return _on_github(connection, named.link)
-    return _naming_act(connection, named.intent) if named.intent else _record(connection, named)
+    return _act_by_id(connection, named.intent) if named.intent else _record(connection, named)
 
 
 def is_task(key: str) -> bool:
@@ -323,7 +323,7 @@ def _owner(said: str) -> str:
     return who if who.startswith("did:") else who.removeprefix("@").lower()
 
 
-def _naming_act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
+def _act_by_id(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
     found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")

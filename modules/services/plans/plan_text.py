@@ -480,20 +480,20 @@ def format_task_markdown(task: Task) -> str:
             *(["**Files:**", *files] if files else []),
             "",
             "**Description:**",
-            _render_description(task.description),
+            _description_text(task.description),
         ]
     )
 
 
-def _render_description(text: str) -> str:
+def _description_text(text: str) -> str:
     """A description without blank lines before its first and white space behind its last."""
-    lines = _render_plain(text).split("\n")
+    lines = _with_unix_newlines(text).split("\n")
     first = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
     return escape(close_code("\n".join(lines[first:]).rstrip()), in_task=True)
 
 
 def _context(text: str) -> str:
-    lines = (line.strip() for line in _render_plain(text).split("\n"))
+    lines = (line.strip() for line in _with_unix_newlines(text).split("\n"))
     return escape(close_code("\n".join(line for line in lines if line)), in_task=False)
 
 
@@ -506,7 +506,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _render_plain(text: str) -> str:
+def _with_unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

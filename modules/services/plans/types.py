@@ -415,14 +415,14 @@ def _shifted(dependencies: Sequence[str], by: int) -> tuple[str, ...]:
     return tuple(f"Task {int(one.removeprefix('Task ')) + by}" for one in dependencies)
 
 
-_ISSUES_NUMBER = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
+_ISSUE_NUMBER = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
 _LIST = r"#\d{1,9}(?:, #\d{1,9})*"
 _HOLE = "{{issues}}"
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
     """Return the numbers that a text names as `#n`, in order."""
-    return tuple(dict.fromkeys(int(found) for found in _ISSUES_NUMBER.findall(text)))
+    return tuple(dict.fromkeys(int(found) for found in _ISSUE_NUMBER.findall(text)))
 
 
 def issues_of(plan: Plan, form: str) -> tuple[int, ...]:

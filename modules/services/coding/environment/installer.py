@@ -131,7 +131,7 @@ _PAGE, _SUM = "go.mod", "go.sum"
 _NAMES = frozenset({_PAGE, _SUM, "go.work", "go.work.sum"})
 _VENDORED = "vendor/modules.txt"
 _REQUIRES = re.compile(r"^[ \t]*require\b", re.MULTILINE)
-_MOST_BYTES, _GOLANG_MOST_FILES = 4_000_000, 500
+_MOST_BYTES, _MOST_GO_FILES = 4_000_000, 500
 
 
 def go_manager(proxy: str) -> PackageManager:
@@ -153,7 +153,7 @@ def go_manager(proxy: str) -> PackageManager:
 
 def go_needs(tree: Path) -> PackageNeeds:
     """Return what Go needs to see of a tree; nothing where that names no module, or brings them all."""
-    files = dict(_golang_files(tree))
+    files = dict(_go_files(tree))
     is_needed = _PAGE in files and any(_REQUIRES.search(text) for text in files.values())
     if not is_needed or (tree / _VENDORED).exists():
         return PackageNeeds()
@@ -162,12 +162,12 @@ def go_needs(tree: Path) -> PackageNeeds:
     return PackageNeeds(files, is_locked=True)
 
 
-def _golang_files(tree: Path) -> Iterator[tuple[str, str]]:
+def _go_files(tree: Path) -> Iterator[tuple[str, str]]:
     count = 0
     for folder, folders, names in walk(tree):
         folders[:] = [name for name in folders if name not in NOT_SOURCE]
         for name in sorted(_NAMES.intersection(names)):
-            if (text := small_text(tree / folder / name, _MOST_BYTES)) is not None and count < _GOLANG_MOST_FILES:
+            if (text := small_text(tree / folder / name, _MOST_BYTES)) is not None and count < _MOST_GO_FILES:
                 count += 1
                 yield f"{folder}/{name}" if folder else name, text
 
