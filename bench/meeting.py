@@ -9,9 +9,6 @@ home stays in FOLDER, beside `calls.jsonl`, which holds each request to the mode
 The people and their words are those of `meeting_day.py`. One situation begins after the other, once all was answered or
 after `--most` seconds; the night lasts `--night` hours of the SOUL. At the end it prints as Markdown a table by
 situation and the totals. "As written" is an answer that left with the words that the model wrote first.
-
-A model service between a SOUL and the model of your choice, which keeps every request and answer. What came of the
-situations of `meeting.py`, as Markdown: a table by situation, and the totals.
 """
 
 from __future__ import annotations

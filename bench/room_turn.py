@@ -6,8 +6,6 @@ A talk of six among peers, 60 messages long; the SOUL is the one that `soul init
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
 where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
 follows it costs both.
-
-The parts of one request to a model and what each costs; for the benches of single turns.
 """
 
 from __future__ import annotations

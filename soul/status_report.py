@@ -1,7 +1,6 @@
 """What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file.
 
-The one shape of the status file: what each of its fields may hold. Imports nothing that takes time to load. What
-the owner can do from afar, in direct messages: the commands of the terminal, and talk.
+The owner's direct messages get it too, as the answer to a command.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What PyGithub is asked to do with files, refs, repositories and notifications. Blocks in a thread.
+"""What PyGithub is asked to do with files, refs, repositories and notifications. Runs in a thread and blocks there.
 
-PyGithub's requester carries these: its objects would encode a path as a whole, follow a list by themselves, or hide the
-headers. One request each, one per page for lists.
-
-What PyGithub is asked to do, one request each (one per page for lists). Runs in a thread and blocks there.
+Each operation is one request, or one per page for lists. PyGithub's requester carries them, because its objects would
+encode a path as a whole, follow a list by themselves, or hide the headers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A member's view of its room: members, typing, identities, reflections, states, workspaces and claims.
 
-Built from the room's events, and lost with the process; the room sends it again at each join. Bounded, because a room
-may send anything.
-
-The claims that a member knows of: those of peers for a minute each, and the outcome of its own.
+Built from the room's events, and lost with the process; the room sends it again at each join. It is bounded, because a
+room may send anything.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The server of a room: sockets and the record around the protocol core in `room`.
+"""Serves a room over WebSockets: admits connections, passes what they send to the core, and carries out its effects.
 
-It runs on one event loop without locks: everything received is passed to the core, and the effects that it returns are
-carried out in order. A frame for all members is encoded once. A peer that does not read, or a host's view that fails,
-delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by themselves.
-
-Admission to a room's server: limits of connections, allowed web origins, the token.
+It runs on one event loop without locks. A frame for all members is encoded once. A peer that does not read, or a host's
+view that fails, delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by
+themselves.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A reader of code takes such a text for another one than the machine does. What people write with is left alone: emoji of
 several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
-
-Characters that a reader, human or model, takes for one another: one plain form for each such family.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """`soul doctor`: checks everything that a SOUL needs, and says for each finding how to correct it.
 
 Changes nothing. Only with `--measure` it asks the model, which counts in the day's budget once there is a database.
-
-What `soul doctor` and `soul init` say of the model: whether its service has it, and whether it answers. What `soul
-doctor` says of the room and of GitHub: whether they are there, and whether we are who we say.
 """
 
 from __future__ import annotations

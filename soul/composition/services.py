@@ -1,8 +1,4 @@
-"""The services that every life uses, built once from the settings, in the order in which they need each other.
-
-What needs nothing but the home and the settings; everything else is built on it. The services beyond Bluesky: an
-account on GitHub, and a place in the agent space. Built before the outbox.
-"""
+"""The services that every life uses, built once from the settings, in the order in which they need each other."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The state and rules of the network, no HTTP inside: accounts, repositories, files, and who is told of changes.
+"""The state and rules of the network: accounts, sessions, repositories, files, and who is told of changes. No HTTP.
 
 Everything is in memory and gone with the process. One event loop owns it; no method waits.
-
-Who may speak for whom: passwords, app passwords, and the signed tokens of a session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which records and bodies the network knows, and what fits them. Pure data; the limits are Bluesky's.
-
-Shapes of wire data and the words with which Bluesky's server refuses what does not fit them.
-"""
+"""Which records and bodies the network knows, and what fits them. Limits and refusals are Bluesky's."""
 
 from __future__ import annotations
 

@@ -2,10 +2,6 @@
 
 It reads the facts of a request and its tools, never a message: one row of `TABLE` for each kind of turn, which
 is all that a new kind of turn needs. It knows nothing but them and the phrase files beside it, and remembers nothing.
-
-A post of one's own: a line of SELF.md, an idea from the bank or a note, in one of several forms. Answers to
-somebody: to a post on Bluesky, and to a line that the owner typed. Reviews of pull requests: a verdict by what the
-tests came to, and words that name what was read.
 """
 
 from __future__ import annotations

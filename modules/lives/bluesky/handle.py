@@ -1,10 +1,7 @@
-"""One post that waits: decide by rule what needs no look at its thread, else read the case, plan, and ask the model.
+"""Handles one post that waits: decides by rule if it needs no look at its thread, else reads it and asks the model.
 
-A crash at any point leaves the post waiting; an act that had been accepted before is found and not repeated.
-
-How long others who are named in a post go first: a moment each in talk, and with shared work until they answer.
-Reads once what a waiting post needs: its thread, and what its author, ours and the people in it chose. Which
-experience a handled post leaves: what we said, or what the owner said.
+A crash at any point leaves the post waiting; an act that was accepted before is found and not repeated. Others who are
+named in a post go first: for a moment in talk, and with shared work until they answer.
 """
 
 from __future__ import annotations

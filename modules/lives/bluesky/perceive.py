@@ -1,8 +1,6 @@
-"""What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
+"""Fetches notifications, remembers who reached us, and stores the posts that deserve a look by the model.
 
-The order matters for crashes: first the posts are stored, then they count as seen.
-
-Its loops stand here too: each is a name, an interval, and one call.
+The order matters for crashes: first the posts are stored, then they count as seen. The loops of this life stand here.
 """
 
 from __future__ import annotations

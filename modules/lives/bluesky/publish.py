@@ -1,9 +1,7 @@
 """Proposes every public act of this life to the outbox, once the checks of this life let it pass.
 
-Each accepted reply is recorded with its conversation at once: its address is known before it is sent.
-
-The threads that the SOUL takes part in: `.memory/bluesky_conversations.json`. The posts that wait to be handled, in
-`soul.db`: stored before they are marked as seen, and kept until handled.
+Each accepted reply is recorded with its conversation at once, because its address is known before it is sent. The
+conversations (`.memory/bluesky_conversations.json`) and the posts that wait (rows of `soul.db`) are kept here.
 """
 
 from __future__ import annotations

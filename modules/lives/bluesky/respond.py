@@ -1,7 +1,4 @@
-"""Lets the model choose one act about one post: the prompt, the pictures, the model and its tools.
-
-The pictures of a post, as a model sees them: fetched within bounds, drawn anew, kept, and each with its words.
-"""
+"""Lets the model choose one act about one post: the prompt, the post's pictures, the model and its tools."""
 
 from __future__ import annotations
 

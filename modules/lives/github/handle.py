@@ -1,8 +1,6 @@
-"""One thread that waits: read it, decide by rule, else ask the model.
+"""Handles one thread that waits: reads its comments and reviews, decides by rule, else asks the model.
 
-A crash at any point leaves the row waiting; a comment that had been accepted before is found and not repeated.
-
-Reads a thread: its comments, the reviews that mention us, and the talks about lines in which we are called.
+A crash at any point leaves the row waiting; a comment that was accepted before is found and not repeated.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""One reflection: gather what happened, let the model look back once, and take up what it made of it.
+"""Handles one reflection: gathers what happened, lets the model look back once, and takes up what it made of it.
 
 A crash before SELF.md changed leaves all as it was. After it, the history knows by the row's cause that it did, and the
 experiences that were there when the row was made count as taken up.
-
-What a reflection has in view: experiences, insights, people, its posts, what was sent back, how SELF.md changed.
-What the owner is shown of how the SOUL grows: the last changes with their reasons, and what troubles it.
 """
 
 from __future__ import annotations

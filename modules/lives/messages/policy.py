@@ -1,7 +1,4 @@
-"""What a message of the owner asks for, and how answers and drafts are put into messages. Pure.
-
-Who beside the owner is answered in direct messages, when, and whether at all.
-"""
+"""Rules of direct messages: what the owner asks for, who else is answered and when, and how drafts are put. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Takes in what the room said and did since the last look: messages into the conversation, peer events beside it.
+"""Takes in what the room said and did since the last look, and keeps the state of the conversation in memory.
 
-The room's record comes back at each join; what in it we did in a former life counts as anybody's. Who came in as a
+The room's record comes back at each join; what we did in it in an earlier process counts as anybody's. Who came in as a
 member is no host, whatever name or id a careless server let it take.
-
-The state of a conversation in a room while the process lives: who said what, what was asked and answered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What a model is told of a moment in the room: notes, context and the conversation.
+"""Tells a model of a moment in the room (notes, context, conversation), asks what to do, and reads its decision.
 
 Every word of ours comes from the skill. What others told is cleaned and cut line by line, and framed.
-
-Asks the model what to do at a moment in the room, and reads what it said.
 """
 
 from __future__ import annotations

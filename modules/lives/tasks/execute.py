@@ -1,6 +1,6 @@
 """Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended.
 
-What ends the work on a task before it is done: the owner's word, and the loss of the claim.
+The work stops early at the owner's word or where the claim is lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles.
 
-Whether a task may be claimed now, by the rules and gates of the outbox: a claim leaves at once, or not at all.
+A claim leaves at once or not at all, so the rules and gates of the outbox are asked first.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Tells that all tasks of a plan are done, once, where the plan was asked for.
+"""Tells people what came of plans: that all tasks are done, and on Bluesky also what was claimed and planned.
 
-The SOUL that opened the plan tells it, whoever closed it: in the room in which it promised the plan, in the thread of
-the post that asked for the plan or for the issues that it is for, or to the owner who asked for it in the terminal or
-in a direct message. A plan without such a place, and one that a person wrote, is told in the thread that named the
-workspace. Who asked later for what the plan does hears its end too, from the SOUL that was asked. Where the SOUL that
-opened it has not come back, another tells it, once: that stands on the plan. What was told stands in the outbox and in
-the journal, so that a restart repeats nothing.
-
-Tells in threads on Bluesky what came of a workspace: our claims, and plans that were asked for there.
+The SOUL that opened a plan tells its end, whoever closed it: in the room in which it promised the plan, in the thread
+that asked for it, or to the owner in the terminal or a direct message. A plan without such a place, and one that a
+person wrote, is told in the thread that named the workspace. Everybody who asked later for what the plan does hears its
+end, from the SOUL that was asked. If the SOUL that opened it has not come back, another tells it, once: that stands on
+the plan. What was told stands in the outbox and in the journal, so that a restart repeats nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Keeps the plans of a workspace in order: one of several, its labels, its end, and no comment of ours twice.
 
-The accounts to which a plan is assigned become known as peers.
-
-Closes issues of a workspace: it is said first, and done once that stands there.
+An issue is closed only once the reason stands there. The accounts to which a plan is assigned become known as peers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Looks after the issues that say that workspaces are finished: adopts them, and acts on what happens to them.
+"""The steps that look after claims, rooms and sentinels of a workspace: sweeping, progress, and when it is finished.
 
-What is decided is a table (`modules/services/workspaces/sentinel.py`). A workspace counts as active again once its
-sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
-
-Tells the room how far each plan is: when that changed, and once an hour for those who came in since. Undoes what is
-left of claims: of our own that ended half-way, and of those whose SOUL is gone.
+What becomes of a sentinel is decided by a table (`modules/services/workspaces/sentinel.py`). A workspace counts as
+active again once its sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
 """
 
 from __future__ import annotations

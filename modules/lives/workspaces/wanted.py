@@ -1,12 +1,7 @@
-"""Which issues of a workspace may go into a plan: by whom they are, or who of those that count asked for their work.
+"""Runs one cycle over the watched workspaces, and decides which issues may go into a plan.
 
-An issue that was asked for as an issue stays one until somebody who counts asks for its work, whoever opened it.
-Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for it.
-
-Asks the model whether those whose words count asked for the work of somebody else's issue. One cycle
-over the watched workspaces: the steps in their order, over what was read at its beginning. Reads the open issues of
-the workspaces that are watched. A workspace that cannot be read costs that one only. When this life runs; nothing
-else.
+An issue counts if somebody who counts wrote it or asked for its work; nothing that we did ourselves makes the words of
+a stranger count. A workspace that cannot be read costs that one only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""How a request is worded for the model that it goes to. Pure.
+"""Messages of a model as this program knows them, and how a request is worded for the model that it goes to. Pure.
 
 A request is made in its fullest wording: the system prompt in parts with a mark after each that should be kept, marks
 in the talk behind it, and a key to find it by. That is what the budget guard measures. What a model does not take is
 taken out again, so that what leaves is never larger than what was measured.
-
-What goes to a model and what comes back, in no provider's dialect.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What an error from the model service means, how long to wait, and what to change before asking again.
+"""What an error from the model service means, how long to wait before a retry, and what to change for it. Pure.
 
-Pure rules on plain values: nothing here knows the SDK or the network. The HTTP status and the exception's type speak
-first; the words of the message are the last resort, because a message may quote the prompt.
-
-Between our messages and the wire dialect that every OpenAI-compatible service speaks.
+Nothing here knows the SDK or the network. The HTTP status and the exception's type speak first; the words of the
+message are the last resort, because a message may quote the prompt.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Takes a model's private thinking out of what it says, whatever its maker marks it with. Pure.
+"""Takes a model's private thinking out of what it says, and finds where a tool call written as text begins. Pure.
 
 A mark is recognized by its shape: a name between angle brackets, bars, square brackets or arrows (`<think>`,
 `</seed:think>`, `[THINK]`, `◁think▷`, `<|END_THINKING|>`), in any case, spaced, escaped, emphasized or fenced; or a
 channel (`<|channel|>analysis`). Its name says whether it marks a thought. Where no mark says so, an element of a name
-that no markup has is one too, if it leads the answer or only its closing mark stands there.
+that no markup has is one too, if it leads the answer or only its closing mark stands there. A mark in code, or like a
+word in a sentence, is only written about.
 
 The opening mark may stand in the prompt, so that only the closing one comes; the closing one may never come. What is
 then not certainly the answer is dropped: silence is better than a thought in public.
-
-Tells marks that a model writes with from marks that it writes about: in code, or like a word in a sentence. Finds
-where a call of a tool begins that a model wrote as text, in the marks that its maker taught it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Gathers one streamed answer. Pure: JSON objects in, an answer out.
+"""Reads the body of an answer, as an event stream or as one JSON, and gathers it into one answer.
 
-Nothing of their shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
+Nothing of its shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
 else counts as left out.
-
-Reads the body of an answer: an event stream, one JSON where a stream was asked for, or neither.
 """
 
 from __future__ import annotations

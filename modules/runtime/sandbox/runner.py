@@ -1,9 +1,8 @@
 """Runs programs for the SOUL: in a sandbox, or, if the owner insists, without one; else not at all.
 
-A run leaves nothing behind but what it wrote into its work folder. When the SOUL dies, what runs in a sandbox dies too.
-
-Watches a run for what the kernel does not count: processes, memory and disk of the run as a whole. Starts a
-program, limits it before its first instruction, reads what it says, and sees to its end.
+Each run is limited before its first instruction, and watched for what the kernel does not count: processes, memory and
+disk of the run as a whole. It leaves nothing behind but what it wrote into its work folder. When the SOUL dies, what
+runs in a sandbox dies too.
 """
 
 from __future__ import annotations

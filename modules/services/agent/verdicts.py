@@ -4,8 +4,6 @@ Such calls are small and many, so they carry nothing of the SOUL: a page of inst
 examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
 all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
 framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
-
-Asks the model what a text of somebody says, in the words of a skill that asks nothing else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Carries out the actions of a claim on GitHub. Each looks right before it writes, and may be done again without harm.
+"""Reads what a claim on a task depends on, and carries out its actions on GitHub: claim, release, and sweep.
 
-These writes do not wait in the outbox: each depends on what stands there at that moment, and loses its sense later.
-Its rules and gates are asked before a claim begins; then they pass the same pause (in the adapter).
-
-Reads all that a claim depends on: the plan, its comments, the locks of its tasks, and their pull requests. Sweeps
-the tasks of one plan: locks and claims whose holder is gone, and tasks whose pull request was merged.
+Each action looks before it writes, and may be done again without harm. These writes do not wait in the outbox: each
+depends on what stands there at that moment. Its rules and gates are asked before a claim begins; then the writes pass
+the same pause (in the adapter).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Claims tasks, keeps what was claimed, and gives it back: the protocol of `claiming.py` over GitHub and `soul.db`.
 
 What a claim is about to do is kept before its first request leaves, so that after `kill -9` between any two requests
-the next `settle` undoes what was not won and leaves what was.
-
-What is said of a task on its plan: through the outbox, once for each cause, with a marker that peers count by. What
-claims tasks and gives them back, built once for all lives.
+the next `settle` undoes what was not won and leaves what was. What is said of a task on its plan goes through the
+outbox, once for each cause.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Who gets a task that several SOULs want: the decision, and what the comments on a plan tell of earlier claims.
+"""The rules of a claim on a task: who gets it, how long it lasts (`LEASE`), when it is renewed, lost or swept. Pure.
 
 The decision is the one that all peers make (`docs/plans.md`): logins compare in lower case, and the lowest wins.
-
-What the protocol of a claim works with: what was read, what happened, what is to be done, what is remembered. What
-becomes of a claim that was won: renewed while the work goes on, lost, or swept after its holder died.
 """
 
 from __future__ import annotations

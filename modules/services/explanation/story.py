@@ -1,8 +1,6 @@
 """What happened to one post or by one act, as values: what reached it, what it thought, decided and did, and why.
 
-The handles of accounts, for texts that name them by their DID: the record keeps DIDs, people read handles. What
-somebody may ask about, and which row of the database is meant: a link, an `at://` uri, or an act's id. Puts a story
-together from the rows: the journal, the intents, what waited to be handled, and what the model cost.
+A question may name a link, an `at://` uri, or an act's id. The record keeps DIDs; people read handles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Who the SOUL is: the account it answers by, and what its SELF.md says.
-
-Reads SELF.md: what the SOUL wrote about itself, by its headings.
-"""
+"""Who the SOUL and its owner are: the accounts of the settings, and what SELF.md says by its headings."""
 
 from __future__ import annotations
 

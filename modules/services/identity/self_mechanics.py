@@ -1,7 +1,4 @@
-"""The two parts of SELF.md that steer behaviour: when a conversation is enough, and what is done every day.
-
-The days, and the time of day, of a ritual in SELF.md: `weekdays`, `Mon, Wed and Fri`, `mon-fri at 9:30 am`.
-"""
+"""The two parts of SELF.md that steer behaviour: when a conversation is enough, and what is done on which days."""
 
 from __future__ import annotations
 

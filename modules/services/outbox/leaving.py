@@ -1,7 +1,4 @@
-"""When an act that the owner approved leaves, in words. Pure.
-
-What an act is and how it ended, in a few words for the owner.
-"""
+"""What an act is, when it leaves after the owner's approval, and how it ended, in a few words for the owner. Pure."""
 
 from __future__ import annotations
 

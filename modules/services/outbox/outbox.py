@@ -1,9 +1,7 @@
 """The one way out for public acts. An act is first a committed row, then a request; never the other way round.
 
 What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
-are one transaction. How intents leave is told in `delivery`.
-
-`OutboxLoop` lets out what is due.
+are one transaction. How intents leave is told in `delivery`; `OutboxLoop` lets out what is due.
 """
 
 from __future__ import annotations

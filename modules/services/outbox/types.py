@@ -1,7 +1,4 @@
-"""Intents: the only way by which the program acts in public.
-
-How an act that is done once stands, by all that was proposed for its target. Pure: rows in, standing out.
-"""
+"""The types of the outbox: proposed actions, intents, rules, gates, senders, and how an act done once stands."""
 
 from __future__ import annotations
 

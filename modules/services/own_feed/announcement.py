@@ -1,9 +1,7 @@
 """Announces work of ours on GitHub in a post, where a model finds that it is worth the readers' time.
 
 The record is the outbox: an announcement is an intent whose cause is the address of the work, so that neither a restart
-nor a crash repeats one. Nothing else is kept: what was not announced is not tried again.
-
-The SOUL's own thoughts of the last 60 days, and what became of them: `.memory/expressions.json`.
+nor a crash repeats one. What was not announced is not tried again.
 """
 
 from __future__ import annotations

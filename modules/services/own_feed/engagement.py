@@ -1,7 +1,7 @@
-"""Looks three times at what became of each thought: after half an hour, after six hours and after a day.
+"""Reads our own feed once for all: what became of each thought, and which posts only repeat an older one.
 
-Takes back those of our posts that only repeat an older one, through the outbox like every other act. Our own feed,
-read once for all that need it: what was said before, and what is to be taken back.
+A thought is looked at three times: after half an hour, after six hours and after a day. Repeats are taken back through
+the outbox like every other act.
 """
 
 from __future__ import annotations

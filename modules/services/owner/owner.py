@@ -1,10 +1,8 @@
-"""Talking with the owner in private: each line gets a whole turn and all tools, one line after another.
+"""Talks with the owner in private: each line gets a whole turn and all tools, one line after another.
 
-Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
-(`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner
+Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts and while the
+model service is down (`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet, or when the owner
 says so; what is worth remembering of it is remembered then.
-
-Answers the owner's messages one after another, and goes on trying while the model service is down.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What holds for a file of a workspace wherever it lies: its name, its size, what is a text, who may write. Pure.
-
-What a workspace can do, wherever it lies.
-"""
+"""What a workspace can do, and what holds for each file: its name, its size, what is a text, who may write. Pure."""
 
 from __future__ import annotations
 

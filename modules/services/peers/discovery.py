@@ -1,8 +1,7 @@
-"""Who might be a SOUL: read from what reaches us. Pure but for `PeerDiscovery`, which keeps what was found.
+"""Who might be a SOUL, and the post by which a SOUL says who it is on GitHub. `PeerDiscovery` keeps what was found.
 
-That somebody is named, or claims a name, makes a candidate. A peer is only whose own feed carries an identity post.
-
-The post by which a SOUL says who it is on GitHub: how it is written, and how it is read.
+Somebody who is named, or claims a name, is a candidate. Only an account whose own feed carries an identity post is a
+peer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Looks for what peers and we did together, and counts it: in threads on Bluesky, and on GitHub.
+"""Counts what peers and we did together in public, on Bluesky and on GitHub, and tells a prompt of it.
 
 It reads what the inbox, the outbox, the registry and the journal keep, so that an act counts whatever happened to the
 process after it, and only once it was done. On GitHub it asks who wrote what we commented on or reviewed, and who wrote
 on what is ours: a few requests a look, and never about a private repository. Whoever is muted or forgotten is left out.
-
-Tells a prompt what the peers in its turn and we did together: only acts that stand in public.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""When SOULs are looked for; and what is known of them as a life begins.
-
-Follows and announces peers, each once: one follow and one announcement a cycle at most. What a SOUL and each of its
-peers did together in public: `.memory/peer_histories.json`.
-"""
+"""Looks for other SOULs, and follows and announces each once: one follow and one announcement a cycle at most."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Chooses a picture to show: one that was not shown before, from a collection of the design catalogue.
+"""Chooses a picture to show that was not shown before, from a channel of Are.na or a page of the design catalogue.
 
 Code chooses, and binds the picture to the post; a model is told what the source says of it, and writes the words.
-A collection from which nothing could be had rests for a while.
-
-Finds the pictures that a page shows. Pure, in time linear to the page. Finds and fetches pictures to share: in
-channels of Are.na, and on pages. Fetches keep within fixed bounds.
+A collection from which nothing could be had rests for a while. Fetches keep within fixed bounds.
 """
 
 from __future__ import annotations

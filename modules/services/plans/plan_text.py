@@ -1,9 +1,6 @@
-"""Adds tasks to the body of a plan, behind those that stand there, and changes no byte of what stands there. Pure.
+"""Reads a plan from the body of an issue, writes it to the byte as peers do, and adds tasks to it. Pure.
 
-The fields of a task: what a person or a peer wrote into a line, and how it is written anew. Reads a plan from the
-body of an issue, as its author, a peer or a person's hand left it. Writes a plan as the body of an issue, to the
-byte as peers write it. Adds tasks to the body of a plan, behind those that stand there, and changes no byte of what
-stands there.
+The body may be as its author, a peer or a person's hand left it. Adding tasks changes no byte of what stands there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A plan of work as an issue holds it, its tasks, and what they say of each other. Pure.
-
-Which tasks a task waits for, as people and models write it: "Task 1, Task 3", "Tasks 1-3", titles, "none". The
-tasks for the pages of a workspace, its page for agents and that of scenarios, in a plan. Which issues a plan is
-for, and which a text only names. Which tasks of a plan may be taken up, and the labels of its issue.
-"""
+"""A plan of work as an issue holds it: its tasks, what they wait for, and the issues that it is for. Pure."""
 
 from __future__ import annotations
 

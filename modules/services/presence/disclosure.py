@@ -1,11 +1,9 @@
 """Says openly what we are: the label `bot` and an operator's contact on our profile, and a record for programs.
 
-Beside that it declares from whom we take direct messages, unless the owner chose that already.
-
-What stands is never cut: each record is read, changed where it must be, and written back only if nobody changed it
-meanwhile. Nothing is written where all stands already, so a crash at any point costs at most two more looks.
-
-Asks the network to tell us of new posts of the owner and of the peers, and of no peer's with whom we parted.
+It also declares from whom we take direct messages, unless the owner chose that already, and asks the network to tell us
+of new posts of the owner and of peers. What stands is never cut: each record is read, changed where it must be, and
+written back only if nobody changed it meanwhile. Nothing is written where all stands already, so a crash at any point
+costs at most two more looks.
 """
 
 from __future__ import annotations

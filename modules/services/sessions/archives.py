@@ -1,10 +1,8 @@
-"""The rows of archives in `.memory/soul.db`. Each function is part of the caller's transaction.
+"""The archives of conversations: what of one is worth keeping, and their rows in `.memory/soul.db`.
 
 An archive is intended first (`prepared`): its row holds all that is to be done, and nothing has been done. It is `done`
-in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed.
-
-What an archive is, from the moment it is intended: all that is still to be done stands in its row. Asks the model
-what of a conversation is worth keeping. Writes nothing; a call that fails leaves nothing behind.
+in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed. The model
+that says what is worth keeping writes nothing; a call that fails leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What the owner has said and nobody has answered yet: rows in `soul.db`, oldest first, until each has its answer.
+"""Conversations, kept message by message, and what the owner has said that nobody has answered yet.
 
-A row is there before anybody thinks about the message, and goes away with its answer. So a crash, a restart or a model
-service that is down loses no words of the owner's.
-
-Conversations, kept message by message: what has been added is on the disk before anybody answers it.
+A message of the owner's is a row before anybody thinks about it, and goes away with its answer. So a crash, a restart
+or a model service that is down loses no words of the owner's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up.
 
-Resolves the conflict of a pull request of ours with its base: one round merges the base into its branch. The acts
-by which a pull request of ours is merged, each under a name of its own: what is done, and at which commit.
+A conflict with the base gets one round, which merges the base into its branch. Each act has a name of its own: what is
+done, and at which commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Runs what the model asked for, after refusing again what the registry would not have offered.
+"""Knows every tool and which of them exist in a turn, and runs what the model asked for after checking that again.
 
 Nothing survives a crash here; a handler that acts in public hands an intent to the outbox, which does.
-
-Knows every tool, and which of them exist in a given turn.
 """
 
 from __future__ import annotations

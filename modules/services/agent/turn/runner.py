@@ -1,6 +1,6 @@
-"""Thinking, as the lives are given it: with the services of this process in hand, and every turn in the journal.
+"""Runs a turn: asks the model, does what it asks for, tells it what came of it, until the matter is settled.
 
-The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
+Every turn is in the journal before it begins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code.
 
-Reads what a Cargo repository needs, and how Cargo copies it: from one registry, running no build script. Reads what
-a Go repository needs, and how Go downloads it: from one proxy, each module by its hash in `go.sum`. What was
-resolved for the files of a repository, kept in the home for later rounds and reviews of it.
+Cargo and Go are described here; npm and Python in files of their own. What was resolved is kept in the home for later
+rounds and reviews of the repository.
 """
 
 from __future__ import annotations

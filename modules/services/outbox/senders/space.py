@@ -1,14 +1,9 @@
-"""Sends the news that a commitment was fulfilled into the agent space, once.
+"""Sends to the agent space, once, the news that a commitment was fulfilled; also the base of acts that GitHub can show.
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
-room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on.
-
-The news is for the room in which the commitment was made: the one with the same id. Where a room tells no id, it is
-the one at the address where it was made or, as a room may come back at another address, the one whose record holds the
-words of the commitment.
-
-How an act is sent to GitHub that can be seen there once it is done. Pushes the commits of a clone by Git, once, and
-never over what stands there.
+room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on. The news
+is for the room in which the commitment was made: the one with the same id. Where a room tells no id, it is the one at
+the address where it was made or the one whose record holds the words of the commitment.
 """
 
 from __future__ import annotations
