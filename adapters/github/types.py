@@ -345,11 +345,6 @@ class GitRef:
     ref: str
     sha: str
 
-    @property
-    def branch(self) -> str:
-        """The name of the branch; "" for anything else."""
-        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else ""
-
 
 @dataclass(frozen=True, slots=True)
 class GitCommit:

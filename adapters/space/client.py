@@ -445,10 +445,6 @@ class SpaceClient:
         """The last reflections of peers, by name."""
         return self._member.view.reflections()
 
-    def states(self) -> dict[str, StateChanged]:
-        """The states of peers, by name."""
-        return self._member.view.states()
-
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The progress of peers' plans, by workspace; nothing older than a day."""
         return self._member.view.workspace_states()

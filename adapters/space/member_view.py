@@ -27,7 +27,6 @@ from adapters.space.types import (
     Reflected,
     Said,
     SpaceEvent,
-    StateChanged,
     Typing,
     WorkspaceProgress,
 )
@@ -127,7 +126,6 @@ class RoomView:
         self._typing = TTLCache[str, None](_KEPT, TYPING_S, timer=clock.monotonic)
         self._identities = FIFOCache[str, IdentitySummary](_KEPT)
         self._reflections = FIFOCache[str, Reflected](_KEPT)
-        self._states = FIFOCache[str, StateChanged](_KEPT)
         self._workspaces = TTLCache[str, WorkspaceProgress](_KEPT, _WORKSPACE_STATE_S, timer=clock.monotonic)
         self.claims = MemberClaims(me, clock)
 
@@ -140,7 +138,6 @@ class RoomView:
         """The connection was lost: who is present is no longer known."""
         self._present.clear()
         self._typing.clear()
-        self._states.clear()
 
     def peers(self) -> dict[str, Presence]:
         """The other members by name, in the order in which they joined."""
@@ -156,16 +153,13 @@ class RoomView:
     def reflections(self) -> dict[str, Reflected]:
         return dict(self._reflections)
 
-    def states(self) -> dict[str, StateChanged]:
-        return dict(self._states)
-
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The latest report for each workspace within a day."""
         return dict(self._workspaces.items())
 
     def _told(self) -> tuple[MutableMapping[str, Any], ...]:
         """What is kept of each member by its name, beside its presence."""
-        return self._typing, self._identities, self._reflections, self._states
+        return self._typing, self._identities, self._reflections
 
     def _on_list(self, event: PresenceList) -> None:
         self._present.clear()
@@ -209,10 +203,6 @@ class RoomView:
             if entry.type == "reflection" and entry.agent_name in self._present:
                 self._on_reflected(Reflected(entry.agent_name, entry.agent_id, entry.content, entry.timestamp))
 
-    def _on_state(self, event: StateChanged) -> None:
-        if event.name != self._me.current:
-            self._states[event.name] = event
-
     def _on_workspace(self, event: WorkspaceProgress) -> None:
         if event.name != self._me.current:
             self._workspaces[event.workspace] = event
@@ -232,7 +222,6 @@ class RoomView:
         Identified: _on_identified,
         Reflected: _on_reflected,
         History: _on_history,
-        StateChanged: _on_state,
         WorkspaceProgress: _on_workspace,
         Claimed: _on_claimed,
         ActionDone: _on_done,

@@ -31,7 +31,7 @@ from adapters.space.room import Room
 from adapters.space.room_allowance import Bucket, Replay
 from adapters.space.room_members import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
-from adapters.space.types import HOST, Claimed, Presence, SpaceEvent
+from adapters.space.types import HOST, Presence, SpaceEvent
 from adapters.space.wire import SPACE_MAX_PAYLOAD_BYTES
 from common.clock import Clock, SystemClock
 from common.constants import SPACE_DEFAULT_PORT
@@ -187,11 +187,6 @@ class SpaceServer:
     def host_id(self) -> str:
         """The id of the host."""
         return self._room.host_id
-
-    @property
-    def claims(self) -> tuple[Claimed, ...]:
-        """The live claims, oldest first."""
-        return self._room.claims
 
     @property
     def waiting(self) -> tuple[int, ...]:

@@ -106,11 +106,6 @@ class ConversationState:
     def own_messages(self) -> list[HistoryEntry]:
         return [entry for entry in self.history if entry.is_me]
 
-    @property
-    def agent_messages(self) -> list[HistoryEntry]:
-        """Of peers and of ourselves."""
-        return [entry for entry in self.history if not entry.is_host]
-
     def latest_host(self, *, intent: HostIntent | None = None) -> HistoryEntry | None:
         """The host's newest message, or the newest that meant `intent`."""
         return next(

@@ -39,11 +39,6 @@ class Task:
     unclear: bool = field(default=False, compare=False)
 
     @property
-    def id(self) -> str:
-        """Return the name by which peers know the task: `task-3`."""
-        return f"task-{self.number}"
-
-    @property
     def name(self) -> str:
         """Return the name by which other tasks depend on it: `Task 3`."""
         return f"Task {self.number}"

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import ActionDone
+from adapters.space.types import ActionDone, Claimed
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import assign_repo
 from modules.lives.space.host_request import is_open
@@ -41,9 +41,8 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         assert (commitment.params.as_json()["owner"], commitment.params.as_json()["repoName"]) == ("acme", "site")
         assert commitment.params.as_json()["hostRequest"] is True
         assert "undelivered" not in commitment.params.as_json()
-        assert [(claim.action, claim.target) for claim in room.server.claims] == [
-            ("create_issue", "acme/site#Clock stops")
-        ]
+        claims = [event for event in room.host.seen if isinstance(event, Claimed)]
+        assert [(claim.action, claim.target) for claim in claims] == [("create_issue", "acme/site#Clock stops")]
         marvin.later(60)
         assert (await marvin.check()).reason == "nothing new was said"
         assert "YOU are the assignee" in room.running_town.mind.asked[0].messages[-1].text

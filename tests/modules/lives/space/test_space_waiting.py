@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from adapters.space.types import Claimed
 from common.clock import SystemClock
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
@@ -111,7 +112,7 @@ async def test_what_is_committed_is_claimed_while_its_words_wait(room: Room) -> 
         pause_before_speaking(marvin)
         await room.says(REQUEST, marvin)
         await marvin.space.loop.run()
-        await until(lambda: [claim.action for claim in room.server.claims] == ["create_issue"])
+        await until(lambda: [one.action for one in room.host.seen if isinstance(one, Claimed)] == ["create_issue"])
         assert marvin.queued_commitments() == []
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)
