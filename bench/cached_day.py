@@ -48,12 +48,13 @@ from modules.runtime.llm.dialect import (
     ToolAnswer,
     ToolCall,
     ToolSpec,
+    convert_messages,
+    convert_tools,
     without_marks,
     worded_for,
 )
-from modules.runtime.llm.policy import convert_messages, convert_tools
-from modules.services.agent.prompt.bootstrap import Audience
 from modules.services.agent.prompt.cache_order import placed
+from modules.services.agent.prompt.fitting import Audience
 from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.agent.prompt.words import Runtime

@@ -30,7 +30,7 @@ from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
-from modules.runtime.llm.policy import convert_tools
+from modules.runtime.llm.dialect import convert_tools
 from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice

@@ -23,11 +23,11 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.explanation.story import named
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.owner.owner import OwnerTalk, problem_of
+from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals

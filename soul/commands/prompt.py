@@ -39,7 +39,7 @@ from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.prompt import rows
-from modules.services.agent.prompt.bootstrap import Audience, room_beside
+from modules.services.agent.prompt.fitting import Audience, room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources

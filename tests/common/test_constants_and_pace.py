@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock, ScaledClock
-from common.pace import Pace
+from common.intervals import Pace
 
 
 @given(st.floats(min_value=0.01, max_value=1000))

@@ -33,7 +33,7 @@ from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import Announcer
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import GitHubSender
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop

@@ -23,7 +23,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
 from modules.services.sessions import endings
 from modules.services.sessions.archives import Archives
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill

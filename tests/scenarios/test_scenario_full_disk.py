@@ -11,7 +11,7 @@ import pytest
 from common.errors import DiskFull
 from modules.runtime.database.database import Database
 from modules.runtime.journal.types import Entry
-from modules.services.owner.owner import OwnerAnswers
+from modules.services.owner.talk import OwnerAnswers
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 

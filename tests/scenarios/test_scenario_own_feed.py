@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.pace import PACING_POST_COOLDOWN_S
+from common.intervals import PACING_POST_COOLDOWN_S
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody

@@ -14,7 +14,7 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
-from modules.services.owner.owner import OwnerAnswers
+from modules.services.owner.talk import OwnerAnswers
 from tests import patience
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake

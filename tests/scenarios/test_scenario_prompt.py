@@ -12,8 +12,8 @@ from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
-from modules.services.agent.prompt.bootstrap import Audience
 from modules.services.agent.prompt.cache_order import RULE
+from modules.services.agent.prompt.fitting import Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction

@@ -18,7 +18,7 @@ from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from common.errors import Transient
 from common.importance import Importance
-from common.pace import Pace
+from common.intervals import Pace
 from common.provenance import Provenance, Trust
 from common.result import ApiResult, Err, Ok, answering
 from common.text.closings import asks
@@ -38,7 +38,8 @@ from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, p
 from modules.services.commitments.writer import ReplyCommitments
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
+from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -106,7 +107,7 @@ class OthersFirst:
         left_s = limit_s - (self.clock.now() - item.received).total_seconds()
         if not awaited or left_s <= 0:
             return None
-        return LaterTurn(awaited, min(left_s, self.pace.awareness_ms / 1000))
+        return LaterTurn(awaited, min(left_s, self.pace.notifications_ms / 1000))
 
     def _peers(self, item: Pending) -> list[str]:
         others = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())

@@ -28,12 +28,12 @@ from common.text.closings import only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.conversation_policy import (
+from modules.lives.bluesky.conversation import (
     ConversationAnalysis,
     FollowedThread,
     judge_incoming,
 )
-from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
+from modules.lives.bluesky.conversation import analyze_conversation as analyze
 from modules.lives.bluesky.policy import PostDecision, plan_case
 from modules.lives.bluesky.types import (
     CONVERSATION_STALE_RETENTION_MS,

@@ -25,10 +25,10 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_outcome import chosen_in
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition

@@ -57,7 +57,7 @@ from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.own_feed.announcement import NoteInsight
+from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, TurnLimit, limits_of

@@ -35,7 +35,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_outcome import chosen_in
 from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.framing import Framer

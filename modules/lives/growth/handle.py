@@ -27,7 +27,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.policy import is_quiet
+from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
@@ -37,7 +37,7 @@ from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
-from modules.services.own_feed.announcement import Expressions
+from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills

@@ -25,7 +25,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_outcome import chosen_in
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction

@@ -19,7 +19,7 @@ from common.text.injections import gives_orders
 from common.text.untrusted import one_line
 from common.wording import deed
 from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
-from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.outbox.types import Intent

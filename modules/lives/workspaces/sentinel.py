@@ -32,7 +32,7 @@ from modules.services.claims.claim_requests import (
     settle_dead_claim,
 )
 from modules.services.claims.claimer import Claimer, TaskComments
-from modules.services.claims.claims import LEASE
+from modules.services.claims.policy import LEASE
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.events import TaskEvent
 from modules.services.plans.naming import claim_key

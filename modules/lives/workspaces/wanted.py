@@ -17,6 +17,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
 from common.errors import Fatal, Transient
+from common.intervals import PLANS_INTERVAL_MS
 from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import own_words
 from common.text.untrusted import one_line
@@ -332,9 +333,6 @@ def _is_labelled(issue: Issue) -> bool:
     return PLAN_LABEL in (label.lower() for label in issue.labels)
 
 
-PLAN_AWARENESS_INTERVAL_MS = 180_000
-
-
 @dataclass(slots=True)
 class PlanAwarenessLoop(Loop):
     """Looks at the watched workspaces and runs the steps of a cycle.
@@ -358,7 +356,7 @@ class PlanAwarenessLoop(Loop):
 
     @property
     def interval_ms(self) -> float:
-        return self.clock.real(PLAN_AWARENESS_INTERVAL_MS)
+        return self.clock.real(PLANS_INTERVAL_MS)
 
     async def run(self) -> Outcome:
         if not self.github.enough_for_loops:

@@ -23,7 +23,8 @@ from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.services.claims.claiming import lock_branch, parse_lock_branch
-from modules.services.claims.claims import (
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import (
     GRACE,
     Action,
     AssignSelf,
@@ -54,7 +55,6 @@ from modules.services.claims.claims import (
     orphan_of_task_in_work,
     with_claim_until,
 )
-from modules.services.claims.lease_store import TaskLeases
 from modules.services.plans.events import (
     build_task_event_marker,
     count_task_failures,

@@ -21,7 +21,8 @@ from common.result import Err
 from common.text.github_text import without_mentions
 from modules.services.claims.claim_requests import ClaimRequests, ClaimWords, PlanReader, PlanReading
 from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
-from modules.services.claims.claims import (
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import (
     Action,
     ClaimAnswer,
     ClaimEvent,
@@ -37,7 +38,6 @@ from modules.services.claims.claims import (
     release_actions,
     renewed,
 )
-from modules.services.claims.lease_store import TaskLeases
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox

@@ -21,8 +21,8 @@ from common.text.strings import account_name
 from common.text.untrusted import clean
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import room_lines
-from modules.services.agent.prompt.bootstrap import ToldBefore
-from modules.services.identity.identity import Me
+from modules.services.agent.prompt.fitting import ToldBefore
+from modules.services.identity.owner import Me
 from modules.services.inbox import received
 from modules.services.memory.rows import folded
 from modules.services.moderation.moderation import Moderation

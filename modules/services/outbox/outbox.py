@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from adapters.atproto.writes import tid_for
 from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
-from common.pace import Pace
+from common.intervals import Pace
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal

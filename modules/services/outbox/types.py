@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, runtime_checkable
 
 from common.clock import parse_iso
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
@@ -390,7 +390,7 @@ class Pacing:
             follow_s=pace.follow_cooldown_s,
             action_s=pace.action_cooldown_s,
             breath_s=pace.breath_s,
-            tick_s=pace.awareness_ms / 1000,
+            tick_s=pace.notifications_ms / 1000,
             per_tick=ACTS_PER_TICK,
             spread=PACING_SPREAD,
         )

@@ -13,7 +13,7 @@ from typing import Literal
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, parse_iso_or_none
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import ApiResult, Err, Ok, answering
 from common.wording import counted
 from modules.runtime.control import Standing
@@ -25,8 +25,8 @@ from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.announcement import Expression, ExpressionEngagement, Expressions
 from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement, Expressions
 from modules.services.own_feed.policy import Deletion, Repeats, own_posts, plan_deletions
 
 CAUSE = "feed-pruning"

@@ -437,25 +437,7 @@ def names_issue(text: str, number: int) -> bool:
 
 PLAN_LABEL = "plan"
 
-_CLAIMABLE = frozenset({"pending", "blocked"})
 _STATUS_LABELS = frozenset(f"{PLAN_LABEL}:{status}" for status in get_args(PlanLabel))
-
-
-def get_claimable_tasks(plan: Plan) -> list[Task]:
-    """Return the tasks that nobody has and that wait for nothing, in the order of the plan.
-
-    A task on which somebody is said to work, but nobody in particular, counts as pending; one that is unclear is
-    nobody's to take.
-    """
-    completed = {task.name for task in plan.tasks if task.status == "completed"}
-    return [
-        task
-        for task in plan.tasks
-        if task.assignee is None
-        and not task.unclear
-        and (task.status in _CLAIMABLE or task.status in ACTIVE_TASKS)
-        and completed.issuperset(task.dependencies)
-    ]
 
 
 def plan_labels(labels: Sequence[str], status: PlanLabel) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock, local, parse_iso
 from common.result import Ok
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
+from modules.services.identity.owner import Me
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.pinned_names.store import PinnedNames

@@ -31,7 +31,7 @@ from modules.services.sessions.archives import Archive, ArchiveOutcome, Distille
 from modules.services.sessions.conversation import outgrown
 from modules.services.sessions.distil_policy import worth
 from modules.services.sessions.endings import REMNANTS, Remnant
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import CONTENT_TYPE, MessageRow, Session, pack
 
 COMPACTION = "compaction"

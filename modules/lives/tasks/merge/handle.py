@@ -50,7 +50,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.space import repo_of
+from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
 from modules.services.skills.framing import Framer

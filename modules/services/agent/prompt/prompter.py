@@ -27,7 +27,8 @@ from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
 from modules.services.agent.prompt import rows
-from modules.services.agent.prompt.bootstrap import (
+from modules.services.agent.prompt.cache_order import RULE
+from modules.services.agent.prompt.fitting import (
     Audience,
     BootstrapResult,
     PromptFile,
@@ -35,7 +36,6 @@ from modules.services.agent.prompt.bootstrap import (
     SystemPrompt,
     assemble,
 )
-from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.rows import ROWS, rows_for
 from modules.services.agent.prompt.sources import Gathered, PromptTurn, Sources, gather
 from modules.services.agent.prompt.words import PromptWords, Runtime

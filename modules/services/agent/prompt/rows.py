@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modules.runtime.llm.dialect import CacheGroup
-from modules.services.agent.prompt.bootstrap import HEARTBEAT, Audience
+from modules.services.agent.prompt.fitting import HEARTBEAT, Audience
 
 CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"

@@ -21,6 +21,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import (
+    LLM_MAX_TOOL_RESULT_CHARS,
     ChatResult,
     Message,
     PromptBlock,
@@ -30,19 +31,16 @@ from modules.runtime.llm.dialect import (
     ToolChoice,
     ToolSpec,
     Usage,
-)
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.policy import (
-    LLM_MAX_TOOL_RESULT_CHARS,
     create_assistant_tool_use_message,
     create_tool_result_message,
     longest_answer,
     with_shorter_answers,
 )
+from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.tracing import Tracing, model_attributes
-from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, room_beside
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.estimate import tool_tokens
+from modules.services.agent.prompt.fitting import PromptPart, SystemPrompt, room_beside
 from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.named_accounts import Resolve, look_up_named
@@ -53,7 +51,7 @@ from modules.services.agent.tools.policy import (
     replied_uri,
 )
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks, tokens_of
 from modules.services.skills.framing import without_boundaries
 

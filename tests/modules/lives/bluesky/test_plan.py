@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from modules.lives.bluesky.conversation_policy import ConversationDecision
+from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.policy import PostDecision, plan_for, should_respond_to
 from modules.lives.bluesky.thread import CircularAnalysis, analyze_thread_view
 from modules.services.outbox.rules.types import ReplyAdvice

@@ -10,8 +10,8 @@ import pytest
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.types import Failed, HeldTask, Lost, Opened, Stopped, WorkResult
-from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
+from modules.services.claims.policy import LEASE
 from modules.services.day.gathering import DayReader
 from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.plan_text import generate_plan_markdown

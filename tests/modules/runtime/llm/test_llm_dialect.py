@@ -19,13 +19,14 @@ from modules.runtime.llm.dialect import (
     ToolCall,
     ToolSpec,
     chars_of,
+    convert_messages,
+    convert_tools,
     takes_cache_key,
     takes_marks,
     without_pictures,
     worded_for,
 )
-from modules.runtime.llm.policy import convert_messages, convert_tools
-from modules.services.agent.prompt.bootstrap import SystemPrompt
+from modules.services.agent.prompt.fitting import SystemPrompt
 
 GATEWAY, OPENAI = "https://gateway.example/v1", "https://api.openai.com/v1"
 BLOCKS = (PromptBlock("static", "I am."), PromptBlock("semi-static", "I know."), PromptBlock("dynamic", "It is noon."))

@@ -2,8 +2,12 @@
 
 import re
 
-from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.runtime.llm.policy import (
+from modules.runtime.llm.dialect import (
+    Message,
+    Text,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
     convert_messages,
     convert_tools,
     create_assistant_tool_use_message,

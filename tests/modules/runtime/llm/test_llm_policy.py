@@ -7,6 +7,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
+from modules.runtime.llm.dialect import truncate_tool_result
 from modules.runtime.llm.policy import (
     CallVerdict,
     adapt_request,
@@ -15,7 +16,6 @@ from modules.runtime.llm.policy import (
     is_own_service,
     retry_after_ms,
     shortened,
-    truncate_tool_result,
     was_refused,
 )
 from modules.runtime.llm.stream import BrokenStream

@@ -11,8 +11,8 @@ from modules.runtime.scheduler.policy import (
     get_agent_jitter,
     get_peer_delay,
     get_timer_jitter,
-    is_quiet_hours,
 )
+from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 
 PEERS = ("ada.test", "kit.test", "wren.test")
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from modules.services.claims.claiming import MOST_LOOKS, advance_claim, begin_claim
-from modules.services.claims.claims import (
+from modules.services.claims.policy import (
     GRACE,
     LEASE,
     Action,

@@ -12,8 +12,8 @@ import pytest
 from common.clock import FakeClock
 from common.state import VERSION_KEY
 from modules.runtime.database.database import Database
-from modules.services.claims.claims import LEASE, Lease
 from modules.services.claims.lease_store import FILE, TaskLeases
+from modules.services.claims.policy import LEASE, Lease
 from tests.fresh_database import open_database
 
 CLOCK = FakeClock()

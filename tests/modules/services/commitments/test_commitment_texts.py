@@ -11,7 +11,7 @@ from modules.services.commitments import texts
 from modules.services.commitments.acts import work_of
 from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.github_bodies import IssueBody
-from modules.services.outbox.senders.space import marked
+from modules.services.outbox.senders.github_changes import marked
 from tests.modules.services.commitments.commitment_values import queued
 from tests.shipped_skills import phrase
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import parse_iso
-from common.pace import Pace
+from common.intervals import Pace
 from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.outbox.departures import expected
 from modules.services.outbox.types import ACTS_PER_TICK, Pacing, ProposedAction

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.services.own_feed.announcement import Expression, ExpressionEngagement
 from modules.services.own_feed.engagement_policy import (
     LOOKS,
     get_engagement_patterns,
@@ -16,6 +15,7 @@ from modules.services.own_feed.engagement_policy import (
     is_due,
     unanswered_sources,
 )
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
 from tests.modules.lives.bluesky.bluesky_values import START, uri
 
 

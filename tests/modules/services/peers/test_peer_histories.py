@@ -9,7 +9,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.person import Person, Trace
-from modules.services.peers.loop import KEPT_KEYS, LOOKED_BACK, PeerHistories
+from modules.services.peers.histories import KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.rights.records import without
 
 WREN, HANDLE = "did:plc:wren", "wren.test"

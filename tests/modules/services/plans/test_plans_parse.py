@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from modules.services.claims.policy import get_claimable_tasks
 from modules.services.plans.plan_text import parse_plan, read_assignee, read_status
-from modules.services.plans.types import Plan, Task, TaskStatus, get_claimable_tasks
+from modules.services.plans.types import Plan, Task, TaskStatus
 from tests.cpu_time import takes_less
 from tests.modules.services.plans.plan_values import BODY, PLAN
 

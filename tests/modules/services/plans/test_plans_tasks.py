@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from modules.services.claims.policy import get_claimable_tasks
 from modules.services.plans.compose import PlanWords, plan_words
 from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
-from modules.services.plans.types import (
-    Plan,
-    PlanLabel,
-    Task,
-    ensure_docs_tasks,
-    get_claimable_tasks,
-    has_docs_tasks,
-    plan_labels,
-)
+from modules.services.plans.types import Plan, PlanLabel, Task, ensure_docs_tasks, has_docs_tasks, plan_labels
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 

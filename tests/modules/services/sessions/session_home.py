@@ -26,7 +26,7 @@ from modules.services.memory.rows import MemoryStore
 from modules.services.sessions.archives import KEEP, Archive, Archives, Distiller
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall
-from modules.runtime.llm.policy import convert_messages
+from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall, convert_messages
 from modules.services.sessions.conversation import conversation, fitting, outgrown, units
 from modules.services.sessions.types import blocks, said_lines, transcript
 from tests.exploration import examples

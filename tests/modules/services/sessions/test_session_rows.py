@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.redact import MASK, Redactor
-from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall
-from modules.runtime.llm.policy import convert_messages
+from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall, convert_messages
 from modules.services.sessions.types import (
     ArchivedLine,
     Role,

@@ -24,9 +24,9 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.claims.claims import Lease
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
@@ -34,8 +34,8 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.github_code_changes import github_senders
-from modules.services.outbox.senders.space import PushSender
+from modules.services.outbox.senders.github import github_senders
+from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from common.text.markdown import split_sections
 from modules.runtime.llm.dialect import GROUPS
-from modules.services.agent.prompt.bootstrap import (
+from modules.services.agent.prompt.fitting import (
     PromptFile,
     assemble,
     history_budget,

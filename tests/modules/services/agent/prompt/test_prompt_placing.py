@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall
-from modules.runtime.llm.policy import convert_messages
+from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall, convert_messages
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.memory.admission import NewMemory
 from tests.running_town import RunningTown, awake

@@ -13,7 +13,7 @@ import pytest
 
 from common.errors import IdentityError
 from common.provenance import Provenance
-from modules.services.agent.prompt.bootstrap import Audience, PromptFile, SystemPrompt
+from modules.services.agent.prompt.fitting import Audience, PromptFile, SystemPrompt
 from modules.services.agent.prompt.prompter import PromptNotice
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled

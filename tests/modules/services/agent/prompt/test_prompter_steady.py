@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.services.agent.prompt.bootstrap import Audience, PromptFile
+from modules.services.agent.prompt.fitting import Audience, PromptFile
 from tests.exploration import examples
 from tests.modules.services.agent.prompt.prompt_home import NOW, PromptHome, recalled
 

@@ -34,11 +34,12 @@ from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation, fitting
-from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage, Sessions
+from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import said_lines
 from modules.services.skills.skills import Skills
 

@@ -46,7 +46,7 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.outbox.senders.space import (
+from modules.services.outbox.senders.github_changes import (
     CHANGED,
     ChangeSender,
     OvertakenErr,
