@@ -17,6 +17,7 @@ from modules.lives.bluesky.types import ThreadTurn
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.policy import after_result
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from tests.outbox_rows import counted
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.index import FOLLOW, POST
 
@@ -69,7 +70,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content.startswith("HELD: it waits for your owner's approval")
         await life.send()
-        assert await life.app.services.outbox.counts() == {"held": len(requests) + len(more_posts)}
+        assert await counted(life.app.services.outbox) == {"held": len(requests) + len(more_posts)}
     assert running_town.texts("rowan") == ["Ours."]
     assert running_town.likers(uri) == []
 

@@ -13,6 +13,7 @@ from modules.lives.bluesky.types import ExpressionTurn, Revisions
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
+from tests.outbox_rows import counted
 from tests.running_town import RunningSoul, RunningTown, awake
 
 ZONE = "Asia/Kolkata"
@@ -102,7 +103,7 @@ async def test_only_the_owner_chooses_who_may_reply_and_when_a_post_leaves(runni
         assert set(shown.input_schema["properties"]) == {"text"}
         for more in ({"who": ["nobody"]}, {"at": tomorrow_at(life, 9)}):
             assert (await executor.execute(ToolCall("1", "bluesky_post", {"text": "Tides.", **more}), own)).is_error
-        assert await life.app.services.outbox.counts() == {}
+        assert await counted(life.app.services.outbox) == {}
 
 
 LOOP = "I really love the bread that my neighbour bakes when the first frost lies on the roofs of our street. " * 4
@@ -124,7 +125,7 @@ async def test_a_post_in_a_loop_does_not_leave_and_is_not_cut_to_fit(
         executor = life.app.lives.turn_services.turn_runner.executor
         posted = await executor.execute(ToolCall("1", "bluesky_post", {"text": text}), turn)
         assert posted.is_error is not leaves
-        assert sum((await life.app.services.outbox.counts()).values()) == leaves
+        assert sum((await counted(life.app.services.outbox)).values()) == leaves
 
 
 def test_a_local_moment_is_read_in_its_zone() -> None:

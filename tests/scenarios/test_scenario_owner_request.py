@@ -9,6 +9,7 @@ from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call
 from town.atproto.index import POST, THREADGATE
 from town.model.types import ChatRequest, Completion
@@ -118,10 +119,10 @@ async def test_an_order_during_a_pause_tells_why_it_cannot_leave_yet_and_can_be_
     running_town.mind.answer = lambda _: steps.pop(0)
     async with awake(home) as soul:
         Control(home.memory).pause("holiday")
-        await soul.app.owner.answer("Follow kit.test")
+        await answered(soul.app.owner, "Follow kit.test")
         (told,) = [one.text for one in running_town.mind.asked[-1].messages if one.role == "tool"]
         assert "it cannot leave now: paused by the owner: holiday" in told
-        await soul.app.owner.answer("Do not follow kit.test after all, unfollow kit.test")
+        await answered(soul.app.owner, "Do not follow kit.test after all, unfollow kit.test")
         (follow,) = await soul.app.services.outbox.of_kind("follow", 1)
     assert follow.state == "blocked"
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from common.clock import local
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import answered
 from tests.running_town import Answering, RunningTown, awake, call
 from town.model.types import Completion
 
@@ -68,7 +69,7 @@ async def test_what_was_scheduled_is_taken_back_from_the_list(running_town: Runn
     home = running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)
     async with awake(home, clock=clock) as soul:
         commands = phone_commands(soul.app)
-        await soul.app.owner.answer("Post about tides tomorrow morning at 9")
+        await answered(soul.app.owner, "Post about tides tomorrow morning at 9")
         (line,) = await commands.answer("/drafts")
         assert moment.replace("T", " ") in line
         await commands.answer("/reject 1")

@@ -35,7 +35,6 @@ from modules.services.outbox.types import (
     Gate,
     Inquiry,
     Intent,
-    IntentState,
     Pacing,
     ProposedAction,
     Rule,
@@ -313,10 +312,6 @@ class Outbox:
             lambda connection: people.said_to(connection, did, apart_from=apart_from, most=most)
         )
 
-    async def recent(self, limit: int) -> list[Intent]:
-        """The last `limit` intents, newest first."""
-        return await self._database.run(lambda connection: store.recent(connection, limit))
-
     async def of_kind(self, kind: IntentKind, limit: int) -> list[Intent]:
         """The last `limit` intents of a kind, newest first."""
         return await self._database.run(lambda connection: store.of_kind(connection, kind, limit))
@@ -328,10 +323,6 @@ class Outbox:
     async def since(self, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
         """Return all intents of these kinds that were accepted at `moment` or later, newest first."""
         return await self._database.run(lambda connection: store.since(connection, kinds, moment))
-
-    async def counts(self) -> dict[IntentState, int]:
-        """How many intents are in each state; states without any are left out."""
-        return await self._database.run(store.counts)
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""

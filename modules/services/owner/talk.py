@@ -99,16 +99,6 @@ class OwnerTalk:
         """How many messages have no answer yet."""
         return await self.inbox.count()
 
-    async def answer(self, line: str) -> str:
-        """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
-        stored = await self.receive(line)
-        while answer := await self.answer_next():
-            if answer.failed:
-                raise answer.failed
-            if answer.message.id == stored.id:
-                return answer.text
-        return ""
-
     async def answer_next(self) -> OwnerAnswer | None:
         """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.
 

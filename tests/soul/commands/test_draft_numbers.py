@@ -16,6 +16,7 @@ from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from soul.dashboard.facts import PageFacts
+from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake, settings_of
 
 
@@ -42,7 +43,7 @@ async def test_a_draft_has_one_number_on_every_surface_and_no_other_draft_gets_i
         assert "a quiet week" in await drafts(DraftAction.APPROVE, "2")
         newest = (await outbox.submit(ProposedAction(PostBody(text="Flint.")))).intent
         await drafts(DraftAction.REJECT, "4")
-        states = {intent.id: intent.state for intent in await outbox.recent(4)}
+        states = {intent.id: intent.state for intent in await newest_intents(outbox, 4)}
         assert [states[draft.id] for draft in (one, two, three, newest)] == ["blocked", "pending", "held", "blocked"]
         with pytest.raises(NotWaiting):
             await drafts(DraftAction.APPROVE, "1")

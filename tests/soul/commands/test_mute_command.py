@@ -16,6 +16,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store
 from soul.commands.mute import run_mute
 from soul.commands.run import owner_commands, phone_commands
+from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
 
@@ -85,7 +86,7 @@ async def test_a_mute_withdraws_what_was_to_reach_the_account_and_had_not_left_a
         assert "follow @kit.test" in capsys.readouterr().out
         life.passes(600)
         await outbox.deliver_due()
-        states = {one.id: one.state for one in await outbox.recent(10)}
+        states = {one.id: one.state for one in await newest_intents(outbox, 10)}
         assert [states[one] for one in accepted] == ["blocked", "blocked", "done"]
         assert "the owner muted this account" in "\n".join(await tell(life.app.services.database, accepted[0]))
 

@@ -24,6 +24,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from soul.commands.run import owner_commands
+from tests.outbox_rows import newest_intents
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import KEY, RunningTown, awake, replying, write_home
@@ -133,7 +134,7 @@ async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(runnin
         assert "Slate hums." in await typed.answer("/edit 1")
         with pytest.raises(PolicyBlocked):
             await typed.answer(f"/edit 1 Slate hums. {KEY}")
-        assert [(one.state, one.body) for one in await outbox.recent(1)] == [("held", held.body)]
+        assert [(one.state, one.body) for one in await newest_intents(outbox, 1)] == [("held", held.body)]
         told = await typed.answer("/edit 1 Slate hums,\nand tin sings.")
         assert "leaves" in told[0]
         await life.send()

@@ -27,6 +27,7 @@ from tests.modules.lives.space.soul_in_room import (
     speaks,
     summaries,
 )
+from tests.owner_lines import answered
 from tests.patience import until
 from town.model.types import ChatRequest, Completion
 
@@ -57,7 +58,7 @@ async def test_the_owner_is_answered_while_a_message_to_the_room_waits_for_its_m
         outcome = await scheduler.run_guarded(LOOP)
         assert outcome.reason == "a message waits for its moment"
         assert 0 < (outcome.next_in_s or 0) <= PAUSE_MS / 1000
-        assert await app.owner.answer("Are you there?") == "Yes, I am here."
+        assert await answered(app.owner, "Are you there?") == "Yes, I am here."
         assert (await scheduler.run_guarded(LOOP)).reason == "a message waits for its moment"
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)

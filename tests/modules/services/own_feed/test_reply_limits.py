@@ -14,6 +14,7 @@ from modules.services.outbox.bodies import PostBody, ThreadgateBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.own_feed.reply_limits import Audience, allowed_replies
 from soul.commands.run import owner_commands
+from tests.outbox_rows import counted
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.index import POST, THREADGATE
 from town.atproto.service import Fault, FaultKind
@@ -72,7 +73,7 @@ async def test_the_owner_s_latest_word_on_a_post_holds_and_others_find_their_rep
         await terminal.answer(f"/replies everybody {uri}")
         await life.send()
         assert gates(town) == {}
-        counts = await life.app.services.outbox.counts()
+        counts = await counted(life.app.services.outbox)
     assert counts == {"done": 3}
 
 
@@ -126,4 +127,4 @@ async def test_what_cannot_be_limited_is_refused_in_words(running_town: RunningT
                 await terminal.answer(line)
         told = await use(life, "bluesky_limit_replies", who=["nobody"], post=theirs)
         assert told.is_error
-        assert await life.app.services.outbox.counts() == {}
+        assert await counted(life.app.services.outbox) == {}

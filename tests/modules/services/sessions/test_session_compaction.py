@@ -69,7 +69,7 @@ async def test_parts_are_numbered_and_their_metadata_is_that_of_the_spec(session
         "partNumber": "1",
     }
     assert second.metadata["partNumber"] == "2"
-    assert [archive.key for archive in await session_home.archives.listed()] == [second.key, first.key]
+    assert [archive.key for archive in await session_home.archives()] == [second.key, first.key]
     stored = await session_home.storage.get(first.key)
     assert isinstance(stored, Ok)
     assert stored.data.content_type == "application/gzip"

@@ -69,4 +69,4 @@ async def test_a_conversation_that_goes_on_while_it_is_distilled_is_not_ended(se
     outcome = await ending
     assert (outcome.status, outcome.reason) == ("postponed", "the conversation went on meanwhile")
     assert len(await session_home.sessions.rows(session_id)) == 9
-    assert await session_home.archives.listed() == []
+    assert await session_home.archives() == []

@@ -43,6 +43,7 @@ from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
+from tests.outbox_rows import counted
 from tests.patience import HANG_S, until
 from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
@@ -192,7 +193,7 @@ class Workplace:
         """Wait until all that was accepted has left."""
 
         async def is_out() -> bool:
-            counts = await self.outbox.counts()
+            counts = await counted(self.outbox)
             return not counts.get("pending") and not counts.get("sending")
 
         await until(is_out, what="an empty outbox")

@@ -14,6 +14,7 @@ from modules.services.outbox.senders.bluesky import UNREADABLE
 from modules.services.outbox.types import Intent, ProposedAction
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.pictures.sharing import Sharing, open_sharing
+from tests.outbox_rows import newest_intents
 from town.atproto.service import Fault
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -67,7 +68,7 @@ async def test_what_was_on_its_way_is_looked_for_before_it_is_refused(outbox_in_
     await spoil(outbox_in_town, spoilt, "[1]", "sending")
     await outbox_in_town.outbox.deliver_due()
     assert (await outbox_in_town.now(spoilt)).state == "failed"
-    assert [one.id for one in await outbox_in_town.outbox.recent(9)] == [spoilt.id]
+    assert [one.id for one in await newest_intents(outbox_in_town.outbox, 9)] == [spoilt.id]
 
 
 async def test_a_reply_that_waited_is_given_up_where_the_post_that_it_answers_is_gone(outbox_in_town: Sharing) -> None:
