@@ -13,8 +13,8 @@ from adapters.space.client import SpaceClient
 from adapters.space.server import SpaceServer
 from adapters.space.types import Said, SpaceEvent, WorkspaceProgress
 from common.clock import FakeClock
+from modules.lives.workspaces.plan_news import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.policy import progress_of, summary_of
-from modules.lives.workspaces.sentinel import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.types import PlanProgress
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task

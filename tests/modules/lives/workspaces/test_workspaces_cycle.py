@@ -12,9 +12,9 @@ from adapters.github.types import Issue, Repo
 from common.clock import FakeClock
 from common.errors import Transient
 from common.redact import Redactor
+from modules.lives.workspaces.loop import Cycle
 from modules.lives.workspaces.policy import line_of
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.wanted import Cycle
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
