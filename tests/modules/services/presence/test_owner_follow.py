@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.presence.disclosure import FIRST_LOOK_S, LOOK_AGAIN_S
+from modules.services.presence.subscriptions import FIRST_LOOK_S, LOOK_AGAIN_S
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.index import FOLLOW
 

@@ -10,8 +10,8 @@ from common.result import Err
 from modules.lives.bluesky.perceive import PerceivedPosts
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
-from modules.services.presence.disclosure import FIRST_LOOK_S, LOOK_AGAIN_S
 from modules.services.presence.policy import may_subscribe
+from modules.services.presence.subscriptions import FIRST_LOOK_S, LOOK_AGAIN_S
 from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.index import FOLLOW, NOTIFICATION_DECLARATION
