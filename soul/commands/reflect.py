@@ -22,7 +22,7 @@ _OUTCOMES = {
     "changed": "SELF.md is changed; `soul self diff` shows how, and `soul self log` why",
     "held": "A change of SELF.md waits for your approval: `soul self held`",
     "refused": "SELF.md was not changed",
-    "unchanged": "It found nothing that lasts; SELF.md is as it was",
+    "unchanged": "SELF.md is as it was",
 }
 
 

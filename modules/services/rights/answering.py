@@ -13,7 +13,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
 from typing import get_args
@@ -385,6 +385,8 @@ class PersonRequests:
         if await self.database.run(partial(store.muted_among, dids=[asked.did])):
             return RequestOutcome("silent", kinds, reason="the owner muted the author")
         text = await self.voice.say(facts, language, asked.importance)
+        if "forget" in kinds:
+            await self._ask_to_forget(asked.did, is_answered=True)
         return RequestOutcome("answer", kinds, text, reason=f"they asked about their own data ({', '.join(kinds)})")
 
     async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
@@ -404,9 +406,7 @@ class PersonRequests:
         if kind == "why":
             return await self.database.run(partial(self.story.facts, asked=asked))
         if kind == "forget":
-            last = (await self.database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
-            at = forget_at(self.clock, last)
-            self.requests.give(ForgetRequest(asked.did, at))
+            at = await self._ask_to_forget(asked.did, is_answered=False)
             hours = math.ceil((at - now).total_seconds() / (HOUR_MS / 1000))
             return [self.skills.render(SKILL, "Facts", "forgotten" if hours <= 1 else "forgotten again", hours=hours)]
         if kind == "no_reply":
@@ -414,6 +414,13 @@ class PersonRequests:
         else:
             await self.database.run(partial(store.allow_replies, did=asked.did))
         return [self.skills.render(SKILL, "Facts", "asked")]
+
+    async def _ask_to_forget(self, did: str, *, is_answered: bool) -> datetime:
+        """Keep the request to forget somebody; return when that is due. Of two the earlier moment holds."""
+        last = (await self.database.run(partial(tombstones.forgotten, dids=[did]))).get(did)
+        at = forget_at(self.clock, last, is_answered=is_answered)
+        self.requests.give(ForgetRequest(did, at))
+        return at
 
     async def _held(self, asked: Addressed) -> list[str]:
         trace = await self.forgetting.trace(asked.did)

@@ -19,6 +19,9 @@ from common.state import set_aside
 from common.text.untrusted import one_line
 
 FORGET_AFTER = timedelta(minutes=5)
+"""So long the answer has to leave, once there is one."""
+FORGET_UNANSWERED_AFTER = timedelta(minutes=35)
+"""So long the answer may take: the forgetting would delete it. All is deleted within the hour, answered or not."""
 FORGET_EVERY = timedelta(minutes=15)
 """A forgetting begins at the next of these moments, so that many requests end few lives."""
 FORGET_AGAIN_AFTER = timedelta(hours=24)
@@ -78,13 +81,13 @@ class ForgetRequests:
         (self._folder / request.name).unlink(missing_ok=True)
 
 
-def forget_at(clock: Clock, last: datetime | None = None) -> datetime:
+def forget_at(clock: Clock, last: datetime | None = None, *, is_answered: bool = True) -> datetime:
     """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others.
 
     Who was forgotten before (`last`) is forgotten again a day after that at the earliest: it ends a life each time.
     """
     now, every = clock.now(), clock.real(FORGET_EVERY.total_seconds())
-    earliest = (now + clock.real(FORGET_AFTER)).timestamp()
+    earliest = (now + clock.real(FORGET_AFTER if is_answered else FORGET_UNANSWERED_AFTER)).timestamp()
     if last is not None:
         earliest = max(earliest, last.timestamp() + FORGET_AGAIN_AFTER.total_seconds())
     return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)

@@ -72,8 +72,8 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(exp
     assert thought.details == (
         "The prompt contained text from strangers, so only acts that strangers may cause were available",
         "It was told: SOUL.md (1,911 characters), conversation (20 characters)",
-        "It called bluesky_reply “Tin”, refused: BLOCKED: said before",
-        "It called stay_silent “enough”",
+        "It used the tool for “bluesky reply” “Tin”, refused: said before",
+        "It used the tool for “stay silent” “enough”",
     )
     assert title(story) == "Why it did not answer @ada.example"
 
@@ -144,8 +144,8 @@ async def test_the_sentences_of_a_reply_that_did_not_leave_are_told(explained_ho
         Entry("model", "awareness", "Thought about it", None, "ended", trigger_uri=THEIRS, data=data)
     )
     details = [detail for step in steps(await explained_home.story(THEIRS)) for detail in step.details]
-    assert "It called bluesky_reply, without “Call one tool.”" in details
-    assert "It called bluesky_reply" in details
+    assert "It used the tool for “bluesky reply”, without “Call one tool.”" in details
+    assert "It used the tool for “bluesky reply”" in details
 
 
 POST = "app.bsky.feed.post"

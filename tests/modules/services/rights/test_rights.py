@@ -311,6 +311,7 @@ def test_who_asks_is_forgotten_soon_and_together_with_others() -> None:
     due = forget_at(FakeClock(NOW))
     assert timedelta() < due - NOW - FORGET_AFTER <= FORGET_EVERY
     assert due == forget_at(FakeClock(NOW + timedelta(minutes=8)))
+    assert due < forget_at(FakeClock(NOW), is_answered=False) < NOW + timedelta(hours=1)
 
 
 def test_who_asks_again_and_again_is_forgotten_once_a_day() -> None:
