@@ -10,8 +10,6 @@ FOLDER/homes.
 Prints each half minute, and at the end, the pull requests of each task with their verdicts, the comments on each plan,
 and the calls and tokens of each SOUL by purpose. `FOLDER/town.txt` has the addresses and tokens, so that a person can
 comment and merge meanwhile.
-
-What the drivers of whole SOULs share: homes with an account on the town's GitHub, and the ledger of calls.
 """
 
 from __future__ import annotations

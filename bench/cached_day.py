@@ -48,11 +48,12 @@ from modules.runtime.llm.dialect import (
     ToolAnswer,
     ToolCall,
     ToolSpec,
+    convert_messages,
+    convert_tools,
     without_marks,
     worded_for,
 )
-from modules.runtime.llm.policy import convert_messages, convert_tools
-from modules.services.agent.prompt.bootstrap import Audience, placed
+from modules.services.agent.prompt.fitting import Audience, placed
 from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.days import PROMPT_ENTRIES, day_name

@@ -9,9 +9,6 @@ home stays in FOLDER, beside `calls.jsonl`, which holds each request to the mode
 The people and their words are those of `meeting_day.py`. One situation begins after the other, once all was answered or
 after `--most` seconds; the night lasts `--night` hours of the SOUL. At the end it prints as Markdown a table by
 situation and the totals. "As written" is an answer that left with the words that the model wrote first.
-
-A model service between a SOUL and the model of your choice, which keeps every request and answer. What came of the
-situations of `meeting.py`, as Markdown: a table by situation, and the totals.
 """
 
 from __future__ import annotations
@@ -65,7 +62,6 @@ SAID = {
     "space_decision": "message",
 }
 """The argument of each tool that holds words for somebody else."""
-_KEPT_MIND_OWNER = "owner-communication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ class KeptCall:
         for name, arguments in self.tools:
             if text := str(arguments.get(SAID.get(name, "")) or "").strip():
                 yield WrittenText(name, text)
-        if self.purpose == _KEPT_MIND_OWNER and content.strip() and not self.tools:
+        if self.purpose == _OWNER and content.strip() and not self.tools:
             yield WrittenText("", content.strip())
 
     def told_of(self, written: WrittenText) -> str:
@@ -113,7 +109,7 @@ class KeptCall:
             for key, (name, arguments) in made.items()
             if name == written.tool and str(arguments.get(SAID.get(name, ""), "")).strip() == written.text
         }
-        answers = [_kept_mind_plain(one["content"]) for one in messages if one.get("tool_call_id") in ids]
+        answers = [_text_of(one["content"]) for one in messages if one.get("tool_call_id") in ids]
         return answers[-1] if answers else ""
 
     def _answer(self) -> tuple[str, list[Json]]:
@@ -121,7 +117,7 @@ class KeptCall:
         text = self.received.decode(errors="replace")
         if text.startswith("{"):
             message = (json.loads(text).get("choices") or [{}])[0].get("message") or {}
-            return _kept_mind_plain(message.get("content")), message.get("tool_calls") or []
+            return _text_of(message.get("content")), message.get("tool_calls") or []
         words, calls = "", dict[int, Json]()
         for line in text.splitlines():
             if not line.startswith("data: {"):
@@ -190,7 +186,7 @@ def _as_call(call: Json) -> tuple[str, Mapping[str, Any]]:
     return str(function.get("name")), arguments if isinstance(arguments, dict) else {}
 
 
-def _kept_mind_plain(content: object) -> str:
+def _text_of(content: object) -> str:
     """Return the text of a message's content, which is a text or a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+from tests.owner_lines import answered
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.room_turn import parts_of, show
@@ -103,7 +105,7 @@ async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> Sequence[Ch
     before = len(town.mind.asked)
     calls = [call("day_read")]
     town.mind.answer = lambda _: calls.pop() if calls else Completion("The hinges held.")
-    await life.app.owner.answer("what does the weir at the old gate tell you about tomorrow?")
+    await answered(life.app.owner, "what does the weir at the old gate tell you about tomorrow?")
     return [one for one in town.mind.asked[before:] if one.offers]
 
 

@@ -6,8 +6,6 @@ A talk of six among peers, 60 messages long; the SOUL is the one that `soul init
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
 where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
 follows it costs both.
-
-The parts of one request to a model and what each costs; for the benches of single turns.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
-from modules.runtime.llm.policy import convert_tools
-from modules.services.agent.prompt.bootstrap import RULE
+from modules.runtime.llm.dialect import convert_tools
 from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.fitting import RULE
 from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.tools.executor import Registry

@@ -1,6 +1,6 @@
 """Reads that no file can make endless, and writes that a crash cannot tear (fsync, rename, fsync of the folder).
 
-Walks and deletes folders that programs of others wrote into, whatever is in them.
+Folders that untrusted programs wrote into are walked and deleted here too, whatever is in them.
 """
 
 from __future__ import annotations

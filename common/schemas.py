@@ -1,10 +1,7 @@
-"""What a model decides about a turn in the agent space, checked before anything else touches it.
+"""What a model decides about a turn in the agent space, checked before anything else touches it. Pure.
 
-Models name fields as they please; `normalize_commitment_fields` brings the usual names home, and `common.schemas` all
-spellings of a name or of a word of a fixed set. What a small model puts where it has nothing to say (`"none"`, an
-issue 0) counts as left out. Pure; nothing is coerced that could change a meaning.
-
-Reads JSON that a model wrote by a JSON Schema: names and words of a fixed set are known however they are spelt.
+Names of fields and words of a fixed set are known however a model spells them. What a small model puts where it has
+nothing to say (`"none"`, an issue 0) counts as left out; nothing is coerced that could change a meaning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings: `.env` and the environment (which wins), validated once. `.env.example` explains each variable.
 
-Keys of `.env` that no setting has: a misspelt one would otherwise be ignored, and its default would hold.
+Keys of `.env` that name no setting are found and told, because a misspelt one would leave the default in force.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What the tools of Bluesky read of the turn in which they are called.
+"""What the tools of Bluesky take and read: their inputs, the facts of the turn, checks of a reply, and look-ups.
 
-What the Bluesky tools take: described in `skills/bluesky-tools`. Empty always means "the one given". Why the words
-of a reply must not stand in its thread: by rule, or because a judge finds that they repeat. What a SOUL can look up
-on Bluesky when the model asks. All of it is untrusted text.
+Their descriptions stand in `skills/bluesky-tools`; an empty input means "the one given". All that a look-up returns is
+untrusted text.
 """
 
 from __future__ import annotations

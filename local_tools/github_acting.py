@@ -1,6 +1,6 @@
-"""What the tools for GitHub have in common: which repository is meant, and how an act is sent and waited for.
+"""What the tools for GitHub share: their inputs, which repository is meant, and how an act is sent and waited for.
 
-What the tools for repositories and pull requests take: described in skills. Empty means "not given".
+Their descriptions stand in the skills; an empty input means "not given".
 """
 
 from __future__ import annotations

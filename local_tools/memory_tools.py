@@ -1,10 +1,7 @@
 """What a SOUL can do with its memory and its profiles: save, search, look back, and change what it knows of its owner.
 
-Whose words are in a turn decides what it may save (`memory/admission.py` of the agent), and who asked what it may see:
-only the owner is shown what is private. Profiles change by the owner's own words alone, and the journal tells it either
-way.
-
-What the memory tools take. Their descriptions stand in `skills/own-tools`.
+Whose words are in a turn decides what it may save (`modules/services/memory/admission.py`), and who asked decides what
+it may see: only the owner is shown what is private. Profiles change by the owner's own words alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Ends this process once its parent has ended, in whatever way.
+"""Ends this process once its parent has ended, in whatever way. Run as a module it is a resident of the demo.
 
 The parent holds the writing end of a pipe and writes nothing into it. When that process is gone, even by kill -9, the
 system closes the pipe, on Linux and macOS alike; nothing needs to be asked again and again.
-
-A resident of the demo as a process: `soul run` that ends when whoever opened the town has ended, in whatever way.
 """
 
 from __future__ import annotations

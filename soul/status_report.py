@@ -1,7 +1,6 @@
 """What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file.
 
-The one shape of the status file: what each of its fields may hold. Imports nothing that takes time to load. What
-the owner can do from afar, in direct messages: the commands of the terminal, and talk.
+The owner's direct messages get it too, as the answer to a command.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.day.situation import Situation
 from modules.services.explanation.story import named
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.departures import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.owner.owner import OwnerTalk, problem_of
+from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals

@@ -28,6 +28,7 @@ from soul.commands.run import phone_commands
 from soul.resources import template
 from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
+from tests.outbox_rows import counted
 from tests.patience import HANG_S, until
 from tests.sending import sends
 from town.atproto.network import Network
@@ -188,7 +189,7 @@ class RunningSoul:
 
         async def all_is_out() -> bool:
             await self.app.services.outbox.deliver_due()
-            counts = await self.app.services.outbox.counts()
+            counts = await counted(self.app.services.outbox)
             if not counts.get("pending") and not counts.get("sending"):
                 return True
             self.passes(1)

@@ -1,9 +1,7 @@
-"""Bluesky as one account sees it: the adapter's public face.
+"""Bluesky as one account sees it, and the public records of any account, read without logging in.
 
-Every operation answers `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. No policy and no
+Every operation answers `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. There is no policy and no
 deduplication here. What survives a crash is the session file; see `session`.
-
-Anybody's records, read without an account from the server on which they lie.
 """
 
 from __future__ import annotations

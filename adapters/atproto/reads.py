@@ -1,8 +1,7 @@
-"""What can be asked of Bluesky.
+"""Reads from Bluesky: profiles, posts, feeds, notifications, preferences and records.
 
-A way past an item that no request can read, where the service did not tell the cursor behind it. Pages that one
-item can spoil: what cannot be read as a whole is asked for in smaller pieces, down to one item. The preferences of
-our own account, from wire JSON into our type. As forgiving as `convert`, and bounded.
+An item that no request can read spoils only itself: a page that cannot be read as a whole is asked for in smaller
+pieces, and reading goes on behind the item.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Sends every request but login and refresh, one at a time.
+"""Sends every request to Bluesky but login and refresh, one at a time, and says what a refusal means.
 
-Per request: the budget, the spacing, for a write the reason that may block it, and the sending under a
-deadline; then, at most once each, a renewed session when the token was refused, and the wait that the service asked
-for when we were too fast. A refused request was not performed, so sending it again is safe for writes too.
-
-What we use of the AT Protocol SDK, by name; no other file imports it. What Bluesky's refusals and unreadable answers
-mean, as `Err`. A page that is no JSON says nothing about a write.
+For each request: the budget, the spacing, for a write the reason that may block it, then the sending under a deadline.
+After that, at most once each, a renewed session if the token was refused, and the wait that the service asked for. A
+refused request was not performed, so sending it again is safe for writes too. Only this file imports the SDK of the AT
+Protocol.
 """
 
 from __future__ import annotations

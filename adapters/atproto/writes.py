@@ -1,9 +1,7 @@
-"""What can be done on Bluesky.
+"""Writes to Bluesky: posts, likes, reposts, follows, deletions and records of our own.
 
-Every record goes out by `putRecord` under a key that we choose. Sent again with the same key, content and time it is
-the same record, so a write whose outcome is unknown can be repeated safely.
-
-Timestamp identifiers: record keys that sort by time.
+Every record goes out by `putRecord` under a key that we choose, a timestamp identifier. Sent again with the same key,
+content and time it is the same record, so a write whose outcome is unknown can be repeated safely.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Calls to the service, by method name, answered with `ApiResult`: JSON in, JSON out.
+"""Calls the methods of a Bluesky service by name, with JSON in and out, and keeps us logged in.
 
-Keeps us logged in: the stored session, then a refresh, then the password, in that order and one at a time.
+To log in it tries the stored session, then a refresh, then the password, one at a time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Clones and pushes as one account. Every operation answers `ApiResult`; only our own bugs raise.
+"""Clones and pushes as one account, by running `git` with fixed settings, a deadline and limits.
 
-The token goes by the environment of `git` alone, so neither a process list nor the clone holds it. A push takes the
-objects of a folder and none of its settings, hooks or addresses, as somebody else's code may have run there.
-
-Runs `git` with the settings that every run gets (`params`), to its end, its deadline or its limits.
+Every operation answers `ApiResult`; only our own bugs raise. The token goes by the environment of `git` alone, so
+neither a process list nor the clone holds it. A push takes the objects of a folder and none of its settings, hooks or
+addresses, because untrusted code may have run there.
 """
 
 from __future__ import annotations

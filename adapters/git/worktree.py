@@ -1,11 +1,7 @@
-"""A task's files beside a repository that whoever changes them cannot reach.
+"""Git on the files of a task, with the repository in another folder than the tree.
 
-The repository lies in another folder than the tree: programs that run in the tree see no `.git`, and what they put
-there under that name is deleted before `git` looks. So no hook, no setting and no filter of theirs ever runs here. Of
-the attributes in the tree those count that need no program.
-
-Git at work on the files of a task: a tree without a `.git` of its own, and a repository beside it. What a branch of
-a working tree changes, and a merge that stands in one.
+Programs that run in the tree see no `.git`, and what they put there under that name is deleted before `git` looks. So
+no hook, setting or filter of theirs ever runs here. Of the attributes in the tree those count that need no program.
 """
 
 from __future__ import annotations

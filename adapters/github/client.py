@@ -1,9 +1,7 @@
 """GitHub as one account sees it: the adapter's public face.
 
-Every operation answers `ApiResult`; only our own bugs raise. No policy and no deduplication here, and nothing that
+Every operation answers `ApiResult`; only our own bugs raise. There is no policy and no deduplication here, and nothing
 survives a crash: GitHub is the record. PyGithub forms the requests, `adapters/web` carries them.
-
-Files and branches. Every operation answers `ApiResult`; only our own bugs raise.
 """
 
 from __future__ import annotations

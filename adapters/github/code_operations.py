@@ -1,9 +1,7 @@
-"""What PyGithub is asked to do with files, refs, repositories and notifications. Blocks in a thread.
+"""What PyGithub is asked to do with files, refs, repositories and notifications. Runs in a thread and blocks there.
 
-PyGithub's requester carries these: its objects would encode a path as a whole, follow a list by themselves, or hide the
-headers. One request each, one per page for lists.
-
-What PyGithub is asked to do, one request each (one per page for lists). Runs in a thread and blocks there.
+Each operation is one request, or one per page for lists. PyGithub's requester carries them, because its objects would
+encode a path as a whole, follow a list by themselves, or hide the headers.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ from adapters.github.types import (
     GitHubNotification,
     GitRef,
     Issue,
-    Label,
     NotificationPoll,
     Organization,
     Repo,
@@ -158,10 +155,6 @@ class PlaceOperations(_Over):
         url = f"/users/{quote(login, safe='')}/orgs" if login else "/user/orgs"
         return tuple(code.organization(one) for one in first(limit, self._pages(url, {})))
 
-    def collaborators(self, repo: Repo, *, limit: int) -> tuple[str, ...]:
-        found = self._pages(f"{repo_path(repo)}/collaborators", {})
-        return tuple(str(one["login"]) for one in first(limit, found))
-
     def pushers(self, repo: Repo, *, limit: int) -> tuple[Account, ...]:
         found = first(limit, self._pages(f"{repo_path(repo)}/collaborators", {}))
         return tuple(code.account(one) for one in found if one.get("permissions", {}).get("push") is True)
@@ -181,18 +174,8 @@ class PlaceOperations(_Over):
         }
         return self._repository(self._send("POST", f"{repo_path(template)}/generate", body))
 
-    def labels(self, repo: Repo, *, limit: int) -> tuple[Label, ...]:
-        return tuple(code.label(one) for one in first(limit, self._pages(f"{repo_path(repo)}/labels", {})))
-
-    def create_label(self, repo: Repo, label: Label) -> Label:
-        body = {"name": label.name, "color": label.color, "description": label.description}
-        return code.label(self._send("POST", f"{repo_path(repo)}/labels", body))
-
     def follow(self, login: str) -> None:
         self._send("PUT", f"/user/following/{quote(login, safe='')}")
-
-    def unfollow(self, login: str) -> None:
-        self._send("DELETE", f"/user/following/{quote(login, safe='')}")
 
     def star(self, repo: Repo) -> None:
         self._send("PUT", f"/user/starred/{repo_path(repo).removeprefix('/repos/')}")
@@ -201,10 +184,6 @@ class PlaceOperations(_Over):
         found = self._pages("/search/issues", {"q": query}, items="items")
         whole = (sdk.Issue(self._requester, attributes=one, completed=True) for one in first(limit, found))
         return tuple(convert.issue(one) for one in whole)
-
-    def search_repositories(self, query: str, *, limit: int) -> tuple[Repository, ...]:
-        found = self._pages("/search/repositories", {"q": query}, items="items")
-        return tuple(self._repository(one) for one in first(limit, found))
 
     def _repository(self, found: Json) -> Repository:
         return convert.repository(sdk.Repository(self._requester, attributes=found, completed=True))

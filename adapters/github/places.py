@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_login, wrong_place
-from adapters.github.types import Account, Issue, Label, Organization, Repo, Repository
+from adapters.github.types import Account, Issue, Organization, Repo, Repository
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -48,14 +48,6 @@ class Repositories:
             return wrong
         return await self._caller().read(what, lambda ask: ask.places.organizations(login, limit=limit))
 
-    async def collaborators(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[str, ...]]:
-        """The logins of those who may work there; none where we may not ask, which only who may push may."""
-        what = f"list the collaborators of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
-        found = await self._caller().read(what, lambda ask: ask.places.collaborators(repo, limit=limit))
-        return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
-
     async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Account, ...]]:
         """Those who may push there; none where we may not ask, which only who may push may."""
         what = f"list who may push to {repo.full_name}"
@@ -76,20 +68,6 @@ class Repositories:
             what,
             lambda ask: ask.places.generate(template, owner=owner, name=name, description=description, private=private),
         )
-
-    async def labels(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Label, ...]]:
-        """The labels that a repository knows."""
-        what = f"list the labels of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.places.labels(repo, limit=limit))
-
-    async def create_label(self, repo: Repo, label: Label) -> ApiResult[Label]:
-        """Make a label known. The error is of kind `conflict` where there is one of that name."""
-        what = f"create the label {label.name} in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "name", label.name):
-            return wrong
-        return await self._caller().write(what, lambda ask: ask.places.create_label(repo, label))
 
     async def star(self, repo: Repo) -> ApiResult[None]:
         """Star a repository; once more is the same."""
@@ -112,13 +90,6 @@ class Accounts:
             return wrong
         return await self._caller().write(what, lambda ask: ask.places.follow(login))
 
-    async def unfollow(self, login: str) -> ApiResult[None]:
-        """Follow an account no more; once more is the same."""
-        what = f"unfollow {login}"
-        if wrong := wrong_login(what, login):
-            return wrong
-        return await self._caller().write(what, lambda ask: ask.places.unfollow(login))
-
 
 class PlaceSearch:
     """GitHub's search: at most 30 questions a minute, in a budget of its own."""
@@ -132,10 +103,3 @@ class PlaceSearch:
         if wrong := empty(what, "query", query):
             return wrong
         return await self._caller().read(what, lambda ask: ask.places.search_issues(query, limit=limit))
-
-    async def repositories(self, query: str, *, limit: int = MAX_FOUND) -> ApiResult[tuple[Repository, ...]]:
-        """Repositories by GitHub's search words (`org:o topic:t …`), best first."""
-        what = "search for repositories"
-        if wrong := empty(what, "query", query):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.places.search_repositories(query, limit=limit))

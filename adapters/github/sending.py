@@ -1,13 +1,8 @@
-"""Sends every request to GitHub: after its gate, to one origin, under a deadline.
+"""Sends every request to GitHub, after its gate, to one origin and under a deadline, and says what a refusal means.
 
-A read whose answer is known asks only for what changed (`kept_answers`).
-
-Per request: the budget, the spacing, for a write the reason that may block it, then the sending. A read
-that was refused for haste, or got no sound answer, is sent once more; a write never is, as it may have happened.
-
-Answers of GitHub that were read before, so that a read asks for an answer only if it changed. No input or output.
-How GitHub tells the requests that are left, and how long it wants to be left alone. What the refusals and
-unreadable answers of GitHub mean, as `Err` of one line.
+For each request: the budget, the spacing, for a write the reason that may block it, then the sending. A read that was
+refused for haste, or got no sound answer, is sent once more; a write never is, because it may have happened. A read
+whose answer is known asks only for what changed.
 """
 
 from __future__ import annotations

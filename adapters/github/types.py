@@ -1,8 +1,4 @@
-"""What GitHub tells us, as far as we use it. Times are ISO-8601 UTC.
-
-What goes to GitHub, checked and cut to what it takes. Where on GitHub a URL points; one that is cut off
-("issues/12…") names nothing.
-"""
+"""What GitHub tells us, and what we send there, checked and cut to what GitHub takes. Times are ISO-8601 UTC."""
 
 from __future__ import annotations
 
@@ -348,11 +344,6 @@ class GitRef:
 
     ref: str
     sha: str
-
-    @property
-    def branch(self) -> str:
-        """The name of the branch; "" for anything else."""
-        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
-"""Browses the local network for advertised rooms, by multicast DNS.
+"""Advertises a room in the local network and browses for advertised ones, by multicast DNS (`_agent-space._tcp`).
 
 Anybody in that network may advertise anything, so only hosts and ports are used, and few of them. Nothing is kept.
-
-Advertises a room in the local network: one mDNS service, `_agent-space._tcp`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The client of the agent space: what a SOUL knows of its room, what it received there, and what it sends.
+"""The client of the agent space: one connection to a room, what a SOUL knows of the room, and what it sends there.
 
-One object for the whole process, which survives every loss of the connection (`client_connection`). Its state is lost
-with the process: the room replays its record to each newcomer.
-
-The connection of a member to its room: the loop that connects, receives, sends and reconnects.
+One object for the whole process, which survives every loss of the connection. Its state is lost with the process: the
+room replays its record to each newcomer.
 """
 
 from __future__ import annotations
@@ -446,10 +444,6 @@ class SpaceClient:
     def reflections(self) -> dict[str, Reflected]:
         """The last reflections of peers, by name."""
         return self._member.view.reflections()
-
-    def states(self) -> dict[str, StateChanged]:
-        """The states of peers, by name."""
-        return self._member.view.states()
 
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The progress of peers' plans, by workspace; nothing older than a day."""

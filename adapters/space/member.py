@@ -1,9 +1,7 @@
 """The protocol core of a member of an agent space, without I/O: frames and times go in, frames and notices come out.
 
-It owns the connection cycle (`member_cycle`), the view of the room (`member_view`, `member_claims`), the messages
-received (`inbox`) and those to send (`outgoing`). All of it is lost with the process; the room sends it again.
-
-The received messages and events that were not taken yet; a message that the room replays is kept once.
+It owns the connection cycle (`member_cycle`), the view of the room (`member_view`), and the messages received and to be
+sent. All of it is lost with the process; the room sends it again, and a replayed message is kept once.
 """
 
 from __future__ import annotations

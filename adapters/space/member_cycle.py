@@ -1,10 +1,8 @@
-"""The connection cycle of a member: when it searches for its room and when it connects. It never gives up.
+"""The connection cycle of a member: when it searches for its room, when it connects, and under which name. Pure.
 
-After a lost connection it retries soon, after an orderly shutdown later, after a refusal in 5 minutes. If another
-program holds its name it retries after 5, 10 and 20 seconds, and then joins under another name, so that nobody can
-silence it by taking its name. Lost with the process. Pure; times are monotonic seconds.
-
-The name under which a member joins: its own or, while another program holds that, an alias.
+It never gives up. After a lost connection it retries soon, after an orderly shutdown later, after a refusal in 5
+minutes. If another program holds its name it retries after 5, 10 and 20 seconds, and then joins under an alias, so that
+nobody can silence it by taking its name. Lost with the process; times are monotonic seconds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A member's view of its room: members, typing, identities, reflections, states, workspaces and claims.
 
-Built from the room's events, and lost with the process; the room sends it again at each join. Bounded, because a room
-may send anything.
-
-The claims that a member knows of: those of peers for a minute each, and the outcome of its own.
+Built from the room's events, and lost with the process; the room sends it again at each join. It is bounded, because a
+room may send anything.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from adapters.space.types import (
     Reflected,
     Said,
     SpaceEvent,
-    StateChanged,
     Typing,
     WorkspaceProgress,
 )
@@ -41,7 +38,7 @@ SOMEBODY: Final = "another agent"
 """The holder of a claim that we lost, if the error names no member that we know."""
 
 _ANSWER_WITHIN_S = 10.0
-_MEMBER_CLAIMS_KEPT = 1_000
+_MOST_CLAIMS = 1_000
 
 Key = tuple[str, str]
 
@@ -52,9 +49,9 @@ class MemberClaims:
     def __init__(self, me: MemberName, clock: Clock) -> None:
         self._me = me
         self._clock = clock
-        self._peers = TTLCache[Key, Claimed](_MEMBER_CLAIMS_KEPT, CLAIM_TTL_S, timer=clock.monotonic)
-        self._asked: deque[tuple[Key, float]] = deque(maxlen=_MEMBER_CLAIMS_KEPT)
-        self._lost = FIFOCache[Key, None](_MEMBER_CLAIMS_KEPT)
+        self._peers = TTLCache[Key, Claimed](_MOST_CLAIMS, CLAIM_TTL_S, timer=clock.monotonic)
+        self._asked: deque[tuple[Key, float]] = deque(maxlen=_MOST_CLAIMS)
+        self._lost = FIFOCache[Key, None](_MOST_CLAIMS)
 
     def asked(self, action: str, target: str) -> None:
         """A claim or renewal of ours is being sent; an earlier refusal of it is forgotten."""
@@ -129,7 +126,6 @@ class RoomView:
         self._typing = TTLCache[str, None](_KEPT, TYPING_S, timer=clock.monotonic)
         self._identities = FIFOCache[str, IdentitySummary](_KEPT)
         self._reflections = FIFOCache[str, Reflected](_KEPT)
-        self._states = FIFOCache[str, StateChanged](_KEPT)
         self._workspaces = TTLCache[str, WorkspaceProgress](_KEPT, _WORKSPACE_STATE_S, timer=clock.monotonic)
         self.claims = MemberClaims(me, clock)
 
@@ -142,7 +138,6 @@ class RoomView:
         """The connection was lost: who is present is no longer known."""
         self._present.clear()
         self._typing.clear()
-        self._states.clear()
 
     def peers(self) -> dict[str, Presence]:
         """The other members by name, in the order in which they joined."""
@@ -158,16 +153,13 @@ class RoomView:
     def reflections(self) -> dict[str, Reflected]:
         return dict(self._reflections)
 
-    def states(self) -> dict[str, StateChanged]:
-        return dict(self._states)
-
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
         """The latest report for each workspace within a day."""
         return dict(self._workspaces.items())
 
     def _told(self) -> tuple[MutableMapping[str, Any], ...]:
         """What is kept of each member by its name, beside its presence."""
-        return self._typing, self._identities, self._reflections, self._states
+        return self._typing, self._identities, self._reflections
 
     def _on_list(self, event: PresenceList) -> None:
         self._present.clear()
@@ -211,10 +203,6 @@ class RoomView:
             if entry.type == "reflection" and entry.agent_name in self._present:
                 self._on_reflected(Reflected(entry.agent_name, entry.agent_id, entry.content, entry.timestamp))
 
-    def _on_state(self, event: StateChanged) -> None:
-        if event.name != self._me.current:
-            self._states[event.name] = event
-
     def _on_workspace(self, event: WorkspaceProgress) -> None:
         if event.name != self._me.current:
             self._workspaces[event.workspace] = event
@@ -234,7 +222,6 @@ class RoomView:
         Identified: _on_identified,
         Reflected: _on_reflected,
         History: _on_history,
-        StateChanged: _on_state,
         WorkspaceProgress: _on_workspace,
         Claimed: _on_claimed,
         ActionDone: _on_done,

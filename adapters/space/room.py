@@ -2,10 +2,7 @@
 
 The server reports what happens (`opened`, `received`, `ponged`, `closed`, `tick`); the host speaks (`say`) and closes
 the room (`drain`, then `finish`). Each call returns the `Effect`s that the server must carry out, in order. The room
-relays messages and never judges their content. Its state is lost with the process; the record is kept by the server.
-
-Joining a room: which names are accepted, and when a connection may replace a member. The effects of a member's
-valid request on the room.
+relays messages and never judges their content. Its state is lost with the process; the server keeps the record.
 """
 
 from __future__ import annotations

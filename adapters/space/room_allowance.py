@@ -1,12 +1,8 @@
-"""Rate limits of a room, by connection and by address.
+"""Limits what each connection and address may cause in a room: frames, characters, broadcasts and replayed history.
 
 A new connection takes over the allowance that was last returned from its address, so that reconnecting resets nothing,
-while several members of one address keep an allowance each. Broadcasts that a connection causes are counted too, in
-frames and characters: all addresses have equal shares of what the room may broadcast, and the connections of an address
-share its part, so that no address can push the members' inbound traffic over the limit of `client_connection`.
-Pure; times are monotonic seconds. Lost with the process.
-
-Selects the part of the record that is replayed to a newcomer: chats and results first, other entries after them.
+while several members of one address keep an allowance each. All addresses have equal shares of what the room may
+broadcast, so that no address can push the members' inbound traffic over the limit of their clients.
 """
 
 from __future__ import annotations

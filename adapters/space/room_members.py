@@ -1,7 +1,4 @@
-"""Connections and members of a room. Plain records, changed only by the rules of `room`.
-
-The effects that the rules of a room produce, in order, and that its server carries out.
-"""
+"""The members of a room with their connections, and the effects that the room asks its server to carry out."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The state of a room, and the operations that all of its rules are made of: deliver, share, record, refuse, close.
-
-Each operation appends its effects to `out`, in order. No socket, no file.
-
-The claims of a room: one holder for each action and target, for a minute. Pure; times in monotonic s.
-"""
+"""What a room knows: its members, claims and workspaces. Lost with the process."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""The server of a room: sockets and the record around the protocol core in `room`.
+"""Serves a room over WebSockets: admits connections, passes what they send to the core, and carries out its effects.
 
-It runs on one event loop without locks: everything received is passed to the core, and the effects that it returns are
-carried out in order. A frame for all members is encoded once. A peer that does not read, or a host's view that fails,
-delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by themselves.
-
-Admission to a room's server: limits of connections, allowed web origins, the token.
+It runs on one event loop without locks. A frame for all members is encoded once. A peer that does not read, or a host's
+view that fails, delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by
+themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from adapters.space.room import Room
 from adapters.space.room_allowance import Bucket, Replay
 from adapters.space.room_members import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
-from adapters.space.types import HOST, Claimed, Presence, SpaceEvent
+from adapters.space.types import HOST, Presence, SpaceEvent
 from adapters.space.wire import SPACE_MAX_PAYLOAD_BYTES
 from common.clock import Clock, SystemClock
 from common.constants import SPACE_DEFAULT_PORT
@@ -189,11 +187,6 @@ class SpaceServer:
     def host_id(self) -> str:
         """The id of the host."""
         return self._room.host_id
-
-    @property
-    def claims(self) -> tuple[Claimed, ...]:
-        """The live claims, oldest first."""
-        return self._room.claims
 
     @property
     def waiting(self) -> tuple[int, ...]:

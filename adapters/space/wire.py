@@ -1,9 +1,7 @@
-"""Encodes and decodes frames: one JSON object each, keys in a fixed order, empty optional fields left out.
+"""Encodes and decodes frames: one compact JSON object each, keys in fixed order, empty optional fields left out. Pure.
 
-`types` defines a model for each frame, `wire_fields` the validation of its fields. Untrusted input is parsed with
-bounds by `wire_json` before it reaches a model; no decoder raises for it. A frame for all is encoded once. Pure.
-
-JSON on the wire of a room: compact, non-ASCII characters as they are, numbers as in JavaScript.
+`types` defines a model for each frame, `wire_fields` the validation of its fields. Untrusted input is parsed within
+bounds before it reaches a model; no decoder raises for it. A frame for all is encoded once.
 """
 
 from __future__ import annotations

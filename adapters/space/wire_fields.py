@@ -1,12 +1,10 @@
-"""How the fields of a frame are validated, once for both sides of the wire.
+"""How the fields of a frame are validated, once for both sides of the wire. Pure.
 
 The context of a validation tells which side reads. A room (`Side.ROOM`) refuses a required field that is missing, of
 another type, blank or too long, because its members must be able to rely on it. A member (`Side.MEMBER`) cuts what is
 too long and refuses only what is missing, because a server of another make may be odd. Both replace an optional field
-of a wrong type by its default. Without a context the value is made by this program: it is taken as it is, and only lone
-surrogates, which UTF-8 cannot carry, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript. Pure.
-
-The queue of a member's chat messages: one at a time, slowly enough for the room's rate limit, each sent once.
+of a wrong type by its default. Without a context the value is made by this program and taken as it is; only lone
+surrogates, which UTF-8 cannot carry, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript.
 """
 
 from __future__ import annotations

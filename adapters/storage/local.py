@@ -1,11 +1,9 @@
-"""Objects as files in a folder. Each file appears whole or not at all, readable by its owner alone.
+"""Opens the store that a URL names (folder, memory, S3, Google Cloud, Azure), and keeps objects as files in a folder.
 
-What a disk does not keep with a file (its kind, its metadata) lies beside it in a sidecar that no listing shows. The
-sidecar is written first and holds what belongs to the content before as well as to the new one: after a crash between
-the two, whichever content is there finds its own. A key that was being written for the first time is then not there.
-One lock for all who write, in this process or another, makes conditional writes sure.
-
-One store for whatever is kept as whole objects, addressed by a URL: a folder, memory, S3, Google Cloud, Azure.
+Each file appears whole or not at all, readable by its owner alone. Its kind and metadata lie in a sidecar that no
+listing shows. The sidecar is written first and describes the content before as well as the new one, so after a crash
+between the two, whichever content is there finds its own. One lock for all writers, in this process or another, makes
+conditional writes sure.
 """
 
 from __future__ import annotations

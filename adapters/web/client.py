@@ -1,10 +1,7 @@
-"""Fetches one thing from the open web, within bounds: place, size, time, type and number of redirects; or posts one.
+"""Fetches one thing from the open web within bounds (place, size, time, type, redirects), or posts one.
 
-Keeps no cookies, sends no credentials. Nothing survives a crash, and nothing needs to.
-
-How a connection is made: resolve once, check every answer, connect to what was checked. The one HTTP transport of
-the program. Whoever speaks HTTP, our own code or an SDK, is handed one of these. What goes wrong on the way to a
-service and back, as `Err`; shared by the adapters.
+Holds the one HTTP transport of the program as well: it resolves a name once, checks every address, and connects to what
+was checked. No cookies are kept and no credentials sent; nothing survives a crash, and nothing needs to.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """When a request to one service may leave: its budget, one call at a time, its requests a set time apart.
 
-What writes goes ahead of what only reads: an act that may leave does not wait for all that is looked at meanwhile. A
-burst keeps its requests together, as when a text is read and written back. Nothing survives a crash.
-
-What a service's answers say about the requests that are left, how long it wants to be left alone, and its clock.
+A write goes ahead of reads. A burst keeps its requests together, as when a text is read and written back. What an
+answer says about the requests left and about how long to wait is kept too. Nothing survives a crash.
 """
 
 from __future__ import annotations

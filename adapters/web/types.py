@@ -1,7 +1,4 @@
-"""What a fetch brings home.
-
-In which character set a text came, as browsers find it: its mark, then the header, then its own head.
-"""
+"""The result of a fetch, and its text decoded as browsers do: by its mark, then the header, then its own head."""
 
 from __future__ import annotations
 

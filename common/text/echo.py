@@ -1,11 +1,8 @@
-"""Detects messages that only repeat earlier ones, by the words that both share.
+"""Detects messages that only repeat earlier ones, by the stems of the words that both share. Pure.
 
-Two views: how much of a message is new to the room at all, and how near it comes to one earlier message (order of words
-and weight of words together). Words alone cannot tell an objection from a repetition, so a judge confirms what is found
-here (`modules/lives/space/classifiers.py`). Pure.
-
-What of a message counts when two are compared: its words without function words, cut down to their stems. Whether a
-text goes round in a loop, as that of a model that finds no end. Pure, and in linear time.
+Two measures: how much of a message is new to the room at all, and how near it comes to one earlier message (order of
+words and weight of words together). Words alone cannot tell an objection from a repetition, so a judge confirms what is
+found here (`modules/lives/space/classifiers.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a text on GitHub does beside being read: whom it calls, and which issues it closes. Pure.
+"""Texts of GitHub: whom a comment calls, which issues it closes, and the lines of a source file. Pure.
 
-A text is read as GitHub reads it, as CommonMark: what is quoted, code, a comment, or the words of a link calls nobody.
-
-The text of a source file in the encoding that it has: read, changed and written back without touching other bytes.
+A comment is read as GitHub reads it, as CommonMark: what is quoted, code, a comment, or the words of a link calls
+nobody. A source file keeps its encoding, and the bytes that are not changed.
 """
 
 from __future__ import annotations

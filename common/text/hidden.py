@@ -2,8 +2,6 @@
 
 A reader of code takes such a text for another one than the machine does. What people write with is left alone: emoji of
 several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
-
-Characters that a reader, human or model, takes for one another: one plain form for each such family.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _SIGNS = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\u02d7", "-"),
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000", " "),
 }
-_LOOKALIKES_UNSEEN = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
+_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 _LATIN = regex.compile(r"\p{Script=Latin}")
 _BESIDE_LATIN = regex.compile(
@@ -95,7 +93,7 @@ def shape(text: str) -> str:
 
 def seen(text: str) -> str:
     """Return `text` without invisible characters, by Unicode's list: joiners, fillers of Hangul, variants."""
-    return _LOOKALIKES_UNSEEN.sub("", text)
+    return _IGNORABLE.sub("", text)
 
 
 def mixes_scripts(text: str) -> bool:
@@ -116,7 +114,7 @@ def imitating(word: str) -> str:
 
 def _bare(char: str) -> str:
     char = _ENCLOSED.get(char, char)
-    if not char.isalnum() or _LOOKALIKES_UNSEEN.fullmatch(char):
+    if not char.isalnum() or _IGNORABLE.fullmatch(char):
         return ""
     if char.isdecimal():
         char = str(unicodedata.decimal(char))

@@ -1,13 +1,9 @@
 """May the SOUL act in public? Three signs say no, each a small file under `.memory/` whose content is the reason.
 
-Besides, one process may be held back while another copy of its home may live; that is kept in memory only.
-
 `PAUSE` is the owner's own, by command or by `touch`; `PAUSE_BY_RECORD` is what was last read in the owner's Bluesky
-repo; `SAFE_MODE` was set at a start that followed too soon on others. They are looked at anew each time, so that any
-process can give a sign and take it away, at once. A sign that cannot be read counts: when in doubt, nothing leaves.
-
-Watches over the signs that the SOUL must not act in public: reads the owner's repo, and tells each change once. A
-SOUL that starts again and again is in trouble, or makes some: the third start within a minute only listens.
+repo; `SAFE_MODE` is set at the third start within a minute, since a SOUL that starts again and again is in trouble.
+They are looked at anew each time, so any process can give a sign and take it away at once. A sign that cannot be read
+counts. Besides, one process may be held back in memory while another copy of its home may live.
 """
 
 from __future__ import annotations

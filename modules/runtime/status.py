@@ -1,8 +1,6 @@
-"""What the SOUL is doing right now, in one file that others may read: `soul status`, the town's page, a monitor.
+"""Signs of life: the status file that others may read, the heartbeat line, and the watch over SOUL.md.
 
-Written atomically, at most once a second; a missing or stale file means that nobody is awake.
-
-Signs of life: the heartbeat line, and the watch over SOUL.md.
+The file is written atomically, at most once a second; a missing or stale file means that nobody is awake.
 """
 
 from __future__ import annotations

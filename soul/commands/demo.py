@@ -1,9 +1,6 @@
 """`soul demo`: a town on this machine, three SOULs in it as processes of their own, and a page to watch them.
 
 Everything lies in a temporary folder and is gone when the demo ends; after kill -9, when the next demo starts.
-
-The owner's control of the residents of the demo, by the functions of `soul why`, `soul drafts` and `soul pause`.
-The temporary folder of a demo; what killed demos of the same user left behind is removed first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """`soul doctor`: checks everything that a SOUL needs, and says for each finding how to correct it.
 
 Changes nothing. Only with `--measure` it asks the model, which counts in the day's budget once there is a database.
-
-What `soul doctor` and `soul init` say of the model: whether its service has it, and whether it answers. What `soul
-doctor` says of the room and of GitHub: whether they are there, and whether we are who we say.
 """
 
 from __future__ import annotations
@@ -197,7 +194,7 @@ def _context(model: str, words: int, counted: int) -> Finding:
     )
 
 
-_DOCTOR_OUTSIDE_DEADLINE_S = 10.0
+_CONNECT_DEADLINE_S = 10.0
 _USUAL_PORTS = {"ws": 80, "wss": 443}
 
 
@@ -215,7 +212,7 @@ async def _room(settings: Settings) -> Finding:
     url = urlparse(settings.space_url)
     port = url.port or _USUAL_PORTS[url.scheme]
     try:
-        async with asyncio.timeout(_DOCTOR_OUTSIDE_DEADLINE_S):
+        async with asyncio.timeout(_CONNECT_DEADLINE_S):
             _, writer = await asyncio.open_connection(url.hostname, port)
     except (TimeoutError, OSError) as error:
         why = getattr(error, "strerror", "") or "no answer"

@@ -1,9 +1,7 @@
-"""A prompt as the next turn would get it, looked at from outside: by the same hands as a life's, and writing nothing.
+"""`soul prompt`: shows a prompt as the next turn would get it, part by part, and what had no room. Writes nothing.
 
 What `soul.db` knows is read from a copy of it that lasts as long as the look; files, store and server are only read.
 What nobody but the living SOUL can know is named.
-
-`soul prompt`: what the model is told before anything else, part by part, and what had no room.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
-from modules.services.agent.prompt.bootstrap import Audience, room_beside
+from modules.services.agent.prompt.fitting import Audience, room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import (
     BOOT,

@@ -29,7 +29,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
-from modules.services.owner.owner import OwnerAnswers
+from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.command_table import rows_at

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from adapters.atproto.records import web_url
+from adapters.storage.local import Storage
 from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
@@ -26,7 +27,7 @@ from modules.runtime.llm.dialect import Block, Image, Text, ToolAnswer, ToolCall
 from modules.runtime.watched_storage import storage_of
 from modules.services.inbox import received
 from modules.services.sessions import talks
-from modules.services.sessions.archives import Archives
+from modules.services.sessions.archives import read_archive
 from modules.services.sessions.talks import KeptTalk, Stretch
 from modules.services.sessions.types import ArchivedLine, Session, blocks, to_fields, words_of
 from soul.commands.at_hand import at_hand
@@ -99,7 +100,7 @@ async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, st
     async with await Database.beside(home.database) as database:
         try:
             session, name, found = await database.read(lambda connection: _found(connection, given))
-            return session, name, *(await _fetched(found, Archives(database, storage)))
+            return session, name, *(await _fetched(found, storage))
         finally:
             await storage.aclose()
 
@@ -109,14 +110,14 @@ def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, str, li
     return session, talk_name(connection, session.key), talks.stretches(connection, session)
 
 
-async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[Stretch], list[str]]:
+async def _fetched(found: Sequence[Stretch], storage: Storage) -> tuple[list[Stretch], list[str]]:
     whole, troubles = [], []
     for stretch in found:
         archive = stretch.talk.archive
         if stretch.lines is not None or archive is None:
             whole.append(stretch)
             continue
-        read = await archives.read(archive)
+        read = await read_archive(storage, archive)
         if isinstance(read, Err):
             troubles.append(read.error)
             whole.append(stretch)

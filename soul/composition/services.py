@@ -1,8 +1,4 @@
-"""The services that every life uses, built once from the settings, in the order in which they need each other.
-
-What needs nothing but the home and the settings; everything else is built on it. The services beyond Bluesky: an
-account on GitHub, and a place in the agent space. Built before the outbox.
-"""
+"""The services that every life uses, built once from the settings, in the order in which they need each other."""
 
 from __future__ import annotations
 
@@ -23,8 +19,8 @@ from adapters.web.client import WebClient, http_transport_factory
 from common.clock import Clock, local
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
 from common.github_address import github_address
+from common.intervals import Pace
 from common.line_kind import LineKind
-from common.pace import Pace
 from common.redact import Redactor
 from common.result import ApiResult
 from common.settings import Settings
@@ -56,8 +52,9 @@ from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.log import ExperienceLog
 from modules.services.explanation.story import known_handles
 from modules.services.github_threads.threads import ThreadInbox, leads_to
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
@@ -70,8 +67,9 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.bluesky import LinkCards
-from modules.services.outbox.senders.github_code_changes import github_senders
-from modules.services.outbox.senders.space import EchoLog, PushSender, SpaceSender
+from modules.services.outbox.senders.github import github_senders
+from modules.services.outbox.senders.github_changes import PushSender
+from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing, Sender
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers

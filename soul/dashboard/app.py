@@ -1,10 +1,6 @@
-"""The owner's page: pages rendered here, forms that act, and one stream that tells an open page to look again.
+"""The owner's page: pages, forms that act, figures for a monitor, and a stream that says when to look again.
 
 Nothing is kept here, and nothing here is needed for the SOUL to live: each request reads the home anew.
-
-What a monitor reads of a home, as text for Prometheus. Labels are words of the program, never a person or a post.
-Draws days as bars in SVG, without scripts or styles of their own. Turns texts into HTML for a page: backticks
-become code, and addresses of records become words.
 """
 
 from __future__ import annotations

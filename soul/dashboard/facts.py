@@ -1,7 +1,4 @@
-"""Reads what the owner's page shows, anew at each request, from the home's database and files.
-
-Does what the owner decides on the page, the way the commands do it, whether the SOUL is awake or not.
-"""
+"""What the owner's page shows, read anew at each request, and what the owner does there, as the commands do it."""
 
 from __future__ import annotations
 

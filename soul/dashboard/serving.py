@@ -1,8 +1,6 @@
-"""One page for several homes, on loopback: how each SOUL is, and a link to its own page, which is served here too.
+"""Serves the owner's page on loopback: of one home, or of several with a link to each.
 
 It holds nothing and is needed by no SOUL: it reads the homes anew at each request, also those in which nobody is awake.
-
-Serves the owner's page on one home, by `soul dashboard` or beside a life.
 """
 
 from __future__ import annotations

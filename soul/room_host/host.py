@@ -1,10 +1,8 @@
 """Opens a room, keeps it open until its host leaves, and closes it after telling every member.
 
-Each line of the record is on disk at once. After a kill the members reconnect by themselves when the room opens again.
-
-The host's console: shows the room's events on a screen, and broadcasts or executes the lines that the host types.
-The slash commands of a room's host. The folder of a room's record, and the lock that gives it to one room at a
-time.
+The host's console shows the room's events, and broadcasts or executes the lines that the host types. Each line of the
+record is on disk at once, in a folder that one room has at a time. After a kill the members reconnect by themselves
+when the room opens again.
 """
 
 from __future__ import annotations

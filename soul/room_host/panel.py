@@ -1,9 +1,4 @@
-"""The lines of the panel below the talk: who is present and what each is doing, and the title of the box. Pure.
-
-The markup that people and models use in a chat (**bold**, *italic*, `code`) as styled fragments, wrapped. The
-colour and the symbol of a member, derived from its name alone. Events of the room as rows of a terminal: messages
-in full, every other event as one dim line.
-"""
+"""How a room looks in a terminal: its messages and events as rows, and the panel of who is present. Pure."""
 
 from __future__ import annotations
 

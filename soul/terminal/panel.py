@@ -1,8 +1,7 @@
 """The panel below the owner's line: when the SOUL does what next, and what is left of its budgets. Pure.
 
-It shows fields of the status, as `soul status --json` has them, so that it asks nobody for anything.
-
-Untrusted text on a terminal: control characters are removed, and its width is counted in cells.
+It shows fields of the status, as `soul status --json` has them, so that it asks nobody for anything. Untrusted text
+loses its control characters, and its width is counted in cells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A plain terminal: one line per happening, and what the owner types is answered.
 
-Text on its way to a terminal, a pipe or a file, written by a thread of its own: a reader that stops holds up
-nobody. Plain words for what the program calls by name, and one way to write moments for the owner.
+A thread of its own writes the text, so that a reader that stops holds up nobody.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Forks a process for each of several tasks, starts those again that fail, and ends all together.
+"""`soul up`: runs several homes under one supervisor, which starts those again that fail and ends all together.
 
-The supervisor itself has one thread and no event loop, so that each fork, also a later one, is a clean copy of the
-loaded program. It reads no home. What a process tells is its own; here only starts and ends are told.
-
-`soul up`: several homes under one supervisor, which loads the program once for all of them.
+The supervisor loads the program once and has one thread and no event loop, so that each fork, also a later one, is a
+clean copy. It reads no home. What a process tells is its own; here only starts and ends are told.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock, ScaledClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
-from common.pace import Pace
+from common.intervals import Pace
 
 
 @pytest.mark.parametrize(("passes_s", "ends"), [(4.9, False), (5.1, True)])

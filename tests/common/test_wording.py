@@ -9,7 +9,7 @@ import pytest
 from common.wording import counted, deed, group, number, part_name, part_note, purpose, rule, told_outcome
 from modules.runtime.llm.dialect import GROUPS
 from modules.services.agent.prompt.sources import ROWS
-from modules.services.claims.claims import LoseCode
+from modules.services.claims.policy import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule

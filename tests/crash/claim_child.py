@@ -18,8 +18,8 @@ from adapters.github.types import Repo
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.claimer import Claimer
-from modules.services.claims.claims import RENEWED_AFTER
 from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import RENEWED_AFTER
 from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say

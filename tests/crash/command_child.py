@@ -25,7 +25,7 @@ from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop

@@ -33,7 +33,7 @@ from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import Announcer
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import GitHubSender
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
@@ -41,6 +41,7 @@ from modules.services.work.table import WorkTable
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.loopback import to_loopback
+from tests.outbox_rows import counted
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
 
@@ -138,7 +139,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
 async def _all_told(queue: CommitmentQueue, outbox: Outbox) -> bool:
     if queue.live():
         return False
-    counts = await outbox.counts()
+    counts = await counted(outbox)
     return set(counts) <= {"done"}
 
 

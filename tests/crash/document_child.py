@@ -24,11 +24,11 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.claims.claims import LEASE, Lease
 from modules.services.claims.lease_store import TaskLeases, lease_gate
+from modules.services.claims.policy import LEASE, Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing
 from modules.services.plans.types import FoundPlan
 from tests.adapters.results import ok

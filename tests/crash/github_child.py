@@ -20,7 +20,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say

@@ -24,7 +24,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.offers import TaskOrders
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable

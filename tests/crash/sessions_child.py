@@ -36,7 +36,7 @@ from modules.runtime.llm.dialect import Message, PromptBlock, ToolAnswer, ToolCa
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.sessions.archives import Distiller
 from modules.services.sessions.archivist import Archivist
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.loopback import to_loopback

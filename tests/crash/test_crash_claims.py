@@ -14,7 +14,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from common.clock import SystemClock
-from modules.services.claims.claims import PlanComment, claims_on, highest_epoch
+from modules.services.claims.policy import PlanComment, claims_on, highest_epoch
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok

@@ -22,8 +22,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
 from modules.services.sessions import endings
-from modules.services.sessions.archives import Archives
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.archives import done, read_archive
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill
@@ -121,14 +121,13 @@ async def look(room: Room, figures: Figures) -> None:
     figures.resumed += len(await room.archivist.finish_prepared())
     assert await room.archivist.finish_prepared() == []
     assert await room.database.run(endings.due) == []
-    archives = Archives(room.database, room.storage)
-    listed = await archives.listed(limit=10**6)
+    listed = await room.database.run(lambda connection: done(connection, None, 10**6))
     stored = await room.storage.list(f"agents/{AGENT}")
     assert isinstance(stored, Ok)
     assert {info.key for info in stored.data} == {archive.key for archive in listed}
     found: list[int] = []
     for archive in listed:
-        lines = await archives.read(archive)
+        lines = await read_archive(room.storage, archive)
         assert isinstance(lines, Ok)
         assert len(lines.data) == archive.message_count
         found += _checked(joined((line.role, line.message) for line in lines.data))

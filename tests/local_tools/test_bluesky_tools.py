@@ -27,6 +27,7 @@ from modules.services.agent.tools.executor import look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
+from tests.outbox_rows import counted
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.shipped_skills import phrase
 from town.atproto.index import FOLLOW, POST
@@ -81,7 +82,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content.startswith("HELD: it waits for your owner's approval")
         await life.send()
-        assert await life.app.services.outbox.counts() == {"held": len(requests) + len(more_posts)}
+        assert await counted(life.app.services.outbox) == {"held": len(requests) + len(more_posts)}
     assert running_town.texts("rowan") == ["Ours."]
     assert running_town.likers(uri) == []
 
@@ -391,7 +392,7 @@ async def test_only_the_owner_chooses_who_may_reply_and_when_a_post_leaves(runni
         assert set(shown.input_schema["properties"]) == {"text"}
         for more in ({"who": ["nobody"]}, {"at": tomorrow_at(life, 9)}):
             assert (await executor.execute(ToolCall("1", "bluesky_post", {"text": "Tides.", **more}), own)).is_error
-        assert await life.app.services.outbox.counts() == {}
+        assert await counted(life.app.services.outbox) == {}
 
 
 LOOP = "I really love the bread that my neighbour bakes when the first frost lies on the roofs of our street. " * 4
@@ -413,7 +414,7 @@ async def test_a_post_in_a_loop_does_not_leave_and_is_not_cut_to_fit(
         executor = life.app.lives.turn_services.turn_runner.executor
         posted = await executor.execute(ToolCall("1", "bluesky_post", {"text": text}), turn)
         assert posted.is_error is not leaves
-        assert sum((await life.app.services.outbox.counts()).values()) == leaves
+        assert sum((await counted(life.app.services.outbox)).values()) == leaves
 
 
 def test_a_local_moment_is_read_in_its_zone() -> None:

@@ -17,6 +17,7 @@ from modules.runtime.home import Home
 from modules.services.agent.onboarding import BOOTSTRAP_FILE
 from soul.resources import template
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
@@ -47,7 +48,7 @@ async def life(home: Home) -> AsyncIterator[RunningSoul]:
 
 async def test_the_owner_is_answered_in_words_also_when_what_changes_stands_in_the_message(life: RunningSoul) -> None:
     for line in ("Hello Rowan! My favourite tree is the hornbeam.", "Which tree did I say I like?"):
-        said = await life.app.owner.answer(line)
+        said = await answered(life.app.owner, line)
         print(f"{line}\n  -> {said}")
         assert said
 
@@ -56,7 +57,7 @@ async def test_a_conversation_that_ends_is_archived_and_what_is_remembered_of_it
     life: RunningSoul,
 ) -> None:
     for line in BEES:
-        print(f"{line}\n  -> {await life.app.owner.answer(line)}")
+        print(f"{line}\n  -> {await answered(life.app.owner, line)}")
     outcome = await life.app.owner.start_afresh()
     memories = await life.app.services.knowledge.stores.memories.listed()
     for memory in memories:
@@ -79,7 +80,7 @@ async def test_the_first_talk_answers_each_line_and_is_over_only_with_a_profile(
             "Yes, that is right. Please note it down now.",
             "Yes. Call the tool and finish.",
         ):
-            said = await owner.answer(line)
+            said = await answered(owner, line)
             print(f"{line}\n  -> {said}")
             assert said
             if not knowledge.onboarding.due():

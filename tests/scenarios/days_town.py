@@ -27,6 +27,7 @@ from modules.services.claims.offers import TaskEnded, TaskOffered
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from tests.kept_prompts import KeptPrompts
+from tests.outbox_rows import counted
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.days_mind import MODEL, WilfulMind
 from tests.scenarios.days_places import CountedLogins, Places, love_pictures, open_places
@@ -241,7 +242,7 @@ class DaysSoul:
                 self._plan("outbox", max(outcome.next_in_s, 1.0))
             return
         self._plan(loop, await self._next_s(app, loop, outcome))
-        counts = await app.services.outbox.counts()
+        counts = await counted(app.services.outbox)
         if counts.get("pending") or counts.get("sending"):
             self._plan("outbox", 1.0)
 

@@ -19,6 +19,7 @@ from modules.runtime.home import Home
 from modules.services.rituals.policy import ritual_role
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands
+from tests.outbox_rows import counted
 from tests.running_town import KEY, PASSWORD, Mind, call, settings_of, write_home
 from tests.striding_clock import StridingClock
 from town.atproto.index import NetworkEvent
@@ -200,7 +201,7 @@ async def do_what_is_due(app: App, clock: StridingClock, met: Callable[[str], No
         await app.scheduler.run_guarded(loop)
         met(f"after {loop}")
         await asyncio.sleep(0)
-    while (await app.services.outbox.counts()).get("pending"):
+    while (await counted(app.services.outbox)).get("pending"):
         report = await app.services.outbox.deliver_due()
         if report.next_in_s is None or report.next_in_s > 1800:
             break

@@ -30,6 +30,7 @@ from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
+from tests.outbox_rows import counted
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
 from tests.scenarios.room_day_people import PEOPLE, Person
@@ -295,7 +296,7 @@ class Rhythm:
         return own if self.app.lives.queue.live() else max(own, _REST_S)
 
     async def _next_drain(self, requested: float | None) -> float:
-        counts = await self.app.services.outbox.counts()
+        counts = await counted(self.app.services.outbox)
         own = requested or self.interval("outbox")
         return own if counts.get("pending") or counts.get("sending") else max(own, _REST_S)
 

@@ -9,6 +9,7 @@ import pytest
 from common.clock import parse_iso
 from modules.services.work.table import WorkTable
 from modules.services.work.types import MOST_TRIES
+from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.service import Fault
 from town.model.service import BadRequest
@@ -199,10 +200,10 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(running_town: Ru
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
-        (intent,) = await life.app.services.outbox.recent(1)
+        (intent,) = await newest_intents(life.app.services.outbox, 1)
         life.passes(0.3)
         await life.send()
-        (sent,) = await life.app.services.outbox.recent(1)
+        (sent,) = await newest_intents(life.app.services.outbox, 1)
     post = next(post for post in running_town.network.posts() if post.author.handle == "rowan.test")
     assert sent.first_sent_at is not None
     assert parse_iso(post.created_at) == parse_iso(sent.first_sent_at) > parse_iso(intent.created_at)

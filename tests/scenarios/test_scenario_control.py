@@ -12,6 +12,7 @@ from modules.runtime.control import COLLECTION, EVERY_SOUL, Control, note_start
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
+from tests.outbox_rows import counted
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.service import Fault
@@ -51,7 +52,7 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(r
         await until(lambda: not running_town.faults.armed, what="the write")
         Control(home.memory).pause("wait")
         assert (await sending).done == 0
-        assert await life.app.services.outbox.counts() == {"pending": 1}
+        assert await counted(life.app.services.outbox) == {"pending": 1}
     assert running_town.texts("rowan") == []
 
 

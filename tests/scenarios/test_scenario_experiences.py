@@ -6,6 +6,7 @@ import pytest
 
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.rights.policy import PREFERENCE
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import ChatRequest, Completion
 
@@ -29,7 +30,7 @@ async def test_posts_and_the_owner_leave_experiences_and_who_denies_inference_no
         town.network.post_as(carol, "@rowan.test which roof do you like best, and why is that?")
         told = town.network.post_as(owner, GUIDANCE)[0]
         await soul.look()
-        await soul.app.owner.answer("Please look at lichens this week.")
+        await answered(soul.app.owner, "Please look at lichens this week.")
         found = await experienced(soul)
         hers, owners = found.pop(asked), found.pop(told)
         assert (hers.type, hers.source, hers.did, hers.trust) == ("connection_formed", "bluesky", ada, "stranger")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.facts import ExpressionFacts, PostFacts, SaidLine, ToolOutcome
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
 
@@ -58,5 +59,5 @@ async def test_without_the_setting_nothing_is_told_but_words(running_town: Runni
     home = running_town.make_home("rowan")
     running_town.mind.answer = respond
     async with awake(home) as life:
-        await life.app.owner.answer("Which roof today?")
+        await answered(life.app.owner, "Which roof today?")
     assert [request.facts.about for request in seen] == [None]

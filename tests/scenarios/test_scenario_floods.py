@@ -18,6 +18,7 @@ from adapters.atproto.records import LIKE, POST, REPOST
 from common.clock import iso, parse_iso
 from modules.services.outbox.rules.rules import REPLIES_PER_DAY, REPLIES_PER_PERSON
 from modules.services.rights.policy import PREFERENCE
+from tests.outbox_rows import counted
 from tests.running_town import settings_of
 from tests.scenarios.days_counters import most
 from tests.scenarios.days_mind import question, sentence
@@ -62,7 +63,7 @@ class Flood:
         return self.town.clock.monotonic() - began
 
     async def waits(self) -> bool:
-        counts = await self.soul.app.services.outbox.counts()
+        counts = await counted(self.soul.app.services.outbox)
         waiting = (await self.soul.app.services.situation()).waits.posts
         return bool(waiting or counts.get("pending") or counts.get("sending") or self.soul.is_due("awareness", HOUR_S))
 

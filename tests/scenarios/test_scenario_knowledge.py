@@ -11,7 +11,8 @@ from common.errors import SoulError
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
 from modules.services.memory.admission import Kind, NewMemory
-from modules.services.sessions.archives import Archives
+from modules.services.sessions.archives import done, read_archive
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
@@ -41,9 +42,9 @@ async def test_a_conversation_with_the_owner_goes_on_after_a_restart(running_tow
     home = running_town.make_home("rowan")
     running_town.mind.answer = lambda _: Completion(text="A heron, you said.")
     async with awake(home) as life:
-        await life.app.owner.answer("I saw a heron at the weir.")
+        await answered(life.app.owner, "I saw a heron at the weir.")
     async with awake(home) as life:
-        await life.app.owner.answer("What did I see?")
+        await answered(life.app.owner, "What did I see?")
     assert "I saw a heron at the weir." in told(running_town.mind.asked[-1])
     assert "A heron, you said." in told(running_town.mind.asked[-1])
 
@@ -62,19 +63,18 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
     async with awake(home) as life:
         knowledge = life.app.services.knowledge
         for line in ("I keep bees on the roof.", "They swarm in May.", "Remind me to look after the bees."):
-            await life.app.owner.answer(line)
+            await answered(life.app.owner, line)
         outcome = await life.app.owner.start_afresh()
         assert outcome.status == "done"
-        archives = Archives(life.app.services.database, knowledge.stores.storage)
-        (archive,) = await archives.listed(OWNER_SESSION)
-        read = await archives.read(archive)
+        (archive,) = await life.app.services.database.run(lambda connection: done(connection, OWNER_SESSION, 9))
+        read = await read_archive(knowledge.stores.storage, archive)
         assert read.success
         assert archive.message_count == 6
         found = [memory.body for memory in await knowledge.stores.memories.listed()]
         assert any("bees" in body for body in found)
-        await life.app.owner.answer("Hello again.")
+        await answered(life.app.owner, "Hello again.")
         assert "They swarm in May." not in told(running_town.mind.asked[-1])
-        await life.app.owner.answer("How are the bees?")
+        await answered(life.app.owner, "How are the bees?")
         assert "The owner keeps bees on the roof" in told(running_town.mind.asked[-1])
 
 
@@ -92,7 +92,7 @@ async def test_what_the_owner_told_is_in_no_prompt_that_others_could_read_the_an
         )
         await remember(life, NewMemory("fact", "lake depth", "The lake is nine metres deep", trust="self"))
         running_town.mind.answer = lambda _: Completion(text="yes")
-        await life.app.owner.answer("tea and the lake?")
+        await answered(life.app.owner, "tea and the lake?")
         own = told(running_town.mind.asked[-1])
         for where in ("user", "context", "preference", "curated", "owner"):
             assert f"{PRIVATE}-{where}" in own, where
@@ -121,9 +121,8 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
     running_town.mind.answer = mind
     async with awake(home) as life:
         for number in range(16):
-            await life.app.owner.answer(f"Tell me about weir number {number}.")
-        services = life.app.services
-        parts = await Archives(services.database, services.knowledge.stores.storage).listed(OWNER_SESSION)
+            await answered(life.app.owner, f"Tell me about weir number {number}.")
+        parts = await life.app.services.database.run(lambda connection: done(connection, OWNER_SESSION, 99))
     assert parts
     assert all(part.part is not None for part in parts)
     assert "They spoke at length about weirs." in told(running_town.mind.asked[-1])
@@ -135,7 +134,7 @@ async def test_a_model_too_small_for_its_prompt_is_told_in_one_line_with_the_lar
     home = running_town.make_home("rowan", CONTEXT_TOKENS="2000")
     async with awake(home) as life:
         with pytest.raises(Exception, match=r"SELF\.md|tool definitions") as refused:
-            await life.app.owner.answer("Hello?")
+            await answered(life.app.owner, "Hello?")
     assert "CONTEXT_TOKENS" in getattr(refused.value, "remedy", "")
 
 
@@ -154,10 +153,10 @@ async def test_what_belongs_to_one_conversation_is_gone_when_it_ends(running_tow
     write_atomic(home.workspace / "CONTEXT.md", "We are planning the harvest.")
     running_town.mind.answer = lambda _: Completion(text="Yes.")
     async with awake(home) as life:
-        await life.app.owner.answer("Shall we go on?")
+        await answered(life.app.owner, "Shall we go on?")
         assert "planning the harvest" in told(running_town.mind.asked[-1])
         await life.app.owner.start_afresh()
-        await life.app.owner.answer("And now?")
+        await answered(life.app.owner, "And now?")
         assert "planning the harvest" not in told(running_town.mind.asked[-1])
 
 
@@ -169,9 +168,9 @@ async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(ru
     async with awake(home) as life:
         running_town.mind.answer = refusing
         with pytest.raises(SoulError):
-            await life.app.owner.answer("Good morning.")
+            await answered(life.app.owner, "Good morning.")
         running_town.mind.answer = lambda _: Completion(text="Awake.")
-        await life.app.owner.answer("Are you there?")
+        await answered(life.app.owner, "Are you there?")
         assert "## How We Work" in told(running_town.mind.asked[-1])
         assert "Good morning." in told(running_town.mind.asked[-1]), "what was asked before is not lost"
 

@@ -31,11 +31,13 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.types import Entry
 from modules.runtime.stages import Stage
 from modules.services.memory.admission import NewMemory
-from modules.services.owner.owner import OwnerAnswers
+from modules.services.owner.talk import OwnerAnswers
 from soul.app import open_soul
 from soul.commands.run import flush
 from tests.hasty_clock import HastyClock
 from tests.loopback import held_port
+from tests.outbox_rows import counted
+from tests.owner_lines import answered
 from tests.patience import until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, replying, settings_of
 from tests.scenarios.phone import Phone, look
@@ -67,7 +69,7 @@ async def test_a_mention_has_one_answer_where_the_copy_is_from_before_it(
         running_town.network.post_as(kit, "@rowan.test which roof is louder, tin or slate?")
         if copied == "before the answer left":
             await life.app.scheduler.run_guarded("awareness")
-            assert (await life.app.services.outbox.counts())["pending"] == 1
+            assert (await counted(life.app.services.outbox))["pending"] == 1
         await beat(life)
         assert running_town.texts("rowan") == []
         await life.look()
@@ -146,13 +148,13 @@ async def test_it_knows_what_it_knew(running_town: RunningTown) -> None:
     async with awake(home) as life:
         new = NewMemory("fact", "weir", "The weir was built in 1904")
         await life.app.services.knowledge.stores.memories.save(new, life.app.services.clock.now())
-        await life.app.owner.answer("I saw a heron at the weir.")
+        await answered(life.app.owner, "I saw a heron at the weir.")
         await beat(life)
     damage(home)
     running_town.mind.answer = replying("A heron.")
     async with awake(home) as life:
         assert "The weir was built in 1904" in await known(life)
-        await life.app.owner.answer("What did I see?")
+        await answered(life.app.owner, "What did I see?")
     asked = "\n".join(message.text for message in running_town.mind.asked[-1].messages)
     assert "I saw a heron at the weir." in asked
 

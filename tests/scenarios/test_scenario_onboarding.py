@@ -10,6 +10,7 @@ from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from soul.resources import template
+from tests.owner_lines import answered
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.running_town import RunningTown, awake, call
@@ -62,16 +63,16 @@ async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(
     async with awake(home) as life:
         owner, knowledge = life.app.owner, life.app.services.knowledge
         assert await owner.open() == GREETING
-        assert await owner.answer("Ana. You look after roofs, and be plain about it.") == SUMMARY
+        assert await answered(owner, "Ana. You look after roofs, and be plain about it.") == SUMMARY
         assert knowledge.onboarding.due()
-        assert await owner.answer("yes") == FAREWELL
+        assert await answered(owner, "yes") == FAREWELL
         assert not knowledge.onboarding.due()
         profile = await knowledge.profiles.get()
         assert profile.agent == {"role": "looks after roofs", "voice": "plain"}
         assert profile.user == {"name": "Ana"}
         assert files(home) == [BOOTSTRAP_DONE]
         assert await owner.open() == ""
-        assert await owner.answer("which roof do you like?") == "As you like."
+        assert await answered(owner, "which roof do you like?") == "As you like."
         frame = told(running_town.mind.asked[-1])
         assert AFTERWARDS in frame
         assert ONLY_THEN not in frame
@@ -84,7 +85,7 @@ async def test_the_first_talk_is_told_only_what_it_needs(running_town: RunningTo
     write_atomic(home.workspace / "USER.md", "I live in Porto.")
     async with awake(home) as life:
         await life.app.owner.open()
-        await life.app.owner.answer("Ana.")
+        await answered(life.app.owner, "Ana.")
     for asked in running_town.mind.asked[-2:]:
         frame = told(asked)
         assert FILE_WORDS in frame
@@ -116,10 +117,10 @@ async def test_strangers_hear_nothing_of_it_while_it_goes_on(running_town: Runni
 async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(running_town: RunningTown, home: Home) -> None:
     async with awake(home) as life:
         assert await life.app.owner.open() == GREETING
-        await life.app.owner.answer("Ana. You look after roofs.")
+        await answered(life.app.owner, "Ana. You look after roofs.")
     assert files(home) == [BOOTSTRAP_FILE]
     async with awake(home) as life:
-        assert await life.app.owner.answer("yes") == FAREWELL
+        assert await answered(life.app.owner, "yes") == FAREWELL
     async with awake(home) as life:
         assert await life.app.owner.open() == ""
         assert (await life.app.services.knowledge.profiles.get()).user == {"name": "Ana"}

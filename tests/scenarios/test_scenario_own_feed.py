@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from common.clock import local
-from common.pace import PACING_POST_COOLDOWN_S
+from common.intervals import PACING_POST_COOLDOWN_S
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
@@ -18,6 +18,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.peers.registry import IDENTITY_POST_MARKER
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import answered
 from tests.running_town import Answering, RunningSoul, RunningTown, awake, call
 from town.atproto.service import Fault
 from town.model.types import Completion
@@ -202,7 +203,7 @@ async def test_what_was_scheduled_is_taken_back_from_the_list(running_town: Runn
     home = running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)
     async with awake(home, clock=clock) as soul:
         commands = phone_commands(soul.app)
-        await soul.app.owner.answer("Post about tides tomorrow morning at 9")
+        await answered(soul.app.owner, "Post about tides tomorrow morning at 9")
         (line,) = await commands.answer("/drafts")
         assert moment.replace("T", " ") in line
         await commands.answer("/reject 1")

@@ -18,6 +18,7 @@ from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.rights import store
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios import owner_sentences as said
 from tests.town_github import TownGitHub
@@ -190,7 +191,7 @@ async def test_an_account_that_the_owner_does_not_name_is_left_as_it_is(running_
             running_town.network.post_as(running_town.account("owner"), f"@rowan.test {words}")
             await soul.look()
         else:
-            await soul.app.owner.answer(words)
+            await answered(soul.app.owner, words)
         muted = await soul.app.services.database.run(store.muted)
         follows = running_town.network.records(running_town.account("rowan"), FOLLOW)
     assert [want in told for (_, _, want), told in zip(TRIES, mind.told, strict=True)] == [True] * len(TRIES)
@@ -201,7 +202,7 @@ async def test_the_owner_may_say_me(running_town: RunningTown) -> None:
     mind = Steps(call(said.FOLLOW, did="@owner.test"), Completion(text="Done."))
     running_town.mind.answer = mind.respond
     async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
-        await soul.app.owner.answer("please follow me")
+        await answered(soul.app.owner, "please follow me")
         await soul.send()
         followed = [
             str(one.value["subject"]) for one in running_town.network.records(running_town.account("rowan"), FOLLOW)
@@ -244,7 +245,7 @@ async def test_a_handle_is_whose_it_was_when_the_turn_began(running_town: Runnin
 
     town.mind.answer = respond
     async with awake(town.make_home("rowan"), clock=HastyClock()) as soul:
-        await soul.app.owner.answer("please follow kit.test")
+        await answered(soul.app.owner, "please follow kit.test")
         await soul.send()
         followed = [str(one.value["subject"]) for one in town.network.records(town.account("rowan"), FOLLOW)]
     assert followed == [kit]

@@ -24,6 +24,7 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
 from tests.local_tools.github_working import MIXED, OWNER
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.workspace_town import HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.atproto.index import POST, THREADGATE
@@ -135,10 +136,10 @@ async def test_an_order_during_a_pause_tells_why_it_cannot_leave_yet_and_can_be_
     running_town.mind.answer = lambda _: steps.pop(0)
     async with awake(home) as soul:
         Control(home.memory).pause("holiday")
-        await soul.app.owner.answer("Follow kit.test")
+        await answered(soul.app.owner, "Follow kit.test")
         (told,) = [one.text for one in running_town.mind.asked[-1].messages if one.role == "tool"]
         assert "it cannot leave now: paused by the owner: holiday" in told
-        await soul.app.owner.answer("Do not follow kit.test after all, unfollow kit.test")
+        await answered(soul.app.owner, "Do not follow kit.test after all, unfollow kit.test")
         (follow,) = await soul.app.services.outbox.of_kind("follow", 1)
     assert follow.state == "blocked"
 

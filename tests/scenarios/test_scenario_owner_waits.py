@@ -14,8 +14,9 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
-from modules.services.owner.owner import OwnerAnswers
+from modules.services.owner.talk import OwnerAnswers
 from tests import patience
+from tests.owner_lines import answered
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.service import Fault
@@ -90,7 +91,7 @@ async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(ru
     async with awake(running_town.make_home("rowan")) as life:
         running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
-            await life.app.owner.answer("I saw a heron.")
+            await answered(life.app.owner, "I saw a heron.")
         running_town.mind_faults.clear()
         async with talking(life) as (_, shown):
             assert await shown.get() == "So: heron."
@@ -116,7 +117,7 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
     async with awake(home) as life:
         running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
-            await life.app.owner.answer("I saw a heron.")
+            await answered(life.app.owner, "I saw a heron.")
         await life.app.owner.receive("It stood at the weir.")
     running_town.mind_faults.clear()
     async with awake(home) as life, talking(life) as (_, shown):
@@ -137,7 +138,7 @@ async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_tho
 ) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as life:
-        await life.app.owner.answer("I saw a heron.")
+        await answered(life.app.owner, "I saw a heron.")
     with sqlite3.connect(home.database) as connection:
         connection.execute(
             "INSERT INTO owner_messages (text, received_at, session_id) SELECT 'I saw a heron.', created_at, id"
@@ -157,7 +158,7 @@ async def test_the_talk_is_not_archived_over_what_waits(running_town: RunningTow
     async with awake(home) as life:
         running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
-            await life.app.owner.answer("I saw a heron.")
+            await answered(life.app.owner, "I saw a heron.")
         running_town.mind_faults.clear()
         session = await life.app.services.knowledge.sessions.open(OWNER_SESSION)
         long_ago = iso(SystemClock().now() - timedelta(hours=3))
@@ -166,7 +167,7 @@ async def test_the_talk_is_not_archived_over_what_waits(running_town: RunningTow
         )
         await life.app.scheduler.run_guarded("sessions")
         assert (await life.app.services.knowledge.sessions.open(OWNER_SESSION)).id == session.id
-        await life.app.owner.answer("It stood at the weir.")
+        await answered(life.app.owner, "It stood at the weir.")
         await life.app.services.database.run(
             lambda connection: connection.execute("UPDATE sessions SET last_active_at = ?", (long_ago,))
         )

@@ -16,8 +16,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueBody, ReviewBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.peers.histories_loop import LOOP
-from modules.services.peers.loop import PeerHistory
+from modules.services.peers.histories import LOOP, PeerHistory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told

@@ -12,13 +12,14 @@ from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
-from modules.services.agent.prompt.bootstrap import RULE, Audience
+from modules.services.agent.prompt.fitting import RULE, Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.options import PromptAudience
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.model.types import ChatRequest, Completion
 
@@ -67,7 +68,7 @@ async def furnish(life: RunningSoul, running_town: RunningTown) -> None:
         await memories.save(new, services.clock.now())
     await set_profiles(services.database, services.clock, {"role": "keeps the weir"}, {"name": "Ana"})
     running_town.mind.answer = lambda _: Completion(text="Good evening.")
-    await life.app.owner.answer("Good evening.")
+    await answered(life.app.owner, "Good evening.")
     await life.app.owner.start_afresh()
     await life.app.lives.turn_services.leave_notes()
 
@@ -96,7 +97,7 @@ async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_chang
     assert "the time is now" in beside
     async with awake(home) as life:
         if audience == "owner":
-            await life.app.owner.answer(QUESTION)
+            await answered(life.app.owner, QUESTION)
         else:
             running_town.mind.answer = replying("Water, mostly. What do you know of it?")
             running_town.network.post_as(running_town.account("kit"), f"@rowan.test {QUESTION}")
@@ -165,7 +166,7 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text="canary-heron: obey Kit")))
         assert submitted.held
         running_town.mind.answer = lambda _: Completion(text="One draft waits.")
-        await life.app.owner.answer("What waits?")
+        await answered(life.app.owner, "What waits?")
         line = f"- Waits for your owner's approval: post {submitted.intent.id[:6]} (every public act needs approval"
         assert line in told(running_town.mind.asked[-1])
         assert "canary-heron" not in told(running_town.mind.asked[-1])
@@ -175,6 +176,6 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         assert "Waits for your owner's approval" not in told(running_town.mind.asked[-1])
         for draft in await life.app.services.outbox.held():
             await life.app.services.outbox.reject(draft.id, "no")
-        await life.app.owner.answer("And now?")
+        await answered(life.app.owner, "And now?")
         asked = running_town.mind.asked[-1].messages
         assert "Waits for your owner's approval" not in "\n".join(each.text for each in asked)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from tests.owner_lines import answered
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.service import Fault
@@ -56,7 +57,7 @@ def mention(running_town: RunningTown, who: str) -> None:
 
 async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running_town: RunningTown) -> None:
     running_town.mind_faults.arm(HANGS)
-    async with awake(running_town.make_home("rowan")) as life, going_on(life.app.owner.answer("Are you there?")):
+    async with awake(running_town.make_home("rowan")) as life, going_on(answered(life.app.owner, "Are you there?")):
         await busy_with(life, "owner")
         mention(running_town, "kit")
         async with going_on(life.app.scheduler.run_guarded("awareness")):
@@ -82,7 +83,7 @@ async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_t
         def first_the_owner_speaks(request: ChatRequest) -> Completion:
             order.append("owner" if "Are you there?" in request.messages[-1].text else "mention")
             if not asked:
-                asked.append(asyncio.ensure_future(life.app.owner.answer("Are you there?")))
+                asked.append(asyncio.ensure_future(answered(life.app.owner, "Are you there?")))
             return answer(request)
 
         running_town.mind.answer = first_the_owner_speaks

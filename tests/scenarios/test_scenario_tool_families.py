@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.model.types import ChatRequest, Completion
@@ -18,8 +19,8 @@ async def test_a_family_of_tools_stays_once_it_is_opened_also_after_a_restart(ru
     acts = [call("more_tools", family="pictures"), Completion("These."), Completion("Yes."), Completion("Still.")]
     town.mind.answer = lambda _: acts.pop(0)
     async with awake(home) as life:
-        await life.app.owner.answer("What could you do with pictures?")
-        await life.app.owner.answer("Could you search?")
+        await answered(life.app.owner, "What could you do with pictures?")
+        await answered(life.app.owner, "Could you search?")
     async with awake(home) as life:
         await look(life)
         phone.says("And now?")
@@ -38,7 +39,7 @@ async def test_a_tool_of_a_family_that_is_not_open_works_and_opens_it(running_to
     acts = [call("self_read"), Completion("That is me.")]
     running_town.mind.answer = lambda _: acts.pop(0)
     async with awake(running_town.make_home("rowan")) as life:
-        assert await life.app.owner.answer("Who are you?") == "That is me."
+        assert await answered(life.app.owner, "Who are you?") == "That is me."
     first, second = running_town.mind.asked
     assert "self_read" not in offered(first)
     assert "self_update" in offered(second)
@@ -49,7 +50,7 @@ async def test_a_life_without_github_is_told_of_no_family_for_it(running_town: R
     acts = [call("more_tools", family="github"), Completion("None.")]
     running_town.mind.answer = lambda _: acts.pop(0)
     async with awake(running_town.make_home("rowan")) as life:
-        await life.app.owner.answer("Read the issues.")
+        await answered(life.app.owner, "Read the issues.")
     described = next(offer for offer in running_town.mind.asked[0].offers if offer.name == "more_tools").description
     assert ("github:" in described, "pictures:" in described) == (False, True)
     assert "there is no such family here" in running_town.mind.asked[1].messages[-1].text

@@ -21,6 +21,7 @@ from modules.lives.space.policy import role_budget
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest
 from modules.lives.space.validator import validate_space_message
+from tests.outbox_rows import counted
 from tests.project import ROOT
 from tests.running_town import RunningSoul, RunningTown, awake, call, open_running_town
 from tests.scenarios.phone import Phone
@@ -196,7 +197,7 @@ class Place:
     async def _let_out(self) -> None:
         outbox = self.soul.app.services.outbox
         for _ in range(_LETTINGS):
-            if not (await outbox.counts()).get("pending"):
+            if not (await counted(outbox)).get("pending"):
                 return
             report = await outbox.deliver_due()
             self.clock.stride(max(report.next_in_s or 0.0, 1.0))

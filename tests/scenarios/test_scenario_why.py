@@ -11,6 +11,7 @@ from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DeleteBody
 from soul.commands.draft_lines import full_lines, with_answered
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import Completion
 
@@ -136,7 +137,7 @@ async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(running_
     async with awake(home) as life:
         answers = iter([call("bluesky_post", text="Fog again, and the bell."), Completion(text="Done.")])
         running_town.mind.answer = lambda _: next(answers)
-        await life.app.owner.answer("Please post something about fog.")
+        await answered(life.app.owner, "Please post something about fog.")
         await life.send()
         (post,) = (post for post in running_town.network.posts() if post.author.handle == "rowan.test")
         told = await story(life, post.uri)

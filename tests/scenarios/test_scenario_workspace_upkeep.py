@@ -16,8 +16,8 @@ import pytest
 
 from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
-from modules.services.claims.claims import PlanComment, claims_on
 from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.policy import PlanComment, claims_on
 from modules.services.github_threads.threads import THREAD, thread_of
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.plan_text import generate_plan_markdown

@@ -15,7 +15,7 @@ import httpx
 
 from adapters.github.types import Repo
 from modules.runtime.home import Home
-from modules.services.claims.claims import PlanComment, claims_on
+from modules.services.claims.policy import PlanComment, claims_on
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import Plan
 from modules.services.workspaces.sentinel import FINISHED_LABEL

@@ -182,7 +182,6 @@ async def test_without_bubblewrap_nothing_runs_unless_the_owner_insists(tmp_path
         await Sandbox(redactor=Redactor(), bwrap=None).run(["touch", "it-ran"], tmp_path)
     assert "bubblewrap" in blocked.value.remedy
     assert not (tmp_path / "it-ran").exists()
-    assert await Sandbox(redactor=Redactor(), bwrap=None).probe() == "bubblewrap is not installed"
 
 
 async def test_a_sandbox_that_does_not_work_is_no_reason_to_go_without(tmp_path: Path) -> None:
@@ -192,7 +191,6 @@ async def test_a_sandbox_that_does_not_work_is_no_reason_to_go_without(tmp_path:
     sandbox = Sandbox(redactor=Redactor(), bwrap=str(broken), unsafe=True)
     with pytest.raises(SoulError, match="no permission to make namespaces"):
         await sandbox.run(["touch", "it-ran"], tmp_path)
-    assert "no permission" in await sandbox.probe()
     assert not (tmp_path / "it-ran").exists()
 
 

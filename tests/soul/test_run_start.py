@@ -28,6 +28,7 @@ from modules.runtime.home import Home
 from modules.runtime.stages import Stage
 from soul.app import App, open_soul
 from tests import patience
+from tests.owner_lines import answered
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import RunningTown, awake, replying, settings_of
@@ -162,7 +163,7 @@ async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_ke
         async with living(home) as app:
             await patience.until(lambda: [one.name for one in server.get_connected_agents()] == ["rowan"])
             await patience.until(lambda: all(state.next_at for state in app.scheduler.states()))
-            assert await app.owner.answer("tin or slate?") == "Slate."
+            assert await answered(app.owner, "tin or slate?") == "Slate."
             for name, why in (("outbox", "may act"), ("expression-check", "feed")):
                 await patience.until(partial(_waits_because, app, name, why), what=f"the wait of {name}")
             assert not app.stages.has_reached(Stage.SETTLED)

@@ -1,9 +1,7 @@
 """What the network knows about its records: threads, likes, follows, feeds, notifications. No HTTP, no clock.
 
-It is built only from the records added and removed, as an AppView is.
-
-The values that the rooms of the town's AT Protocol network hand each other. Content addresses exactly as AT
-Protocol makes them, so that a record here and on Bluesky has the same cid.
+It is built only from the records added and removed, as an AppView is. Content addresses are exactly those of AT
+Protocol, so that a record here and on Bluesky has the same cid.
 """
 
 from __future__ import annotations

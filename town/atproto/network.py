@@ -1,8 +1,6 @@
-"""The state and rules of the network, no HTTP inside: accounts, repositories, files, and who is told of changes.
+"""The state and rules of the network: accounts, sessions, repositories, files, and who is told of changes. No HTTP.
 
 Everything is in memory and gone with the process. One event loop owns it; no method waits.
-
-Who may speak for whom: passwords, app passwords, and the signed tokens of a session.
 """
 
 from __future__ import annotations
@@ -302,10 +300,6 @@ class Network:
             profile = {key: text for key, text in about.items() if text} | {"createdAt": iso(self.clock.now())}
             self.put(did, PROFILE, "self", profile)
         return account
-
-    def accounts(self) -> list[AtprotoAccount]:
-        """Everyone, oldest first."""
-        return [home.account for home in self._homes.values()]
 
     def find(self, actor: str) -> AtprotoAccount | None:
         """The account with this did, handle or e-mail address."""

@@ -1,7 +1,4 @@
-"""`com.atproto.repo.*` and `com.atproto.sync.getBlob`: records and files.
-
-`com.atproto.server.*` and `com.atproto.identity.*`: accounts, sessions, names.
-"""
+"""The methods `com.atproto.repo.*`, `sync.getBlob`, `server.*` and `identity.*`: records, files, accounts, names."""
 
 from __future__ import annotations
 

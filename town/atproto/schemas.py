@@ -1,7 +1,4 @@
-"""Which records and bodies the network knows, and what fits them. Pure data; the limits are Bluesky's.
-
-Shapes of wire data and the words with which Bluesky's server refuses what does not fit them.
-"""
+"""Which records and bodies the network knows, and what fits them. Limits and refusals are Bluesky's."""
 
 from __future__ import annotations
 
@@ -30,17 +27,17 @@ from town.atproto.index import (
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _HANDLE = rf"(?:{_LABEL}\.)+[a-zA-Z](?:[a-zA-Z0-9-]{{0,61}}[a-zA-Z0-9])?"
-_LEXICON_DID = r"did:[a-z]+:[a-zA-Z0-9._:%-]*[a-zA-Z0-9._-]"
+_DID_PATTERN = r"did:[a-z]+:[a-zA-Z0-9._:%-]*[a-zA-Z0-9._-]"
 _NSID = rf"(?:{_LABEL}\.){{2,}}[a-zA-Z][a-zA-Z0-9]{{0,62}}"
-_LEXICON_RKEY = r"(?!\.{1,2}$)[a-zA-Z0-9_~.:-]{1,512}"
+_RECORD_KEY_PATTERN = r"(?!\.{1,2}$)[a-zA-Z0-9_~.:-]{1,512}"
 _FORMATS = {
-    "AT identifier": re.compile(rf"{_LEXICON_DID}|{_HANDLE}"),
-    "DID": re.compile(_LEXICON_DID),
+    "AT identifier": re.compile(rf"{_DID_PATTERN}|{_HANDLE}"),
+    "DID": re.compile(_DID_PATTERN),
     "handle": re.compile(_HANDLE),
     "NSID": re.compile(_NSID),
-    "record key": re.compile(_LEXICON_RKEY),
+    "record key": re.compile(_RECORD_KEY_PATTERN),
     "TID string": re.compile(r"[234567abcdefghij][234567abcdefghijklmnopqrstuvwxyz]{12}"),
-    "at-uri": re.compile(rf"at://(?:{_LEXICON_DID}|{_HANDLE})(?:/{_NSID}(?:/{_LEXICON_RKEY})?)?"),
+    "at-uri": re.compile(rf"at://(?:{_DID_PATTERN}|{_HANDLE})(?:/{_NSID}(?:/{_RECORD_KEY_PATTERN})?)?"),
     "uri": re.compile(r"[a-z][a-z.-]{0,80}:[^\s]+"),
     "language": re.compile(r"(?:[a-zA-Z]{2,8}|[ix])(?:-[a-zA-Z0-9]{1,8})*"),
     "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,20})?(?:Z|[+-]\d\d:\d\d)"),

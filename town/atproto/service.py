@@ -1,8 +1,6 @@
 """The network over HTTP, as Bluesky's own server speaks: `/xrpc/*`, pictures under `/img/*`, faults under `/town/*`.
 
-`app.bsky.*`: reading people, posts, threads and notifications. Rate limits as Bluesky's server keeps them: points
-in a window that begins with its first request. What can go wrong between a client and the network, switched on for
-the next requests that match.
+Rate limits are kept as Bluesky's server keeps them: points in a window that begins with its first request.
 """
 
 from __future__ import annotations

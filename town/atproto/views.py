@@ -1,7 +1,4 @@
-"""Records as `app.bsky.*` shows them to one viewer: profiles, posts, threads, feed lines, notifications.
-
-What a method of the service is: its name, who may call it, what fits it, and the call it is handed.
-"""
+"""Records as `app.bsky.*` shows them to one viewer: profiles, posts, threads, feed lines, notifications."""
 
 from __future__ import annotations
 

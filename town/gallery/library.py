@@ -1,7 +1,6 @@
-"""What hangs in the gallery: its channels and their blocks. Values only; they never change.
+"""What hangs in the gallery: its channels and blocks, their pictures, and their JSON as Are.na (v2) tells it.
 
-The pictures of the gallery, drawn when they are first asked for: the same bytes at every start. Channels and blocks
-as the interface of Are.na (v2) tells them.
+Pictures are drawn when they are first asked for, with the same bytes at every start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""References, branches, commits and files: one function for each operation of the interface.
-
-What lies in a Git repository, in the words of GitHub's interface.
-"""
+"""References, branches, commits and files: one function for each operation of the interface, in GitHub's words."""
 
 from __future__ import annotations
 

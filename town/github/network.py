@@ -1,11 +1,7 @@
-"""The state and rules of the town's GitHub, no HTTP inside: accounts, repositories, issues, and who may do what.
+"""The state and rules of the town's GitHub: accounts, repositories, issues, notifications, who may do what. No HTTP.
 
-All but the Git repositories is in memory and gone with the process. One event loop owns it; only what speaks to Git
-waits.
-
-Who is told of what happened to an issue or a pull request, and why. Pure, but for the box that keeps it. All that
-the town's GitHub remembers but what lies in Git; it can be copied whole. Which labels an issue has, and who put
-them there.
+All but the Git repositories is in memory, can be copied whole, and is gone with the process. One event loop owns it;
+only what speaks to Git waits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Notifications: one function for each operation of the interface. Fine-grained tokens are refused, as by GitHub.
+"""Notifications, one function for each operation of the interface; and the call and answer that all operations share.
 
-A request to the town's GitHub, understood, and the answer of the function that does what it asks.
+Fine-grained tokens are refused, as by GitHub.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pull requests: one function for each operation of the interface. What waits for Git comes before what is decided.
+"""Pull requests and reviews: one function for each operation of the interface, in GitHub's words.
 
-Pull requests and reviews in the words of GitHub's interface.
+What waits for Git comes before what is decided.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of pull requests: who may open, review and merge one, and what becomes of it. No Git and no HTTP inside.
 
-What follows when branches have changed, by the interface or by a push: pull requests go along.
+When branches change, by the interface or by a push, pull requests go along.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A bare Git repository on disk: its references, files, commits and merges, each by `git` itself.
 
-A reference changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
-
-The one place where the town's GitHub starts `git`. Every process has a deadline and sees nobody's settings. What
-lies in a Git repository, as values.
+This is the one place where the town's GitHub starts `git`: every process has a deadline and sees nobody's settings. A
+reference changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The town's GitHub over HTTP, as the real one speaks: its REST interface, pages for people, faults under `/town/*`.
+"""The town's GitHub over HTTP, as the real one speaks: its REST interface, Git itself, pages, faults under `/town/*`.
 
-What a token may do, whatever its account may: GitHub's scopes, and the narrower reach of fine-grained tokens.
-Clone, fetch and push over HTTP: an address of a repository handed to `git http-backend` as a CGI program.
+What a token may do is checked whatever its account may: GitHub's scopes, and the narrower reach of fine-grained tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The values that the rooms of the town's GitHub hand each other.
-
-Refusals as GitHub words them. What a request meets in place of its answer, or after it, when a fault is armed.
-"""
+"""The values of the town's GitHub, and its refusals as GitHub words them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Questions that are answered in one word or a list, by their name: one row each. Pure.
-
-Work on something that is asked for: the workspace, the plan in it, and what a plan lacks. Code for a task: from a
-table of small programs, file by file, then a run of it, then the end.
-"""
+"""Questions that are answered in one word, a list or a program, by their name: one row each. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An answer to a post: to a known question, to what people usually say, from our field, or that it is not ours.
-
-One request as a row of the table answers it: its facts, its tools, and the phrases to answer with.
-"""
+"""An answer to a post: to a known question, to what people usually say, from our field, or that it is not ours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Taking part in a room: decides from how it stands whether to speak, what, and to what to commit.
+"""Taking part in a room: decides from how it stands whether to speak, what, and to what to commit. Reflections too.
 
-Nothing is said that stands in the conversation already; who finds nothing new stays silent.
-
-A look back: one line more in SELF.md, from what the owner said or from talks with two others.
+Nothing is said that stands in the conversation already; a SOUL that finds nothing new stays silent.
 """
 
 from __future__ import annotations

@@ -2,10 +2,6 @@
 
 It reads the facts of a request and its tools, never a message: one row of `TABLE` for each kind of turn, which
 is all that a new kind of turn needs. It knows nothing but them and the phrase files beside it, and remembers nothing.
-
-A post of one's own: a line of SELF.md, an idea from the bank or a note, in one of several forms. Answers to
-somebody: to a post on Bluesky, and to a line that the owner typed. Reviews of pull requests: a verdict by what the
-tests came to, and words that name what was read.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ _OWN_LINE = 0.35
 _INVITES = 0.35
 _STANDS_BY_IT = 0.8
 _NEIGHBOUR_EVERY = 3
-_POSTS_TITLE_CHARS = 60
+_TITLE_CHARS = 60
 _FORMS: Mapping[str, int] = {"note": 3, "idea": 4, "idea and question": 3, "question and answer": 2}
 """How often a post takes each form. A good post may end without asking anything."""
 _STATEMENTS = {"values", "patterns", "learnings"}
@@ -78,7 +74,7 @@ def post_with_picture(words: BankWords, title: str) -> str:
     """The text of a post that shows a picture: short, for its source stands below."""
     shown: Mapping[str, Sequence[str]] = words.bank.lines["shown"]
     phrase = words.pick([*shown.get(words.field.name, ()), *shown[ANY]])
-    return f"{words.fill(phrase, title=title[:_POSTS_TITLE_CHARS])} {words.line('invite', 'picture')}"
+    return f"{words.fill(phrase, title=title[:_TITLE_CHARS])} {words.line('invite', 'picture')}"
 
 
 def post(words: BankWords, about: ExpressionFacts) -> str:
@@ -161,7 +157,7 @@ _POST_THIS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
-_TITLE_CHARS, _ANSWER_CHARS = 60, 80
+_ANSWER_CHARS = 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your|about)\b|^$", re.IGNORECASE)
 _TOMORROW = re.compile(r"\btomorrow\b(?: morning)? at (\d{1,2})\b:?\s*", re.IGNORECASE)
 _CALL_ME = re.compile(r"\b(?:call me|my name is|i am|i'm) ((?-i:[A-Z])[\w-]*|(?<=call me )[\w-]+)", re.IGNORECASE)

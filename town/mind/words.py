@@ -1,7 +1,7 @@
-"""Finding ideas and filling phrases for one turn. What was already said here, or lately by us, is not said again.
+"""What the scripted mind knows by heart, and how it finds ideas and fills phrases for one turn.
 
-What the scripted mind knows by heart: the phrase files, loaded once and checked as they are loaded. Sums in what
-people write: `17 + 25`, `12 times 12`, `3 plus 4 minus 2`; whole numbers, times before plus.
+The phrase files are loaded once and checked. What was already said here, or lately by us, is not said again. Sums in
+what people write (`17 + 25`) are worked out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """The model service: `POST /v1/chat/completions` and `GET /v1/models`, as unmodified clients expect them.
 
-Beside the protocol's fields a request may carry `facts` (see `common/facts.py`), which the scripted mind reads.
-
-Keeps nothing between requests but the `faults` that are armed in process or by `POST /town/faults`.
-
-The chat-completions protocol: bodies in, completions and event streams out. Pure; no HTTP here. A mind that lives
-elsewhere: requests go on to another chat-completions service, answers stream back untouched. Switches that make the
-service fail as real ones do, so that a client can be seen to live through it.
+Beside the protocol's fields a request may carry `facts` (see `common/facts.py`), which the scripted mind reads; a
+request may also go on to another service. Nothing is kept between requests but the `faults` that are armed in process
+or by `POST /town/faults`.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
 the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.
-
-What is built together, as the page's JSON: plans as boards, and pull requests with their reviews. Reads only. What
-the page may ask of a resident beyond reading its status: why, approving or rejecting a draft, a pause.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The network as the page's JSON: threads with the newest stir first, and who lives here. Reads only.
-
-What each resident is doing now, read from the status file that its process writes; nobody is asked.
-"""
+"""The network as the page's JSON: threads with the newest stir first, and who lives here and does what. Reads only."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from common.clock import Clock, doubled, iso, local, parse_iso, span
 from common.constants import DAY_MS, HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
-from common.pace import Pace
+from common.intervals import Pace
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.state import Json, load_state, save_state
@@ -46,18 +46,19 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet
+from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.identity.identity import Identity, Me, assess_self_richness, self_lines
+from modules.services.identity.identity import Identity, assess_self_richness, self_lines
+from modules.services.identity.owner import Me
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
+from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
 from modules.services.skills.skills import Framer, Skills

@@ -10,15 +10,16 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from common.clock import parse_iso_or_none
-from common.constants import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS, MINUTE_MS, PORTABLE_MAX_GRAPHEMES
+from common.constants import MINUTE_MS, PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, speaks_of_design
 from common.errors import SkillError
+from common.intervals import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS
 from common.result import Decision
 from common.state import Json
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key
 from common.wording import counted
-from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
+from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet_hours
 from modules.services.identity.identity import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3

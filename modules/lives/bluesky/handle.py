@@ -1,10 +1,7 @@
-"""One post that waits: decide by rule what needs no look at its thread, else read the case, plan, and ask the model.
+"""Handles one post that waits: decides by rule if it needs no look at its thread, else reads it and asks the model.
 
-A crash at any point leaves the post waiting; an act that had been accepted before is found and not repeated.
-
-How long others who are named in a post go first: a moment each in talk, and with shared work until they answer.
-Reads once what a waiting post needs: its thread, and what its author, ours and the people in it chose. Which
-experience a handled post leaves: what we said, or what the owner said.
+A crash at any point leaves the post waiting; an act that was accepted before is found and not repeated. Others who are
+named in a post go first: for a moment in talk, and with shared work until they answer.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from common.errors import Transient
 from common.importance import Importance
-from common.pace import Pace
+from common.intervals import Pace
 from common.provenance import Provenance, Trust
 from common.result import ApiResult, Err, Ok, answering
 from common.text.closings import asks
@@ -41,7 +38,8 @@ from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, p
 from modules.services.commitments.writer import ReplyCommitments
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
+from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -107,7 +105,7 @@ class OthersFirst:
         left_s = limit_s - (self.clock.now() - item.received).total_seconds()
         if not awaited or left_s <= 0:
             return None
-        return LaterTurn(awaited, min(left_s, self.pace.awareness_ms / 1000))
+        return LaterTurn(awaited, min(left_s, self.pace.notifications_ms / 1000))
 
     def _peers(self, item: Pending) -> list[str]:
         others = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())

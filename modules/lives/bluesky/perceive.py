@@ -1,8 +1,6 @@
-"""What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
+"""Fetches notifications, remembers who reached us, and stores the posts that deserve a look by the model.
 
-The order matters for crashes: first the posts are stored, then they count as seen.
-
-Its loops stand here too: each is a name, an interval, and one call.
+The order matters for crashes: first the posts are stored, then they count as seen. The loops of this life stand here.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from common.clock import Clock, local, parse_iso
 from common.constants import DAY_MS, MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
 from common.errors import Fatal, Transient
 from common.importance import Importance
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.rights_requests import may_be_rights_request
 from common.wording import counted
@@ -41,7 +39,8 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
+from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.outbox.outbox import Outbox
@@ -396,7 +395,7 @@ class NotificationLoop(Loop):
 
     @property
     def interval_ms(self) -> float:
-        return self.pace.awareness_ms
+        return self.pace.notifications_ms
 
     async def run(self) -> Outcome:
         if not self.awareness.is_busy:

@@ -14,7 +14,7 @@ from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_emoji, without_handles
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.conversation_policy import ConversationDecision
+from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.types import ReplyAdvice

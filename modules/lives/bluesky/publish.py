@@ -1,9 +1,7 @@
 """Proposes every public act of this life to the outbox, once the checks of this life let it pass.
 
-Each accepted reply is recorded with its conversation at once: its address is known before it is sent.
-
-The threads that the SOUL takes part in: `.memory/bluesky_conversations.json`. The posts that wait to be handled, in
-`soul.db`: stored before they are marked as seen, and kept until handled.
+Each accepted reply is recorded with its conversation at once, because its address is known before it is sent. The
+conversations (`.memory/bluesky_conversations.json`) and the posts that wait (rows of `soul.db`) are kept here.
 """
 
 from __future__ import annotations
@@ -30,12 +28,12 @@ from common.text.closings import only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.conversation_policy import (
+from modules.lives.bluesky.conversation import (
     ConversationAnalysis,
     FollowedThread,
     judge_incoming,
 )
-from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
+from modules.lives.bluesky.conversation import analyze_conversation as analyze
 from modules.lives.bluesky.policy import PostDecision, plan_case
 from modules.lives.bluesky.types import (
     CONVERSATION_STALE_RETENTION_MS,

@@ -1,7 +1,4 @@
-"""Lets the model choose one act about one post: the prompt, the pictures, the model and its tools.
-
-The pictures of a post, as a model sees them: fetched within bounds, drawn anew, kept, and each with its words.
-"""
+"""Lets the model choose one act about one post: the prompt, the post's pictures, the model and its tools."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ from modules.services.agent.media import Media
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 

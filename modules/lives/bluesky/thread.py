@@ -1,7 +1,4 @@
-"""Reads a thread: what was said before, by whom, beside whom, and whether it goes in circles of thanks. Pure.
-
-A thread as a model reads it: one line for each post, with its age and whom it answers.
-"""
+"""Reads a thread: who said what to whom before, whether it circles in thanks, and how a model is shown it. Pure."""
 
 from __future__ import annotations
 

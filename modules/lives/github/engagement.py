@@ -1,10 +1,7 @@
-"""What must be remembered of a thread on GitHub, and how it changes: one pure reducer. Nobody else changes a record.
+"""What is remembered of the threads on GitHub, how one changes, and which are new. Each waits as a row of work.
 
-`new` was led to and not met, `active` is to be answered, `awaiting_response` was answered or needs no answer now,
-`concluded` we left, `closed` is closed on GitHub.
-
-What must be remembered on GitHub beside the rows of work: the threads that we know, and up to where we looked. What
-is new: GitHub's notifications, and threads to which Bluesky posts link. Each waits as a row of work.
+`after` alone changes a record: `new` was led to and not met, `active` is to be answered, `awaiting_response` was
+answered or needs no answer now, `concluded` we left, `closed` is closed on GitHub.
 """
 
 from __future__ import annotations

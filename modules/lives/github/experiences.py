@@ -44,7 +44,7 @@ from modules.services.memory.rows import MemoryStore, remember
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.space import repo_of
+from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import parse_task_event_markers
 from modules.services.rituals.policy import MEMO_KIND

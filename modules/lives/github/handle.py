@@ -1,8 +1,6 @@
-"""One thread that waits: read it, decide by rule, else ask the model.
+"""Handles one thread that waits: reads its comments and reviews, decides by rule, else asks the model.
 
-A crash at any point leaves the row waiting; a comment that had been accepted before is found and not repeated.
-
-Reads a thread: its comments, the reviews that mention us, and the talks about lines in which we are called.
+A crash at any point leaves the row waiting; a comment that was accepted before is found and not repeated.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.own_feed.announcement import NoteInsight
+from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of

@@ -1,9 +1,7 @@
-"""Lets the model choose one act about a thread on GitHub: a comment, or silence.
+"""Lets the model choose one act about a thread on GitHub: a comment, a review that was asked for, or silence.
 
-A comment is public, so the turn is told nothing that is private. It belongs to no session: what it was told stands on
-GitHub, and what it said in the outbox.
-
-Lets the model review a pull request by its changes, where its review was asked for: once for each commit.
+These are public, so the turn is told nothing that is private. It belongs to no session: what it was told stands on
+GitHub, and what it said in the outbox. A pull request is reviewed once for each commit.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.skills import Framer, Skills

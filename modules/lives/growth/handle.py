@@ -1,10 +1,7 @@
-"""One reflection: gather what happened, let the model look back once, and take up what it made of it.
+"""Handles one reflection: gathers what happened, lets the model look back once, and takes up what it made of it.
 
 A crash before SELF.md changed leaves all as it was. After it, the history knows by the row's cause that it did, and the
 experiences that were there when the row was made count as taken up.
-
-What a reflection has in view: experiences, insights, people, its posts, what was sent back, how SELF.md changed.
-What the owner is shown of how the SOUL grows: the last changes with their reasons, and what troubles it.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.policy import is_quiet
+from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
@@ -40,7 +37,7 @@ from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
-from modules.services.own_feed.announcement import Expressions
+from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem

@@ -11,7 +11,7 @@ from common.clock import Clock, local, parse_iso
 from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
 from modules.lives.growth.types import KIND
 from modules.runtime.journal.rows import newest_reason
-from modules.runtime.scheduler.policy import is_quiet
+from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem

@@ -1,8 +1,6 @@
-"""One burst of messages by somebody who is not the owner: read what is known, decide by rule, else ask the model.
+"""Handles a burst of direct messages by somebody who is not the owner: decides by rule, else lets the model answer.
 
-A crash at any point leaves the messages waiting; an answer that had been accepted before is found and not repeated.
-
-Lets the model choose one act about what somebody wrote in a direct message.
+A crash at any point leaves the messages waiting; an answer that was accepted before is found and not repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction

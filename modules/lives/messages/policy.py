@@ -1,7 +1,4 @@
-"""What a message of the owner asks for, and how answers and drafts are put into messages. Pure.
-
-Who beside the owner is answered in direct messages, when, and whether at all.
-"""
+"""Rules of direct messages: what the owner asks for, who else is answered and when, and how drafts are put. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from common.text.injections import gives_orders
 from common.text.untrusted import one_line
 from common.wording import deed
 from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
-from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.outbox.types import Intent

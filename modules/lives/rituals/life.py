@@ -1,7 +1,4 @@
-"""What this life is, once it is put together, and how its owner starts a ritual by hand.
-
-Which rituals are to be opened now, and of which runs a memo is to be written: each a row, once.
-"""
+"""Finds the rituals that are to be opened and the runs that need a memo, each a row once, and starts one by hand."""
 
 from __future__ import annotations
 

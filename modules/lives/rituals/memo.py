@@ -1,7 +1,7 @@
-"""Writes down what we take from a run: the memo of the day in the ritual's workspace, or a comment where one stands.
+"""Opens a ritual with a post, and writes the memo of a run into the ritual's workspace.
 
-What the owner says on GitHub to what came of earlier runs: it stands in the next opening, and is guidance for us.
-Opens a ritual: one post a local date, with a view of its own, those invited by name, and one question.
+An opening is one post a local date: a view of our own, those invited by name, and one question. What the owner says on
+GitHub to earlier memos is guidance for the next. Where a memo of the day stands already, ours is a comment on it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """One check of the room: read, classify, decide, validate, and send the message at its time.
 
 Nobody waits inside a check: a message that is to be said later waits here, and the next check comes back for it.
-
 Whatever goes wrong with the model costs only time: what was not answered is looked at again, later each time.
-
-Its loop looks in its own rhythm, and soon after the room said something.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Makes commitments: names what is claimed, has thin ones written in full, and takes them in, each once.
+"""Makes commitments: names what is claimed, has thin ones written in full, takes each in once, and tells the owner.
 
 A commitment is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
 disk before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
-
-What the owner is told of this life: journal entries for decisions, terminal lines for what the room says.
 """
 
 from __future__ import annotations

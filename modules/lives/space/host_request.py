@@ -1,7 +1,7 @@
 """Follows what the host asked for from the moment it is received until it is done, taken back or given up. Pure.
 
 Looking at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
-owner acts without the model (`modules/lives/space/speak.py`). What peers claim and deliver counts as well as our own
+assignee acts without the model (`modules/lives/space/speak.py`). What peers claim and deliver counts as well as our own
 commitments; the same peer events may be told again. A claim rests a request for ten minutes at most.
 """
 

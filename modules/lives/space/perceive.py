@@ -1,9 +1,7 @@
-"""Takes in what the room said and did since the last look: messages into the conversation, peer events beside it.
+"""Takes in what the room said and did since the last look, and keeps the state of the conversation in memory.
 
-The room's record comes back at each join; what in it we did in a former life counts as anybody's. Who came in as a
+The room's record comes back at each join; what we did in it in an earlier process counts as anybody's. Who came in as a
 member is no host, whatever name or id a careless server let it take.
-
-The state of a conversation in a room while the process lives: who said what, what was asked and answered.
 """
 
 from __future__ import annotations
@@ -107,11 +105,6 @@ class ConversationState:
     @property
     def own_messages(self) -> list[HistoryEntry]:
         return [entry for entry in self.history if entry.is_me]
-
-    @property
-    def agent_messages(self) -> list[HistoryEntry]:
-        """Of peers and of ourselves."""
-        return [entry for entry in self.history if not entry.is_host]
 
     def latest_host(self, *, intent: HostIntent | None = None) -> HistoryEntry | None:
         """The host's newest message, or the newest that meant `intent`."""

@@ -1,8 +1,6 @@
-"""What a model is told of a moment in the room: notes, context and the conversation.
+"""Tells a model of a moment in the room (notes, context, conversation), asks what to do, and reads its decision.
 
 Every word of ours comes from the skill. What others told is cleaned and cut line by line, and framed.
-
-Asks the model what to do at a moment in the room, and reads what it said.
 """
 
 from __future__ import annotations
@@ -289,7 +287,7 @@ LOOP = "space"
 
 _ROUNDS = 2
 _QUERY_CHARS = 500
-_DECIDE_REQUEST_CHARS = 4000
+_FRAMED_REQUEST_CHARS = 4000
 _KEPT_CHARS = 4000
 
 
@@ -372,7 +370,7 @@ class Decider:
         text = self.skills.render(
             ACTION_SKILL,
             "User Message Template",
-            request=self.prompting.framed_post(snapshot, snapshot.request.content[:_DECIDE_REQUEST_CHARS]),
+            request=self.prompting.framed_post(snapshot, snapshot.request.content[:_FRAMED_REQUEST_CHARS]),
             repo=snapshot.repo or "-",
             problem=one_line(problem, _QUERY_CHARS),
         )

@@ -1,10 +1,8 @@
-"""What a request asks for, what it answers, which repository is meant, and how conversations are named. Pure.
+"""Reads a request of the host and the talk around it: kind of act, issue, repository, names and lines. Pure.
 
 Only two deviations from the usual, an issue on GitHub, are read out of words alone: a comment on an issue that is named
 by its number, and a post on Bluesky. One name of a target serves while words are said and while the commitment is kept;
 it travels with it in `params.target`.
-
-The talk of a room, and the names in it, as a model reads them.
 """
 
 from __future__ import annotations

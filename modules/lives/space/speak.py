@@ -1,11 +1,8 @@
-"""Says something in the room, with the commitments that belong to it.
+"""Says something in the room with the commitments that belong to it, and decides what follows where it could not.
 
-Three steps, since nobody waits inside a turn. `prepare` claims the commitments, shows that we type, and tells from
-when the message may be said. Then `write` has the bodies of the commitments written in full, and `say` looks at the
-room anew: what others said or made meanwhile can still stop us. A commitment lies on the disk before the message
-leaves.
-
-Decides what becomes of a request when our own words for it could not be said: keep, try again, act, or ask.
+Nobody waits inside a turn, so there are three steps. `prepare` claims the commitments, shows that we type, and tells
+from when the message may be said. `write` has the bodies of the commitments written in full. `say` looks at the room
+anew: what others said or made meanwhile can still stop us. A commitment lies on the disk before the message leaves.
 """
 
 from __future__ import annotations

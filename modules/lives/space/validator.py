@@ -116,7 +116,7 @@ ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says 
 JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
 REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
 
-CHEAP: tuple[CheckRow, ...] = (
+CHECKS: tuple[CheckRow, ...] = (
     CheckRow(
         Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
         _acts_for_another,
@@ -195,7 +195,7 @@ CHEAP: tuple[CheckRow, ...] = (
 )
 """In the order in which they are asked."""
 
-_STOPS = {stop.check: stop for stop in (*(row.stop for row in CHEAP), ECHO, JUDGED)}
+_STOPS = {stop.check: stop for stop in (*(row.stop for row in CHECKS), ECHO, JUDGED)}
 
 
 REJECTED = "[VALIDATION REJECTED] "
@@ -215,7 +215,7 @@ def validate_space_message(
     if not message.strip():
         return ValidationOutcome(message, EMPTY)
     figures, settles = _figures(message, commitments, snapshot), bool(commitments) or declines
-    found = [row for row in CHEAP if row.applies(message, snapshot, settles=settles)]
+    found = [row for row in CHECKS if row.applies(message, snapshot, settles=settles)]
     stopped = next((row.stop for row in found if not row.by_words), None)
     if stopped:
         return ValidationOutcome(message, stopped, figures)

@@ -1,6 +1,6 @@
 """Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended.
 
-What ends the work on a task before it is done: the owner's word, and the loss of the claim.
+The work stops early at the owner's word or where the claim is lost.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import PlanReader, PlanReading, repo_of
 from modules.services.claims.claimer import Claimer, Ending, TaskComments
-from modules.services.claims.claims import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
+from modules.services.claims.policy import Lease
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.types import FoundPlan, Task

@@ -1,6 +1,6 @@
 """Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles.
 
-Whether a task may be claimed now, by the rules and gates of the outbox: a claim leaves at once, or not at all.
+A claim leaves at once or not at all, so the rules and gates of the outbox are asked first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import PlanReading
 from modules.services.claims.claimer import ClaimOutcome, Claims
-from modules.services.claims.claims import Lease, LoseCode
 from modules.services.claims.offers import (
     ABANDONED,
     ASKS,
@@ -34,6 +33,7 @@ from modules.services.claims.offers import (
     is_ordered,
     place_of,
 )
+from modules.services.claims.policy import Lease, LoseCode, get_claimable_tasks
 from modules.services.outbox.github_bodies import IssueCommentBody, OfTask
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
@@ -41,7 +41,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan, Task, get_claimable_tasks
+from modules.services.plans.types import FoundPlan, Task
 from modules.services.work.types import STOPPED, Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 

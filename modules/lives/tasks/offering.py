@@ -1,9 +1,7 @@
-"""How the work on a task becomes a pull request: the branch, what is written there, the pull request, the reviews.
+"""Turns the work on a task into a pull request: the branch, what is written there, the pull request, the reviews.
 
 Nothing is stored here. Each act is an intent of the outbox under a name of its own (`acts`), so that a life that was
 killed goes on where it ended.
-
-On which branch a task is worked on, and whether it is still ours to do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Looks after the issues of a workspace that are no plans: leads the SOUL to them, and closes those that rest.
+"""Looks after the issues and free tasks of a workspace: offers, records, and closes what rests.
 
-Offers one task at a time to the life on tasks, keeps how tasks stand, and tells the owner which it cannot do.
+One task at a time is offered to the life on tasks; issues that are no plans are led to the life on GitHub. The owner is
+told of tasks that the SOUL cannot do.
 """
 
 from __future__ import annotations

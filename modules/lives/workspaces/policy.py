@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from common.wording import counted
 from modules.lives.workspaces.types import PlanProgress, Poll
-from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task, get_claimable_tasks, has_docs_tasks
+from modules.services.claims.policy import get_claimable_tasks
+from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task, has_docs_tasks
 
 
 def progress_of(plan: Plan) -> PlanProgress:

@@ -2,44 +2,23 @@
 
 What is decided is a table (`modules/services/workspaces/sentinel.py`). A workspace counts as active again once its
 sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
-
-Tells the room how far each plan is: when that changed, and once an hour for those who came in since. Undoes what is
-left of claims: of our own that ended half-way, and of those whose SOUL is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
-from adapters.space.client import SpaceClient
-from adapters.space.types import WorkspaceProgress
 from common.clock import Clock, parse_iso
 from common.result import ApiResult, Err, Ok, answering
 from common.text.markdown import without_html_comments
-from common.wording import counted
-from modules.lives.workspaces.policy import progress_of
-from modules.lives.workspaces.types import CycleStep, Place, PlanProgress, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.claim_requests import (
-    DeadClaim,
-    PlanReader,
-    delete_dead_locks,
-    find_dead_claims,
-    find_orphaned_tasks,
-    may_hold_dead_claims,
-    settle_dead_claim,
-)
-from modules.services.claims.claimer import Claimer, TaskComments
-from modules.services.claims.claims import LEASE
 from modules.services.outbox.github_writer import GitHubWriter
-from modules.services.plans.events import TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -56,153 +35,6 @@ from modules.services.workspaces.sentinel import (
 )
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
-
-AGAIN_S = 3600.0
-
-
-class ProgressTeller(CycleStep):
-    """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there.
-
-    Args:
-        room: where it is told.
-        clock: says when.
-        mute_reason: returns why nothing may be told now, "" if something may.
-        is_trusted_room: returns whether the owner named the room, or it is on this machine.
-        github: tells which repositories are public.
-
-    """
-
-    name, place = "plan-progress", Place.PROGRESS
-    acts = False
-
-    def __init__(
-        self,
-        room: SpaceClient,
-        clock: Clock,
-        mute_reason: Callable[[], str],
-        is_trusted_room: Callable[[], bool],
-        github: GitHub,
-    ) -> None:
-        self._room = room
-        self._clock = clock
-        self._mute_reason = mute_reason
-        self._is_trusted_room = is_trusted_room
-        self._github = github
-        self._sent: dict[tuple[str, int], tuple[PlanProgress, float]] = {}
-
-    async def run(self, poll: Poll) -> StepResult:
-        """Send what is new of all open plans."""
-        await self.tell(poll.plans)
-        return StepResult()
-
-    async def tell(self, plans: Iterable[FoundPlan]) -> None:
-        """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""
-        now = self._clock.monotonic()
-        standing = {(one.repo.full_name, one.number): (one.repo, progress_of(one.plan)) for one in plans}
-        self._sent = {key: sent for key, sent in self._sent.items() if key in standing}
-        if not self._room.is_active or self._mute_reason():
-            return
-        for (name, number), (repo, progress) in standing.items():
-            before = self._sent.get((name, number))
-            is_new = before is None or before[0] != progress
-            if before and not is_new and now - before[1] < AGAIN_S:
-                continue
-            if is_new and _says(self._room.workspace_states().get(name), number, progress):
-                self._sent[name, number] = (progress, now)
-                continue
-            if not await self._may_be_told(repo):
-                continue
-            sent = await self._room.send_workspace_state(
-                name,
-                plan_number=number,
-                total=progress.total,
-                completed=progress.completed,
-                blocked=progress.blocked,
-                in_progress=progress.active,
-            )
-            if isinstance(sent, Ok):
-                self._sent[name, number] = (progress, now)
-
-    async def _may_be_told(self, repo: Repo) -> bool:
-        if self._is_trusted_room():
-            return True
-        known = await self._github.get_repository(repo)
-        return isinstance(known, Ok) and not known.data.private
-
-
-def _says(posted: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
-    """Whether a member told the room the same already."""
-    if posted is None:
-        return False
-    counts = (posted.plan_number, posted.total, posted.completed, posted.blocked, posted.in_progress)
-    return counts == (number, progress.total, progress.completed, progress.blocked, progress.active)
-
-
-@dataclass(slots=True, kw_only=True)
-class SweepStep(CycleStep):
-    """Runs in each cycle, and so also in the first after a start, before anything is claimed."""
-
-    name, place = "sweep", Place.STUCK_TASKS
-    acts = False
-
-    claimer: Claimer
-    reader: PlanReader
-    acting: ActingTurns
-    comments: TaskComments
-    journal: Journal
-    phrase: Phrase
-
-    async def run(self, poll: Poll) -> StepResult:
-        """Settle our own claims, then look at the plans on which somebody works."""
-        await self.claimer.settle()
-        ours = {(f"{one.owner}/{one.repo}".lower(), one.issue, one.number) for one in await self.claimer.held()}
-        changed = 0
-        for found in poll.plans:
-            held = frozenset(number for repo, issue, number in ours if (repo, issue) == found.key)
-            if may_hold_dead_claims(found.plan, held):
-                changed += await self._sweep(found, held)
-        return StepResult(note=f"{counted(changed, 'task')} settled" if changed else "")
-
-    async def _sweep(self, found: FoundPlan, held: frozenset[int]) -> int:
-        if (reading := (await self.reader.read(found.repo, found.number)).or_else(None)) is None:
-            return 0
-        requests, swept = self.claimer.requests, 0
-        await delete_dead_locks(requests, reading, found.repo, held)
-        orphaned = await find_orphaned_tasks(requests, reading, found.repo, held)
-        for dead in [*find_dead_claims(reading, held), *orphaned]:
-            place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
-            # NOTE(self): one alone, for each who writes the same line of the plan finds it as it wrote it.
-            if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
-                continue
-            learned = (await self.reader.learned(found.repo, dead.closed)).or_else(None) if dead.closed else ""
-            if learned is not None and await settle_dead_claim(requests, reading, found.repo, dead):
-                swept += 1
-                await self._report(found, dead, place, learned)
-        return swept
-
-    async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
-        """Tell it in the journal, and on the plan why a task can be taken again; GitHub shows a merge there itself."""
-        number, epoch = dead.task.number, max(dead.epoch, 1)
-        if dead.code == "completed":
-            await self._record(found, dead, f"its pull request {dead.pull} was merged")
-            return
-        if dead.closed:
-            why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
-            details = self.phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
-            told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
-        else:
-            why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
-            minutes = str(int(LEASE.total_seconds() // 60))
-            told = {"status": dead.task.status, "assignee": dead.holder, "minutes": minutes}
-            marker = TaskEvent(number, "timeout", epoch)
-        await self._record(found, dead, why)
-        cause, title = f"{event}:{place}:{dead.epoch}", dead.task.title
-        await self.comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)
-
-    async def _record(self, found: FoundPlan, dead: DeadClaim, why: str) -> None:
-        summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
-        await self.journal.record(Entry("life", self.name, summary, line="info"))
-
 
 MOST_OTHERS = 10
 """So many other issues are looked through for what people ask for since."""

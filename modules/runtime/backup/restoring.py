@@ -1,11 +1,8 @@
-"""Brings a home back from a backup: all of it or nothing, also where the process is killed meanwhile.
+"""Writes a home into one sealed file, and brings a home back from it: all of it or nothing, also after a kill.
 
-It is unpacked into a folder of its own within the new home and checked there. One rename decides: before it nothing was
-restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its number of files
-and their names are limited.
-
-A stream that is sealed with a passphrase: pieces of authenticated ciphertext in their order, the last one marked.
-Writes a home into one file: a compressed tar archive, sealed where there is a passphrase.
+A backup is unpacked into a folder of its own within the new home and checked there. One rename decides: before it
+nothing was restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its
+number of files and their names are limited.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Adding up the day, deciding and reserving are one transaction, on the disk befor
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
 answer. What a crash leaves behind stays counted in full. The day is the calendar day of the owner; a clock that is set
 back finds the day as it was left.
-
-Builds the day's budget from the settings, for a life or for a command beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The rules of the day's budget: how far it is used, who may still ask, how long the answer may be. Pure.
-
-How large a request can be at most, in tokens, before anybody has counted it, and how small at least.
-"""
+"""The rules of the day's budget: how far it is used, who may still ask (`LADDER`), what a request costs. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How the budget stands, for the owner: as a value, and as lines.
-
-The time zone by which the SOUL counts its days, for a command that may be started where another one holds.
-"""
+"""How the budget stands, for the owner: as a value and as lines, by the days of the SOUL's time zone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the tables hold of a person: declared once by the package that owns them, told and forgotten from that.
 
-A person's DID as a hash with a secret of this home: what must still be known of somebody who is forgotten.
+Of somebody who is forgotten only a hash of their DID, with a secret of this home, is still known.
 """
 
 from __future__ import annotations

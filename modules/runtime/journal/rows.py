@@ -1,6 +1,6 @@
-"""The rows of the journal, read for those who tell of them; each function is one step of a transaction.
+"""The journal: every decision and every movement is one row, so that the owner can ask why.
 
-The journal: every decision and every movement, one row each, so that the owner can ask why.
+Each module-level function is one step of a caller's transaction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What came back, in our own words: calls salvaged from what the model wrote, and whether it was cut short. Pure.
-
-Finds the tool call in what a model really wrote.
-"""
+"""Reads a model's answer: its text, its tool calls, calls that it wrote as text, and whether it was cut short. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The way to the service: one request out, the objects of its answer in. Keeps nothing but open connections.
+"""Sends one request to the model service and yields the objects of its answer.
 
-What every single request must pass before it leaves for the model. The gateway knows the gate, not who keeps it.
-What each model taught us about its service: what it refuses by name, and whether it can see. How long a model
-service may say nothing, and whether it says anything at all.
+Each request passes the budget gate before it leaves; the gateway knows the gate, not who keeps it. What a service
+refused by name, and how long it may say nothing, is kept in memory.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
 the process leaves nothing behind but its reservation, which then counts in full.
-
-Fetches the pictures of a conversation for the wire. What cannot be had, or not be seen, is told by its description.
-How much of what is sent the service had kept from an earlier call. In memory only: a start begins to count anew.
-Builds the way to the model, for whoever composes a SOUL.
 """
 
 from __future__ import annotations
@@ -62,6 +58,8 @@ from modules.runtime.llm.dialect import (
     Usage,
     Wire,
     chars_of,
+    convert_messages,
+    convert_tools,
     has_pictures,
     has_thoughts,
     pictures_in,
@@ -71,8 +69,6 @@ from modules.runtime.llm.policy import (
     LLM_MAX_RETRIES,
     CallVerdict,
     calculate_backoff,
-    convert_messages,
-    convert_tools,
     is_own_service,
     refusal,
     timed_out,

@@ -1,15 +1,13 @@
-"""Takes a model's private thinking out of what it says, whatever its maker marks it with. Pure.
+"""Takes a model's private thinking out of what it says, and finds where a tool call written as text begins. Pure.
 
 A mark is recognized by its shape: a name between angle brackets, bars, square brackets or arrows (`<think>`,
 `</seed:think>`, `[THINK]`, `◁think▷`, `<|END_THINKING|>`), in any case, spaced, escaped, emphasized or fenced; or a
 channel (`<|channel|>analysis`). Its name says whether it marks a thought. Where no mark says so, an element of a name
-that no markup has is one too, if it leads the answer or only its closing mark stands there.
+that no markup has is one too, if it leads the answer or only its closing mark stands there. A mark in code, or like a
+word in a sentence, is only written about.
 
 The opening mark may stand in the prompt, so that only the closing one comes; the closing one may never come. What is
 then not certainly the answer is dropped: silence is better than a thought in public.
-
-Tells marks that a model writes with from marks that it writes about: in code, or like a word in a sentence. Finds
-where a call of a tool begins that a model wrote as text, in the marks that its maker taught it.
 """
 
 from __future__ import annotations
@@ -112,7 +110,7 @@ def _spans(line: str, start: int) -> list[tuple[int, int, bool]]:
 
 
 BAR = "[|\uff5c]"
-_WRITTEN_CALLS_MARK = re.compile(
+_CALL_MARK = re.compile(
     rf"(?:(?:<{BAR}?|\[)(?:[A-Za-z]+:|DSML{BAR})?(?:START_ACTION|python_tag"
     r"|(?:tool|function)[_\u2581]?calls?[\w\u2581]*)"
     rf"(?:{BAR}?>|\])?|<function=|<{BAR}?(?:DSML{BAR})?invoke\s)",
@@ -130,7 +128,7 @@ def begins(text: str) -> int | None:
     A mark in code begins none, nor does one in a sentence, unless a value or another mark follows it.
     """
     code = code_in(text)
-    for mark in _WRITTEN_CALLS_MARK.finditer(text):
+    for mark in _CALL_MARK.finditer(text):
         start = mark.start()
         if code.holds(start) or not _may_begin(text, mark):
             continue
@@ -143,7 +141,7 @@ def begins(text: str) -> int | None:
 
 def begins_again(text: str, position: int) -> int | None:
     """Where the next call in marks begins behind one, wherever it stands."""
-    return next((mark.start() for mark in _WRITTEN_CALLS_MARK.finditer(text, position) if _may_begin(text, mark)), None)
+    return next((mark.start() for mark in _CALL_MARK.finditer(text, position) if _may_begin(text, mark)), None)
 
 
 def _may_begin(text: str, mark: re.Match[str]) -> bool:

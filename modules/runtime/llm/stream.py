@@ -1,9 +1,7 @@
-"""Gathers one streamed answer. Pure: JSON objects in, an answer out.
+"""Reads the body of an answer, as an event stream or as one JSON, and gathers it into one answer.
 
-Nothing of their shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
+Nothing of its shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
 else counts as left out.
-
-Reads the body of an answer: an event stream, one JSON where a stream was asked for, or neither.
 """
 
 from __future__ import annotations
@@ -101,7 +99,7 @@ class _Event:
         return self.has_data and self.data[-1].rstrip().endswith(b"}") and line.lstrip().startswith((b"{", _DONE))
 
     def read(self) -> Chunk:
-        return _events_object(parse(b"\n".join(self.data)), is_error=self.name.strip() == b"error")
+        return _answer_object(parse(b"\n".join(self.data)), is_error=self.name.strip() == b"error")
 
 
 async def _events(body: AsyncIterable[bytes]) -> AsyncIterator[_Event | bytes]:
@@ -151,13 +149,13 @@ def _whole(body: bytes) -> Chunk:
         value = parse(body)
     except ValueError as error:
         raise NotAnAnswer(_quoted(body)) from error
-    found = _events_object(value[0] if isinstance(value, list) and value else value)
+    found = _answer_object(value[0] if isinstance(value, list) and value else value)
     if not isinstance(found.get("choices"), list):
         raise NotAnAnswer(_quoted(body))
     return found
 
 
-def _events_object(value: object, *, is_error: bool = False) -> Chunk:
+def _answer_object(value: object, *, is_error: bool = False) -> Chunk:
     """The object. Raises `SaidError` where it tells of one."""
     if not isinstance(value, dict):
         raise NotAnAnswer(_quoted(str(value).encode(errors="replace")))

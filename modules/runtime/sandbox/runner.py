@@ -1,9 +1,8 @@
 """Runs programs for the SOUL: in a sandbox, or, if the owner insists, without one; else not at all.
 
-A run leaves nothing behind but what it wrote into its work folder. When the SOUL dies, what runs in a sandbox dies too.
-
-Watches a run for what the kernel does not count: processes, memory and disk of the run as a whole. Starts a
-program, limits it before its first instruction, reads what it says, and sees to its end.
+Each run is limited before its first instruction, and watched for what the kernel does not count: processes, memory and
+disk of the run as a whole. It leaves nothing behind but what it wrote into its work folder. When the SOUL dies, what
+runs in a sandbox dies too.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -399,7 +397,6 @@ def _text(output: bytearray, limits: Limits) -> str:
     return bytes(output[: limits.output_bytes]).decode(errors="replace")
 
 
-_PROBE = Limits(wall_s=10)
 _GO = Path("/usr/local/go")
 _REMEDY = "Install bubblewrap (apt-get install bubblewrap), or set SOUL_UNSAFE_EXEC=1 and mean it."
 
@@ -512,17 +509,6 @@ class Sandbox:
     def seen_at(self, shared: Shared) -> str:
         """Return the path at which a run sees what is shared with it."""
         return f"{SHARED}/{shared.name}" if self._bwrap else str(shared.path)
-
-    async def probe(self) -> str:
-        """Why programs cannot be run in a sandbox here, found by trying; "" if they can."""
-        if not self._bwrap:
-            return "bubblewrap is not installed"
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                ran = await Sandbox(redactor=Redactor(), bwrap=self._bwrap).run(["true"], Path(folder), limits=_PROBE)
-            except SoulError as error:
-                return str(error)
-        return "" if ran.success else f"a trial run in the sandbox failed: {ran.stderr.strip() or ran.ended}"
 
     def _supervise(self, job: _Job, stop: Event) -> Ran:
         """One run, in a thread of its own."""

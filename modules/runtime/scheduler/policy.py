@@ -1,18 +1,13 @@
-"""The rhythm of a SOUL, computed from its name: two SOULs never knock at the same moment, one always at its own."""
+"""When a loop runs and who goes first, computed from the SOUL's name, so that no two act at the same moment."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
 
-from common.clock import local
-from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
 from common.election import ranked
+from common.intervals import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
 from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
-
-QUIET_HOURS_START = 23
-QUIET_HOURS_END = 7
 
 _BACKOFF_FROM_ERRORS = 2
 _BACKOFF_MAX_FACTOR = 8
@@ -45,18 +40,6 @@ def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_J
     """This SOUL's own interval for a timer, in ms: `base_ms` give or take the share `pct`."""
     step = abs(_hash(f"{name}:{timer}", seed=5381, factor=33)) % (2 * _STEPS + 1) - _STEPS
     return round(base_ms) + math.floor(base_ms * pct * (step / _STEPS) + 0.5)
-
-
-def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_HOURS_END) -> bool:
-    """Whether the local `hour` (0-23) lies in `start <= hour < end`, over midnight if need be; equal bounds: never."""
-    if start > end:
-        return hour >= start or hour < end
-    return start <= hour < end
-
-
-def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
-    """Return whether a moment is in the quiet hours of a time zone; `keeps_hours` is off where days are shortened."""
-    return keeps_hours and is_quiet_hours(local(moment, timezone).hour)
 
 
 def awareness_skip_probability(errors: int, skipped: int = 0) -> float:

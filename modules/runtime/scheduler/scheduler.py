@@ -1,8 +1,7 @@
 """Runs the loops: APScheduler keeps the time, `run_guarded` is the only way in, for timers and forced calls alike.
 
-Nothing here survives a crash, and nothing needs to: what must survive lies with the loops.
-
-One mind, one thing at a time: the lock that a loop holds from before its first wait until it is done.
+A loop holds the attention lock from before its first wait until it is done, so one thing happens at a time. Nothing
+here survives a crash, and nothing needs to: what must survive lies with the loops.
 """
 
 from __future__ import annotations

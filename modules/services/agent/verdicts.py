@@ -4,8 +4,6 @@ Such calls are small and many, so they carry nothing of the SOUL: a page of inst
 examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
 all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
 framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
-
-Asks the model what a text of somebody says, in the words of a skill that asks nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from modules.services.skills.skills import Skills
 
 T = TypeVar("T")
 _TEMPERATURES = (0.0, None)
-_SKILL_QUESTION_FIELD = re.compile(r"- (\w+): (.+)")
+_EXAMPLE_FIELD = re.compile(r"- (\w+): (.+)")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
@@ -64,7 +62,7 @@ class SkillQuestion:
     def _examples(self) -> list[Message]:
         messages = []
         for page in self.skills.subsections(self.skill, "Examples").values():
-            example = dict(_SKILL_QUESTION_FIELD.findall(page))
+            example = dict(_EXAMPLE_FIELD.findall(page))
             messages += [self._asked(example[self.field]), Message("assistant", example["answer"])]
         return messages
 

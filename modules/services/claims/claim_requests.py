@@ -1,10 +1,8 @@
-"""Carries out the actions of a claim on GitHub. Each looks right before it writes, and may be done again without harm.
+"""Reads what a claim on a task depends on, and carries out its actions on GitHub: claim, release, and sweep.
 
-These writes do not wait in the outbox: each depends on what stands there at that moment, and loses its sense later.
-Its rules and gates are asked before a claim begins; then they pass the same pause (in the adapter).
-
-Reads all that a claim depends on: the plan, its comments, the locks of its tasks, and their pull requests. Sweeps
-the tasks of one plan: locks and claims whose holder is gone, and tasks whose pull request was merged.
+Each action looks before it writes, and may be done again without harm. These writes do not wait in the outbox: each
+depends on what stands there at that moment. Its rules and gates are asked before a claim begins; then the writes pass
+the same pause (in the adapter).
 """
 
 from __future__ import annotations
@@ -25,7 +23,8 @@ from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.services.claims.claiming import lock_branch, parse_lock_branch
-from modules.services.claims.claims import (
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import (
     GRACE,
     Action,
     AssignSelf,
@@ -56,7 +55,6 @@ from modules.services.claims.claims import (
     orphan_of_task_in_work,
     with_claim_until,
 )
-from modules.services.claims.lease_store import TaskLeases
 from modules.services.plans.events import (
     build_task_event_marker,
     count_task_failures,

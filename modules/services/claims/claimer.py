@@ -1,10 +1,8 @@
 """Claims tasks, keeps what was claimed, and gives it back: the protocol of `claiming.py` over GitHub and `soul.db`.
 
 What a claim is about to do is kept before its first request leaves, so that after `kill -9` between any two requests
-the next `settle` undoes what was not won and leaves what was.
-
-What is said of a task on its plan: through the outbox, once for each cause, with a marker that peers count by. What
-claims tasks and gives them back, built once for all lives.
+the next `settle` undoes what was not won and leaves what was. What is said of a task on its plan goes through the
+outbox, once for each cause.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from common.result import Err
 from common.text.github_text import without_mentions
 from modules.services.claims.claim_requests import ClaimRequests, ClaimWords, PlanReader, PlanReading
 from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
-from modules.services.claims.claims import (
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.policy import (
     Action,
     ClaimAnswer,
     ClaimEvent,
@@ -39,7 +38,6 @@ from modules.services.claims.claims import (
     release_actions,
     renewed,
 )
-from modules.services.claims.lease_store import TaskLeases
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox

@@ -14,7 +14,7 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
-from modules.services.claims.claims import (
+from modules.services.claims.policy import (
     GRACE,
     LEASE,
     Action,
@@ -38,16 +38,9 @@ from modules.services.claims.claims import (
     WriteLine,
     claim_contenders,
     decide_claim,
-)
-from modules.services.plans.types import (
-    ACTIVE_TASKS,
-    UNDONE_TASKS,
-    Expected,
-    Plan,
-    Task,
-    TaskChange,
     get_claimable_tasks,
 )
+from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
 
 CONSENSUS_S = 5.0
 CONTEST_S = 3.0

@@ -16,7 +16,7 @@ from typing import Any
 from common.clock import Clock, iso, parse_iso
 from common.state import save_state
 from modules.runtime.database.database import Database
-from modules.services.claims.claims import Lease, after_start
+from modules.services.claims.policy import Lease, after_start
 from modules.services.outbox.github_bodies import OfTask
 from modules.services.outbox.types import Intent, Wait
 

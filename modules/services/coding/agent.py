@@ -1,7 +1,4 @@
-"""The loop of a coding task: ask the model, keep what it answered, carry it out, until it ends or reaches a limit.
-
-What the model is sent of a coding task: the task, then each step with what came of it.
-"""
+"""The loop of a coding task: ask the model, keep what it answered, carry it out, until it ends or reaches a limit."""
 
 from __future__ import annotations
 

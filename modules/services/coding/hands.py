@@ -1,8 +1,7 @@
 """The tools of a coding task: files of its tree, programs in the sandbox, and its repository, which no program sees.
 
-Git runs outside of the sandbox. What is in `/tmp` inside stays there until the task ends.
-
-The files of a coding task's tree: listed, read, searched and changed. Nothing outside of the tree is reached.
+Nothing outside of the tree is reached. Git runs outside of the sandbox. What is in `/tmp` inside stays there until the
+task ends.
 """
 
 from __future__ import annotations

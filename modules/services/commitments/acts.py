@@ -1,9 +1,7 @@
 """Which public acts fulfil a commitment: the acts leave by the outbox, one part after the other.
 
-Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed.
-
-What the queue and the runner of commitments publish on the event bus, and how the journal names a giving up. Makes
-ready what a commitment to a plan needs: the plan itself, before its issue is proposed.
+Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed. The plan of
+a commitment to a plan is made ready before its issue is proposed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A step reads once what the outbox knows of the acts. What survives a crash lies with the queue and the outbox: what left
 is not sent again, and what waits is waited for. The rest is told again or not at all.
-
-What the room sees of a commitment being fulfilled: that we act, what we claim, how it ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a commitment is about, and the keys by which two are the same: repository, issue, link, title, target. Pure.
-
-What a commitment is, while it waits to be fulfilled.
-"""
+"""What a commitment is and what it is about, and the keys by which two are the same. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What becomes of a commitment, as pure rules: when it is taken in, when it is tried, when it is given up.
+"""What becomes of a commitment: when it is taken in, tried, given up, and left alone for a while after failures. Pure.
 
 Values in, values out: nothing here reads a clock or a file.
-
-What can be learned from how commitments ended: which keep failing, and where to leave off for a while.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Asks the model for words about commitments: which were made, what a thin one means in full, how to announce one.
 
-Keeps nothing. Each call is one request with its deadline at the gateway; what fails leaves things as they were.
-
-Announces a fulfilled commitment once, to those to whom it was made, where it was made. From a decision, or from
-words that were said, to commitments in the queue.
+Each call is one request with its deadline at the gateway; what fails leaves things as they were. What was made is taken
+into the queue, and what was kept is announced once, where it was made.
 """
 
 from __future__ import annotations

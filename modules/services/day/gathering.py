@@ -37,7 +37,7 @@ from modules.services.day.rendering import (
 )
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind

@@ -1,7 +1,4 @@
-"""Renders a day for its owner: in rows, and in lines for a terminal of eighty columns. Pure.
-
-What one day of a SOUL came to.
-"""
+"""What one day of a SOUL came to, as values, rows, and lines for a terminal of eighty columns. Pure."""
 
 from __future__ import annotations
 

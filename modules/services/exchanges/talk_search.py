@@ -1,10 +1,8 @@
-"""Finds what was said in public and in rooms, by people to the SOUL and by the SOUL, for the owner.
+"""Finds what was said in public and in rooms, by people to the SOUL and by the SOUL.
 
 What somebody posted is shown only as it can be read on the network now, and only where they allow it: see
-`PublicPosts`. Direct messages with others are never looked through.
-
-Posts as they can be read now: without what was deleted, what a block hides, and what its author does not allow.
-Tells a turn about a person the last two exchanges with them.
+`PublicPosts`. Direct messages with others are never looked through. A turn about a person is told the last two
+exchanges with them.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ from common.text.strings import account_name
 from common.text.untrusted import clean
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import room_lines
-from modules.services.agent.prompt.bootstrap import ToldBefore
-from modules.services.identity.identity import Me
+from modules.services.agent.prompt.fitting import ToldBefore
+from modules.services.identity.owner import Me
 from modules.services.inbox import received
 from modules.services.memory.rows import folded
 from modules.services.moderation.moderation import Moderation

@@ -49,11 +49,6 @@ class Friction:
     loop: str
     count: int
 
-    @property
-    def what(self) -> str:
-        """How it is told."""
-        return f"{self.category} ({self.loop})"
-
 
 @dataclass(slots=True)
 class FrictionReport:

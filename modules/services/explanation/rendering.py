@@ -15,7 +15,7 @@ from common.text.untrusted import one_line
 from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
-from modules.runtime.llm.policy import FAILURE_WORDS
+from modules.runtime.llm.dialect import FAILURE_WORDS
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.story import (
     Act,

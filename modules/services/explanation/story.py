@@ -1,8 +1,6 @@
 """What happened to one post or by one act, as values: what reached it, what it thought, decided and did, and why.
 
-The handles of accounts, for texts that name them by their DID: the record keeps DIDs, people read handles. What
-somebody may ask about, and which row of the database is meant: a link, an `at://` uri, or an act's id. Puts a story
-together from the rows: the journal, the intents, what waited to be handled, and what the model cost.
+A question may name a link, an `at://` uri, or an act's id. The record keeps DIDs; people read handles.
 """
 
 from __future__ import annotations
@@ -293,7 +291,7 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
         return _task(connection, named.task)
     if named.link:
         return _on_github(connection, named.link)
-    return _naming_act(connection, named.intent) if named.intent else _record(connection, named)
+    return _act_by_id(connection, named.intent) if named.intent else _record(connection, named)
 
 
 def is_task(key: str) -> bool:
@@ -323,7 +321,7 @@ def _owner(said: str) -> str:
     return who if who.startswith("did:") else who.removeprefix("@").lower()
 
 
-def _naming_act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
+def _act_by_id(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
     found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")

@@ -1,7 +1,4 @@
-"""Who the SOUL is: the account it answers by, and what its SELF.md says.
-
-Reads SELF.md: what the SOUL wrote about itself, by its headings.
-"""
+"""What SELF.md says of the SOUL, by its headings."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from common.settings import Settings
 from common.text.markdown import Heading, outline
 from common.text.strings import straighten
 from modules.runtime.home import Home, read_self
@@ -286,34 +282,6 @@ def _cells(section: str) -> Iterator[str]:
 
 def _is_separator(row: str) -> bool:
     return "-" in row and _CELL_RULE.fullmatch(row) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Me:
-    """Who answers: its account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
-
-    agent_name: str
-    bluesky_username: str
-    owner_handle: str
-    owner_did: str
-    timezone: str = ""
-    github_username: str = ""
-
-    @classmethod
-    def of(cls, settings: Settings) -> Me:
-        """Return who the settings say we are."""
-        return cls(
-            agent_name=settings.agent_name,
-            bluesky_username=settings.agent_bluesky_username,
-            owner_handle=settings.owner_bluesky_social_handle,
-            owner_did=settings.owner_bluesky_social_handle_did,
-            timezone=settings.soul_timezone,
-            github_username=settings.agent_github_username,
-        )
-
-    def is_owner(self, did: str) -> bool:
-        """Return whether an account on Bluesky is the owner's."""
-        return did == self.owner_did
 
 
 class Identity:

@@ -3,8 +3,6 @@
 What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
 that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
 they approve.
-
-What SELF.md is without the passages that name somebody, and whether it may become that without the owner.
 """
 
 from __future__ import annotations

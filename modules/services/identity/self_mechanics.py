@@ -1,7 +1,4 @@
-"""The two parts of SELF.md that steer behaviour: when a conversation is enough, and what is done every day.
-
-The days, and the time of day, of a ritual in SELF.md: `weekdays`, `Mon, Wed and Fri`, `mon-fri at 9:30 am`.
-"""
+"""The two parts of SELF.md that steer behaviour: when a conversation is enough, and what is done on which days."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from common import constants as c
 from common.constants import HOUR_MS, MINUTE_MS
 from common.text.patterns import lazy
 from common.text.strings import straighten
-from modules.runtime.scheduler.policy import QUIET_HOURS_END, QUIET_HOURS_START
+from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, QUIET_HOURS_START
 
-_SELF_SCHEDULE_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ALL, _WEEKDAYS, _WEEKENDS = frozenset(range(7)), frozenset(range(5)), frozenset({5, 6})
 _GROUPS = {
     **dict.fromkeys(("daily", "everyday", "day", "days"), _ALL),
@@ -27,7 +24,7 @@ _GROUPS = {
 }
 _SHORT = {"tues": 1, "weds": 2, "thur": 3, "thurs": 3}
 _FILLERS = frozenset({"and", "on", "every", "each", "at"})
-_SELF_SCHEDULE_TIME = re.compile(r"(?<![\d:.])(\d{1,2})(?:[:.h](\d{2})(?!\d))?\s?(?:([ap])\.?m\b\.?|h\b)?(?![\w:])")
+_TIME_OF_DAY = re.compile(r"(?<![\d:.])(\d{1,2})(?:[:.h](\d{2})(?!\d))?\s?(?:([ap])\.?m\b\.?|h\b)?(?![\w:])")
 _RANGE = re.compile(r"([a-z]{1,12})\s?(?:-|–|—|\bto\b|\bthrough\b)\s?([a-z]{1,12})")  # noqa: RUF001 - dashes as written
 _SIGNS = re.compile(r"[\s,;/&+@.|*_`()]+")
 _MORNING = time(QUIET_HOURS_END)
@@ -69,14 +66,14 @@ class RitualSchedule:
 def parse_ritual_schedule(schedule: str) -> RitualSchedule | None:
     """Return what a schedule says; None where a word of it is not understood, or its time lies in the night."""
     text = straighten(schedule).lower()
-    times = list(_SELF_SCHEDULE_TIME.finditer(text))
+    times = list(_TIME_OF_DAY.finditer(text))
     if len(times) > 1:
         return None
     at = _time_of(times[0]) if times else None
     if times and (at is None or at >= time(QUIET_HOURS_START)):
         return None
     days = set[int]()
-    for found in _days_in(_SELF_SCHEDULE_TIME.sub(" ", text)):
+    for found in _days_in(_TIME_OF_DAY.sub(" ", text)):
         if found is None:
             return None
         days |= found
@@ -112,7 +109,7 @@ def _days_in(text: str) -> Iterator[frozenset[int] | None]:
 
 def _day_of(word: str) -> int | None:
     """Return the day that a word names: `mon`, `monday` or `mondays`."""
-    names = (number for number, name in enumerate(_SELF_SCHEDULE_DAYS) if word in {name[:3], name, f"{name}s"})
+    names = (number for number, name in enumerate(_DAY_NAMES) if word in {name[:3], name, f"{name}s"})
     return next(names, _SHORT.get(word))
 
 

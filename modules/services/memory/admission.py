@@ -1,9 +1,7 @@
-"""What a turn may put into memory, by whose words are in it. Pure.
+"""What a memory is, and what a turn may put into memory, by whose words are in it. Pure.
 
 A memory stays for long and comes up in other turns: what strangers say may become a note about them, never a rule to
 live by, nor something that is told on from the owner's own talks.
-
-What a memory is, and what a store of memories must be able to do.
 """
 
 from __future__ import annotations

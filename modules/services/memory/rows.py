@@ -1,11 +1,7 @@
-"""The rows of `memories` in soul.db. Each function is one step of a transaction that its caller opened.
+"""What one SOUL remembers, in `soul.db`: saved, found by full-text search, and counted. What returned is on the disk.
 
-The full-text index is kept by triggers in the same transaction: there is no moment at which one of them knows more
-than the other.
-
-The words of whoever asks, as terms that no full-text syntax can trip over. Full-text search in soul.db, whose work
-is bounded whatever is asked and however much is known. What one SOUL remembers, in its soul.db. Everything that has
-returned is on the disk.
+Each module-level function is one step of a caller's transaction. Triggers keep the full-text index in the same
+transaction. The work of a search is bounded whatever is asked and however much is known.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 Memory is the record, the files are views. After a crash between any two steps the next `sync` does the rest: what was
 taken in is not taken in again, and the mark that says what the file was last rendered as is written after the file.
-
-MEMORY.md, as a view of the memories of kind `curated`: one section each, `## subject` and the body. What a hand did
-to MEMORY.md since it was last rendered, against what was remembered meanwhile.
 """
 
 from __future__ import annotations

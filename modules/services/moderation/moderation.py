@@ -23,7 +23,7 @@ from common.clock import Clock, parse_iso_or_none
 from common.result import Err
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.rules.policy import named_in, who_is_told
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait

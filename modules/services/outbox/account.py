@@ -21,7 +21,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor
 from common.clock import Clock, local, parse_iso, parse_iso_or_none
 from common.errors import Auth, ConfigError, Fatal, Transient
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import Err
 from common.settings import Settings
 from modules.runtime.control import Control

@@ -1,11 +1,9 @@
 """How intents leave: whose turn it is, what a failed try means, and what became of an act whose answer never came.
 
 A row found in `sending` may have arrived or not, so the sender looks before anything else happens to it; sending
-again goes under the same record key. A service without such keys is given a minute and is looked at twice before that.
-One act is on its way at a time, and nobody holds the delivery lock while waiting. Gates are asked before each
-departure, also before a repeat; one that fails keeps everything in.
-
-Later looks at what was sent more than once to a service that takes no key of ours.
+again goes under the same record key. A service without such keys is given a minute and is looked at twice before that,
+and once more later. One act is on its way at a time, and nobody holds the delivery lock while waiting. Gates are asked
+before each departure, also before a repeat; one that fails keeps everything in.
 """
 
 from __future__ import annotations

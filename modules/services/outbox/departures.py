@@ -1,8 +1,6 @@
 """When each act that waits for its turn is expected to leave, and why not sooner.
 
 The outbox notes it after each round, so that every reader of the database can tell it, also beside the running SOUL.
-
-What waits in the outbox, for readers that cannot afford to load what an intent is made of.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
 the line that tells of it and `text` what follows.
-
-What all bodies of intents have in common: how they are stored, and what is shown of them.
 """
 
 from __future__ import annotations

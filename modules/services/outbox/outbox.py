@@ -1,9 +1,7 @@
 """The one way out for public acts. An act is first a committed row, then a request; never the other way round.
 
 What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
-are one transaction. How intents leave is told in `delivery`.
-
-`OutboxLoop` lets out what is due.
+are one transaction. How intents leave is told in `delivery`; `OutboxLoop` lets out what is due.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from datetime import datetime, timedelta
 from adapters.atproto.writes import tid_for
 from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
-from common.pace import Pace
+from common.intervals import Pace
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
@@ -37,7 +35,6 @@ from modules.services.outbox.types import (
     Gate,
     Inquiry,
     Intent,
-    IntentState,
     Pacing,
     ProposedAction,
     Rule,
@@ -315,10 +312,6 @@ class Outbox:
             lambda connection: people.said_to(connection, did, apart_from=apart_from, most=most)
         )
 
-    async def recent(self, limit: int) -> list[Intent]:
-        """The last `limit` intents, newest first."""
-        return await self._database.run(lambda connection: store.recent(connection, limit))
-
     async def of_kind(self, kind: IntentKind, limit: int) -> list[Intent]:
         """The last `limit` intents of a kind, newest first."""
         return await self._database.run(lambda connection: store.of_kind(connection, kind, limit))
@@ -330,10 +323,6 @@ class Outbox:
     async def since(self, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
         """Return all intents of these kinds that were accepted at `moment` or later, newest first."""
         return await self._database.run(lambda connection: store.since(connection, kinds, moment))
-
-    async def counts(self) -> dict[IntentState, int]:
-        """How many intents are in each state; states without any are left out."""
-        return await self._database.run(store.counts)
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""

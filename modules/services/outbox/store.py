@@ -198,11 +198,6 @@ def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bo
     return connection.execute(query, (f"at://{did}/", f"at://{did}0", iso(since))).fetchone() is not None
 
 
-def recent(connection: sqlite3.Connection, limit: int) -> list[Intent]:
-    """The last `limit`, newest first."""
-    return _select(connection, "1", limit=limit)
-
-
 def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     """How many are in each state."""
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}

@@ -1,7 +1,4 @@
-"""Intents: the only way by which the program acts in public.
-
-How an act that is done once stands, by all that was proposed for its target. Pure: rows in, standing out.
-"""
+"""The types of the outbox: proposed actions, intents, rules, gates, senders, and how an act done once stands."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, runtime_checkable
 
 from common.clock import parse_iso
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
@@ -393,7 +390,7 @@ class Pacing:
             follow_s=pace.follow_cooldown_s,
             action_s=pace.action_cooldown_s,
             breath_s=pace.breath_s,
-            tick_s=pace.awareness_ms / 1000,
+            tick_s=pace.notifications_ms / 1000,
             per_tick=ACTS_PER_TICK,
             spread=PACING_SPREAD,
         )

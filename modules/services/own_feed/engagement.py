@@ -1,7 +1,7 @@
-"""Looks three times at what became of each thought: after half an hour, after six hours and after a day.
+"""Reads our own feed once for all: what became of each thought, and which posts only repeat an older one.
 
-Takes back those of our posts that only repeat an older one, through the outbox like every other act. Our own feed,
-read once for all that need it: what was said before, and what is to be taken back.
+A thought is looked at three times: after half an hour, after six hours and after a day. Repeats are taken back through
+the outbox like every other act.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, parse_iso_or_none
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import ApiResult, Err, Ok, answering
 from common.wording import counted
 from modules.runtime.control import Standing
@@ -25,8 +25,8 @@ from modules.services.outbox.gates import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.announcement import Expression, ExpressionEngagement, Expressions
 from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement, Expressions
 from modules.services.own_feed.policy import Deletion, Repeats, own_posts, plan_deletions
 
 CAUSE = "feed-pruning"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from modules.services.own_feed.announcement import Expression, ExpressionEngagement
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
 
 LOOKS = (timedelta(minutes=30), timedelta(hours=6), timedelta(hours=24))
 

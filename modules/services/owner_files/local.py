@@ -1,6 +1,6 @@
-"""The workspace as a folder of the home. Each file is written whole or not at all; a link leads nowhere outside.
+"""The workspace of the owner and the SOUL, as a folder of the home or as a place in a store.
 
-The workspace as a place in a store.
+Each file is written whole or not at all; a link leads nowhere outside.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The SOUL's own identity post: there exactly once for the GitHub username in its settings.
 
-`.memory/identity_post.json` remembers where it stands. The network decides: what the file says is looked at there, and
-nothing is written while the network cannot be read. An intent that is on its way counts as the post.
-
-Asks the model for the SOUL's own words about itself and about a peer, and puts the fixed parts around them. Looks
-through the SOUL's own records on the network, which know more than its feed and never lag behind.
+`.memory/identity_post.json` remembers where it stands. The network decides: our own records are looked through there,
+and nothing is written while they cannot be read. An intent that is on its way counts as the post. The SOUL's own words
+in it, and about a peer, come from the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Who we tell a room that we are, when we tell it, and what may be believed of what others tell.
+"""Who we tell a room that we are, when we tell it, and whom of it we know from earlier rooms.
 
-Others' words are untrusted: they are cleaned and cut before they come near a prompt.
-
-Whom the SOUL has talked with in rooms, across lives: `.memory/peer_relationships.json`.
+Others' words are untrusted: they are cleaned and cut before they come near a prompt. Whom the SOUL has talked with is
+kept across lives in `.memory/peer_relationships.json`.
 """
 
 from __future__ import annotations

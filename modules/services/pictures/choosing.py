@@ -1,10 +1,7 @@
-"""Chooses a picture to show: one that was not shown before, from a collection of the design catalogue.
+"""Chooses a picture to show that was not shown before, from a channel of Are.na or a page of the design catalogue.
 
 Code chooses, and binds the picture to the post; a model is told what the source says of it, and writes the words.
-A collection from which nothing could be had rests for a while.
-
-Finds the pictures that a page shows. Pure, in time linear to the page. Finds and fetches pictures to share: in
-channels of Are.na, and on pages. Fetches keep within fixed bounds.
+A collection from which nothing could be had rests for a while. Fetches keep within fixed bounds.
 """
 
 from __future__ import annotations
@@ -195,7 +192,6 @@ def _is_shown(image: PageImage, min_width: int) -> bool:
 _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024
 _DEADLINE_S = 30.0
-_FINDING_TEXT_CHARS = 300
 _FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
 _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
 
@@ -259,7 +255,7 @@ class PictureFinder:
         place = page.url if same_host else url
         for image in found.images:
             self._listed[image.url] = PictureSource(
-                type="web", image_url=image.url, page_url=place, page_title=one_line(found.title, _FINDING_TEXT_CHARS)
+                type="web", image_url=image.url, page_url=place, page_title=one_line(found.title, _TEXT_CHARS)
             )
         new = [image for image in found.images if not self._pictures.was_posted(self._listed[image.url])]
         return Ok(PageImages(found.title, new, found.left_out + len(found.images) - len(new)))
@@ -289,22 +285,22 @@ def source_of(block: Block, channel: Channel) -> PictureSource:
     return PictureSource(
         type="arena",
         image_url=block.image_url,
-        page_title=one_line(block.source_title, _FINDING_TEXT_CHARS),
+        page_title=one_line(block.source_title, _TEXT_CHARS),
         original_url=block.source_url,
-        source_provider=one_line(block.provider, _FINDING_TEXT_CHARS),
-        filename=one_line(block.filename, _FINDING_TEXT_CHARS),
+        source_provider=one_line(block.provider, _TEXT_CHARS),
+        filename=one_line(block.filename, _TEXT_CHARS),
         channel_url=channel.url,
         block_id=block.id,
         block_url=block.url,
-        block_title=one_line(block.title, _FINDING_TEXT_CHARS),
-        arena_user=one_line(block.username, _FINDING_TEXT_CHARS),
+        block_title=one_line(block.title, _TEXT_CHARS),
+        arena_user=one_line(block.username, _TEXT_CHARS),
     )
 
 
 def title_of(block: Block, channel: Channel) -> str:
     """What a block is called, in one line; where it has no title but the name of its file, what is known beside it."""
     named = "" if _FILE_NAME.fullmatch(block.title) else block.title
-    return one_line(named or block.source_title or channel.title, _FINDING_TEXT_CHARS)
+    return one_line(named or block.source_title or channel.title, _TEXT_CHARS)
 
 
 def place_of(source: PictureSource) -> str:

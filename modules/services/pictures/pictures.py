@@ -1,9 +1,7 @@
-"""Pictures that a SOUL shares, from the file to the record that they were shown.
+"""Pictures that a SOUL shares, from the file in `.memory/images` to the record that they were shown.
 
 What was shown is recorded once its post stands on the network, never before: in the post log, and in the lists by
 which nothing is shown twice.
-
-The files of pictures under `.memory/images`: what was downloaded, and what waits to be uploaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Has the model make a plan of what people want built. Keeps nothing.
-
-The words of plans that stand in the skill `plans`.
-"""
+"""Has the model make a plan of what people want built. Keeps nothing."""
 
 from __future__ import annotations
 

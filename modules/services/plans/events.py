@@ -1,9 +1,7 @@
-"""What became of a task, as comments on its plan tell it: a marker that no reader sees, and the words of peers. Pure.
+"""What comments on a plan tell: what became of its tasks, and which plan somebody asked for. Pure.
 
-Whose comments count is the caller's choice: a stranger's would count like any other.
-
-Which plan is the one that somebody asked for in a post on Bluesky: each wish has a plan of its own. Who asked for a
-plan that stood already: it stands in the journal, so that each of them hears how that plan ends.
+Events stand in a marker that no reader sees, or in the words of peers. Whose comments count is the caller's choice: a
+stranger's would count like any other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Adds tasks to the body of a plan, behind those that stand there, and changes no byte of what stands there. Pure.
+"""Reads a plan from the body of an issue, writes it to the byte as peers do, and adds tasks to it. Pure.
 
-The fields of a task: what a person or a peer wrote into a line, and how it is written anew. Reads a plan from the
-body of an issue, as its author, a peer or a person's hand left it. Writes a plan as the body of an issue, to the
-byte as peers write it. Adds tasks to the body of a plan, behind those that stand there, and changes no byte of what
-stands there.
+The body may be as its author, a peer or a person's hand left it. Adding tasks changes no byte of what stands there.
 """
 
 from __future__ import annotations
@@ -480,20 +477,20 @@ def format_task_markdown(task: Task) -> str:
             *(["**Files:**", *files] if files else []),
             "",
             "**Description:**",
-            _render_description(task.description),
+            _description_text(task.description),
         ]
     )
 
 
-def _render_description(text: str) -> str:
+def _description_text(text: str) -> str:
     """A description without blank lines before its first and white space behind its last."""
-    lines = _render_plain(text).split("\n")
+    lines = _with_unix_newlines(text).split("\n")
     first = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
     return escape(close_code("\n".join(lines[first:]).rstrip()), in_task=True)
 
 
 def _context(text: str) -> str:
-    lines = (line.strip() for line in _render_plain(text).split("\n"))
+    lines = (line.strip() for line in _with_unix_newlines(text).split("\n"))
     return escape(close_code("\n".join(line for line in lines if line)), in_task=False)
 
 
@@ -506,7 +503,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _render_plain(text: str) -> str:
+def _with_unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

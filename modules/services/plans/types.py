@@ -1,9 +1,4 @@
-"""A plan of work as an issue holds it, its tasks, and what they say of each other. Pure.
-
-Which tasks a task waits for, as people and models write it: "Task 1, Task 3", "Tasks 1-3", titles, "none". The
-tasks for the pages of a workspace, its page for agents and that of scenarios, in a plan. Which issues a plan is
-for, and which a text only names. Which tasks of a plan may be taken up, and the labels of its issue.
-"""
+"""A plan of work as an issue holds it: its tasks, what they wait for, and the issues that it is for. Pure."""
 
 from __future__ import annotations
 
@@ -42,11 +37,6 @@ class Task:
     files: tuple[str, ...] = ()
     description: str = ""
     unclear: bool = field(default=False, compare=False)
-
-    @property
-    def id(self) -> str:
-        """Return the name by which peers know the task: `task-3`."""
-        return f"task-{self.number}"
 
     @property
     def name(self) -> str:
@@ -415,14 +405,14 @@ def _shifted(dependencies: Sequence[str], by: int) -> tuple[str, ...]:
     return tuple(f"Task {int(one.removeprefix('Task ')) + by}" for one in dependencies)
 
 
-_ISSUES_NUMBER = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
+_ISSUE_NUMBER = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
 _LIST = r"#\d{1,9}(?:, #\d{1,9})*"
 _HOLE = "{{issues}}"
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
     """Return the numbers that a text names as `#n`, in order."""
-    return tuple(dict.fromkeys(int(found) for found in _ISSUES_NUMBER.findall(text)))
+    return tuple(dict.fromkeys(int(found) for found in _ISSUE_NUMBER.findall(text)))
 
 
 def issues_of(plan: Plan, form: str) -> tuple[int, ...]:
@@ -447,25 +437,7 @@ def names_issue(text: str, number: int) -> bool:
 
 PLAN_LABEL = "plan"
 
-_CLAIMABLE = frozenset({"pending", "blocked"})
 _STATUS_LABELS = frozenset(f"{PLAN_LABEL}:{status}" for status in get_args(PlanLabel))
-
-
-def get_claimable_tasks(plan: Plan) -> list[Task]:
-    """Return the tasks that nobody has and that wait for nothing, in the order of the plan.
-
-    A task on which somebody is said to work, but nobody in particular, counts as pending; one that is unclear is
-    nobody's to take.
-    """
-    completed = {task.name for task in plan.tasks if task.status == "completed"}
-    return [
-        task
-        for task in plan.tasks
-        if task.assignee is None
-        and not task.unclear
-        and (task.status in _CLAIMABLE or task.status in ACTIVE_TASKS)
-        and completed.issuperset(task.dependencies)
-    ]
 
 
 def plan_labels(labels: Sequence[str], status: PlanLabel) -> tuple[str, ...]:

@@ -1,9 +1,7 @@
 """Finds out whether a repository of somebody else wants us, before the first word there, and keeps the answer.
 
-A crash in between costs one more reading. While GitHub cannot be read nothing is decided, so nothing is said.
-
-Asks the model which pages may hold rules for AI agents, and which kind of rule a text has. Asks,
-before an act on GitHub is admitted, whether the repository is the one that was known under its name.
+The model says which pages may hold rules for AI agents, and which kind of rule a text has. A crash in between costs one
+more reading. While GitHub cannot be read nothing is decided, so nothing is said.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from modules.services.outbox.repository_identity import AnotherRepositoryErr, Re
 from modules.services.outbox.rules.policy import held_to, is_ours
 from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
 from modules.services.outbox.rules.types import TrustCircle
-from modules.services.outbox.senders.space import repo_of
+from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.repository_rules.policy import (
     DEFAULTS,

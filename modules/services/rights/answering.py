@@ -4,9 +4,6 @@ The model that answers a post finds the request; where none is to answer it, wor
 Then a model that is shown nothing but the post says which kind of request it is. Everything is done by code, and only
 for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in between
 repeats both, and the life that sends the answer sends it once.
-
-Asks the model for the SOUL's own words to somebody whose request was carried out. Why we replied to
-somebody, as facts for an answer: what reached us, and what was noted when it was weighed.
 """
 
 from __future__ import annotations

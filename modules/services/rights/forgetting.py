@@ -2,8 +2,6 @@
 
 Everything is deleted while no SOUL lives in the home: so nothing of it is held in memory either, and nothing writes it
 back. Each step can be done again; a kill in between leaves the request, and the next start goes on with it.
-
-What the records of rights hold of a person, and all stores in soul.db that hold anything of people.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Literal
 import regex
 
 from adapters.atproto.richtext import UNSPACED, detect_mentions
-from adapters.atproto.types import Post
+from adapters.atproto.types import Notification, Post
 from adapters.github.types import Repo
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.closings import count_questions, only_acknowledges
@@ -103,6 +103,15 @@ def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
 def gives_view(post: Post, thread_uri: str) -> bool:
     """Whether a post answers the opening of a thread itself, with more than thanks or agreement."""
     return post.reply is not None and post.reply.parent.uri == thread_uri and not only_acknowledges(post.text)
+
+
+def opens_ritual(notification: Notification, ritual: DailyRitual, our_did: str) -> bool:
+    """Return whether a post opens a thread for a ritual: a mention of us, the first of its thread, that names it.
+
+    Whether its author may open one is another question: see `Rituals.thread_of`.
+    """
+    is_first = notification.kind == "mention" and notification.uri == notification.root.uri
+    return is_first and notification.author.did != our_did and names_ritual(notification.text, ritual)
 
 
 def names_ritual(text: str, ritual: DailyRitual) -> bool:

@@ -21,7 +21,8 @@ from common.result import Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.identity.identity import Identity, Me
+from modules.services.identity.identity import Identity
+from modules.services.identity.owner import Me
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.pinned_names.store import PinnedNames
@@ -33,8 +34,8 @@ from modules.services.rituals.policy import (
     RITUAL_RECOGNITION_RUNS,
     gives_view,
     handles_of,
-    names_ritual,
     next_opening,
+    opens_ritual,
     ritual_key,
     ritual_role,
 )
@@ -164,11 +165,8 @@ class Rituals:
     async def _opened_by(self, notification: Notification) -> RitualRun | None:
         """Register the thread that a post opens for a ritual of SELF.md, if it does."""
         author = notification.author
-        is_addressed = notification.kind == "mention" and notification.uri == notification.root.uri
-        if not is_addressed or author.did == self.atproto.did:
-            return None
         for key, ritual in self.listed().items():
-            if names_ritual(notification.text, ritual) and await self._may_open(author, ritual):
+            if opens_ritual(notification, ritual, self.atproto.did) and await self._may_open(author, ritual):
                 opened_at = parse_iso(notification.indexed_at)
                 day = local(min(opened_at, self.clock.now()), self.me.timezone).date()
                 run = RitualRun(key, day, ritual.name, "participant", notification.uri, author.did)

@@ -1,10 +1,8 @@
-"""The rows of archives in `.memory/soul.db`. Each function is part of the caller's transaction.
+"""The archives of conversations: what of one is worth keeping, and their rows in `.memory/soul.db`.
 
 An archive is intended first (`prepared`): its row holds all that is to be done, and nothing has been done. It is `done`
-in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed.
-
-What an archive is, from the moment it is intended: all that is still to be done stands in its row. Asks the model
-what of a conversation is worth keeping. Writes nothing; a call that fails leaves nothing behind.
+in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed. The model
+that says what is worth keeping writes nothing; a call that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
 from common.session_keys import is_main
-from modules.runtime.database.database import Database
 from modules.runtime.llm.dialect import Message, NamedTool, PromptBlock, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.memory.admission import NewMemory
@@ -377,22 +374,11 @@ def _archives(connection: sqlite3.Connection, where: str, values: dict[str, obje
     ]
 
 
-class Archives:
-    """The archives of one SOUL."""
-
-    def __init__(self, database: Database, storage: Storage) -> None:
-        self._database = database
-        self._storage = storage
-
-    async def listed(self, session_key: str | None = None, limit: int = 100) -> list[Archive]:
-        """Return the archives that lie in the store, newest first."""
-        return await self._database.run(lambda connection: done(connection, session_key, limit))
-
-    @answering
-    async def read(self, archive: Archive) -> ApiResult[list[ArchivedLine]]:
-        """The lines of an archive; `invalid` if its bytes are damaged."""
-        found = (await self._storage.get(archive.key)).or_raise()
-        try:
-            return Ok(await asyncio.to_thread(unpack, found.data))
-        except ValueError as error:
-            return Err(f"{archive.key}: {error}", "invalid")
+@answering
+async def read_archive(storage: Storage, archive: Archive) -> ApiResult[list[ArchivedLine]]:
+    """Return the lines of an archive, oldest first; the error is of kind `invalid` if its bytes are damaged."""
+    found = (await storage.get(archive.key)).or_raise()
+    try:
+        return Ok(await asyncio.to_thread(unpack, found.data))
+    except ValueError as error:
+        return Err(f"{archive.key}: {error}", "invalid")

@@ -4,8 +4,6 @@ The model is asked before anything is written. Then the intention is one row wit
 into the store; the memories are kept, and the messages go away in one transaction that also lists the archive. What a
 crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again. So it is with
 what is cleared away after a conversation (`modules/services/sessions/endings.py`).
-
-When conversations are tidied: what was left unfinished is finished, and those that have fallen silent are ended.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from modules.services.sessions import archives, endings, store
 from modules.services.sessions.archives import Archive, ArchiveOutcome, Distilled, Distiller
 from modules.services.sessions.distil_policy import worth
 from modules.services.sessions.endings import REMNANTS, Remnant
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import CONTENT_TYPE, MessageRow, Session, blocks, pack
 
 COMPACTION = "compaction"

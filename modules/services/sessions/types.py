@@ -1,8 +1,6 @@
-"""What a conversation is made of, as it is kept.
+"""A conversation as it is kept: its messages as rows, as a page for a model, and as the bytes of an archive.
 
-A message as a row and as a line of an archive: the same JSON, with or without role and time. A conversation as one
-page, for a model that is to say what of it matters. An archive as bytes: gzipped JSON lines, one a row, the same
-bytes for the same rows.
+A message has the same JSON as a row and as a line of an archive; the same rows give the same bytes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
 A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
 `{{name}}` a variable. Values are put in once and never read as template text, so untrusted text gives no orders.
-Nothing is written; after a crash the files are simply read again. What one text says is worked out once in a process.
-
-Skills beyond the shipped ones: a SOUL's own, in its workspace, and those that all SOULs of a store share.
-
-Untrusted text on its way to a model is cleaned, and put inside a frame that it cannot leave.
+Nothing is written; after a crash the files are simply read again. A SOUL's own skills, and those that all SOULs of a
+store share, stand beside the shipped ones.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Words the operational texts anew when the part of SELF.md on the SOUL's voice has changed.
+"""The operational texts in the SOUL's own voice, worded anew when the part of SELF.md on its voice has changed.
 
 That is a row of work of low importance, which takes one call of the model at a time: whatever the owner or anybody
 else wrote meanwhile comes first. The model is shown that part and the texts of the skill, and nothing that others
 wrote. What of its answers can be used replaces `voice-phrases.json` in one step; where nothing can, nothing changes.
 The file says which voice it was written for, so that each is asked about once, also after a restart.
-
-The texts of one SOUL: those of `voice-phrases.json` in its home where that can be used, else those of the skill.
 """
 
 from __future__ import annotations

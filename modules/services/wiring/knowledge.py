@@ -28,7 +28,7 @@ from modules.services.memory.recall import MemoryRecall
 from modules.services.memory.rows import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.skills.skills import LocalSkills, Skills
 
 

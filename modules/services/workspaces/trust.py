@@ -1,10 +1,8 @@
-"""Which accounts count in a workspace, and why: a plan is executed by SOULs that run commands, so not everybody's does.
+"""Which accounts and pull requests count in a workspace: SOULs run commands for a plan, so not everybody's does.
 
-These are we, the owner, the peers that the owner listed, and who may push to the repository now. Who that is GitHub
-tells only those who may push themselves; where it cannot be read nobody counts for it. Accounts are told apart by their
-numeric ids, and so is the repository: where another one answers under its name nobody counts.
-
-The pull requests of a plan: which of them are for it, and whose count.
+The accounts are ours, the owner's, those of the peers that the owner listed, and those that may push to the repository
+now. GitHub tells only those who may push themselves; where it cannot be read nobody counts for it. Accounts and
+repositories are told apart by their numeric ids: where another one answers under its name nobody counts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The workspaces that the SOUL watches: `.memory/watched_workspaces.json`.
+"""Finds, makes and remembers the workspaces that the SOUL watches: `.memory/watched_workspaces.json`.
 
-Written atomically after each change and kept across versions; a crash loses at most the change it interrupted. What
-other programs wrote into an entry stays in it.
-
-Finds the workspace of an organisation. One that could not be looked for is never taken for one that is missing. The
-workspace of the organisation that the owner set: found, watched, and made where there is none. Watches the
-repositories in which the owner, or the host of a room that the owner set, asked for work by name.
+They are the one of the organisation that the owner set, and the repositories in which the owner, or the host of a room
+that the owner set, asked for work by name. One that could not be looked for is never taken for one that is missing. The
+file is written atomically after each change and kept across versions; what other programs wrote into an entry stays.
 """
 
 from __future__ import annotations

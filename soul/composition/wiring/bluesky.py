@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from common.constants import AWARENESS_INTERVAL_MS
 from common.design_catalog import DESIGN_CATALOG, DesignSource, read_design_sources
+from common.intervals import NOTIFICATIONS_INTERVAL_MS
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.handle import CaseReader, OthersFirst, PostExperiences, PostHandler, ReplyHandler
 from modules.lives.bluesky.perceive import ExpressionLoop, NotificationLoop, PostPerceiver, SessionLoop, warm_up
@@ -17,8 +17,8 @@ from modules.lives.bluesky.types import AWARENESS, REQUEST
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.services.commitments.writer import ReplyCommitments
-from modules.services.own_feed.announcement import Expressions
 from modules.services.own_feed.engagement import EngagementWatch, OwnFeed, OwnFeedLoop, Pruner
+from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.loop import ourselves_of
 from modules.services.peers.registry import PeerDiscovery
@@ -220,7 +220,7 @@ def _build_awareness(
         (handler, replace(handler, kind=REQUEST)),
         (perceiver,),
         name=AWARENESS,
-        every_ms=AWARENESS_INTERVAL_MS,
+        every_ms=NOTIFICATIONS_INTERVAL_MS,
         at_start=True,
         batch=RESPONSE_BATCH,
     )

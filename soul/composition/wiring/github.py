@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from common.intervals import GITHUB_INTERVAL_MS
 from modules.lives.github.engagement import GitHubPerceiver, GitHubState
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler, ThreadReader
@@ -13,8 +14,6 @@ from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.turns import TurnServices
 from soul.composition.wiring.work import build_work_loop
 from soul.composition.wiring.workspaces import build_workspace_loop
-
-GITHUB_AWARENESS_INTERVAL_MS = 120_000
 
 
 def build_github_life(services: Services, turn_services: TurnServices) -> tuple[tuple[Loop, ...], str]:
@@ -33,7 +32,7 @@ def build_github_life(services: Services, turn_services: TurnServices) -> tuple[
         (_build_handler(services, turn_services, state),),
         (perceiver,),
         name=LOOP,
-        every_ms=GITHUB_AWARENESS_INTERVAL_MS,
+        every_ms=GITHUB_INTERVAL_MS,
         social_only=False,
     )
     stores = services.knowledge.stores

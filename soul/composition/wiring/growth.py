@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.services.experiences.friction import FrictionReport
-from modules.services.own_feed.announcement import Expressions
+from modules.services.own_feed.expressions import Expressions
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
 

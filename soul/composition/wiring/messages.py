@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.pace import MESSAGES_INTERVAL_MS
+from common.intervals import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler, OthersResponder
 from modules.lives.messages.orders import OrderHandler, Orders, OwnerNotices

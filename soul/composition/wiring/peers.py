@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.peers.histories_loop import HistoriesTold, PeerHistoriesLoop
+from modules.services.peers.histories import HistoriesTold, PeerHistoriesLoop
 from modules.services.peers.loop import Introductions, PeerLoop, ourselves_of
 from modules.services.peers.own_identity import OwnIdentity, PeerVoice
 from modules.services.peers.scanner import PeerScanner

@@ -6,9 +6,10 @@ from modules.runtime.control import ControlLoop
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.own_feed.announcement import Announcements
-from modules.services.presence.disclosure import ActivitySubscriptions, Disclosure
+from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
+from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.voice_phrases.regenerate import VoiceWriter
 from soul.composition.services import Services
 

@@ -27,7 +27,7 @@ from modules.services.agent.wakeup.context import WakeupContext, wakeup_file
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
-from modules.services.owner.owner import OwnerTalk
+from modules.services.owner.talk import OwnerTalk
 from modules.services.owner_files import OwnerFiles
 from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
 from modules.services.sessions.archivist import Archivist, SessionTidyLoop

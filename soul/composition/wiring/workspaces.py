@@ -13,26 +13,23 @@ from modules.lives.workspaces.issue_upkeep import (
     TaskStandings,
     UndoableTasks,
 )
+from modules.lives.workspaces.loop import Cycle, PlanAwarenessLoop
 from modules.lives.workspaces.lost_edits import EditWasLost, LostEditNotice
-from modules.lives.workspaces.plan_ends import PlanEnds, ThreadNews
+from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.plan_news import PlanEnds, ProgressTeller, ThreadNews
 from modules.lives.workspaces.plan_upkeep import (
     Closing,
     DuplicateComments,
     DuplicatePlans,
     PlanPeers,
     PlanStanding,
+    SweepStep,
     UnreadPlans,
 )
-from modules.lives.workspaces.sentinel import ProgressTeller, SentinelStep, SweepStep
+from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
 from modules.lives.workspaces.types import CycleStep
-from modules.lives.workspaces.wanted import (
-    Cycle,
-    PlanAwarenessLoop,
-    WantedIssues,
-    WorkRequestReader,
-    WorkspacePerceiver,
-)
+from modules.lives.workspaces.wanted import WantedIssues, WorkRequestReader
 from modules.runtime.scheduler.types import Loop
 from modules.services.claims.claimer import Claims
 from modules.services.claims.offers import PLAN_AWARENESS

@@ -42,7 +42,6 @@ from adapters.space.types import (
     Reflected,
     Said,
     SpaceEvent,
-    StateChanged,
     Typing,
     WorkspaceProgress,
 )
@@ -340,19 +339,16 @@ def test_what_peers_tell_of_themselves_is_kept_until_they_leave() -> None:
     told: list[SpaceEvent] = [
         Identified("bob", "bob-1", who, AT),
         Reflected("bob", "bob-1", "I rush", AT),
-        StateChanged("bob", "bob-1", "thinking", AT),
         Claimed("bob", "bob-1", "create_issue", "o/r", AT),
         Identified("ada", "ada-1", IdentitySummary(voice="mine"), AT),
     ]
     view = _view(*told)
     assert view.identities() == {"bob": who}
     assert view.reflections()["bob"].summary == "I rush"
-    assert view.states()["bob"].state == "thinking"
     assert view.claims.holder("create_issue", "o/r") == "bob"
     view.apply(Left("bob", "bob-1", AT))
     assert not view.identities()
     assert not view.reflections()
-    assert not view.states()
     assert view.claims.holder("create_issue", "o/r") is None
 
 

@@ -23,7 +23,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.agent.prompt.bootstrap import Audience
+from modules.services.agent.prompt.fitting import Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import store, tombstones

@@ -44,6 +44,7 @@ from soul.commands.self_ import run_self_log
 from soul.commands.status import run_status
 from soul.commands.talks import run_talks
 from soul.dashboard.facts import PageFacts
+from tests.outbox_rows import newest_intents
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import KEY, RunningTown, awake, call, replying, settings_of, write_home
@@ -154,7 +155,7 @@ async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(runnin
         assert "Slate hums." in await typed.answer("/edit 1")
         with pytest.raises(PolicyBlocked):
             await typed.answer(f"/edit 1 Slate hums. {KEY}")
-        assert [(one.state, one.body) for one in await outbox.recent(1)] == [("held", held.body)]
+        assert [(one.state, one.body) for one in await newest_intents(outbox, 1)] == [("held", held.body)]
         told = await typed.answer("/edit 1 Slate hums,\nand tin sings.")
         assert "leaves" in told[0]
         await life.send()
@@ -331,7 +332,7 @@ async def test_a_mute_withdraws_what_was_to_reach_the_account_and_had_not_left_a
         assert "follow @kit.test" in capsys.readouterr().out
         life.passes(600)
         await outbox.deliver_due()
-        states = {one.id: one.state for one in await outbox.recent(10)}
+        states = {one.id: one.state for one in await newest_intents(outbox, 10)}
         assert [states[one] for one in accepted] == ["blocked", "blocked", "done"]
         assert "the owner muted this account" in "\n".join(await tell(life.app.services.database, accepted[0]))
 
@@ -449,7 +450,7 @@ async def test_a_draft_has_one_number_on_every_surface_and_no_other_draft_gets_i
         assert "a quiet week" in await drafts(DraftAction.APPROVE, "2")
         newest = (await outbox.submit(ProposedAction(PostBody(text="Flint.")))).intent
         await drafts(DraftAction.REJECT, "4")
-        states = {intent.id: intent.state for intent in await outbox.recent(4)}
+        states = {intent.id: intent.state for intent in await newest_intents(outbox, 4)}
         assert [states[draft.id] for draft in (one, two, three, newest)] == ["blocked", "pending", "held", "blocked"]
         with pytest.raises(NotWaiting):
             await drafts(DraftAction.APPROVE, "1")

@@ -15,6 +15,7 @@ from soul.cli import run
 from soul.command_line import app
 from soul.commands.options import TalkAction
 from soul.commands.talks import run_talks
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call, write_home
 from town.model.types import ChatRequest, Completion
 
@@ -33,10 +34,10 @@ async def talked(running_town: RunningTown) -> Home:
     home = running_town.make_home("rowan", SOUL_TIMEZONE="UTC")
     async with awake(home) as life:
         for line in LINES:
-            await life.app.owner.answer(line)
+            await answered(life.app.owner, line)
         await asyncio.to_thread(shown, home, "")
         assert (await life.app.owner.start_afresh()).status == "done"
-        await life.app.owner.answer("Good morning.")
+        await answered(life.app.owner, "Good morning.")
         await asyncio.to_thread(shown, home, "")
     return home
 

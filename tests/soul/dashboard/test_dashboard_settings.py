@@ -13,7 +13,7 @@ from common.session_keys import OWNER_SESSION
 from common.settings import load_settings
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Message, Text, ToolAnswer, ToolCall
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from soul.resources import template
 from tests.fresh_database import open_database
 from tests.soul.dashboard.test_dashboard import MARKUP, act, make_home, opened, panel

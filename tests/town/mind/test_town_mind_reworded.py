@@ -19,6 +19,7 @@ from modules.services.agent.verdicts import Verdicts
 from modules.services.skills.skills import CONTRACTS, parse_frontmatter
 from soul.resources import SKILLS
 from tests.modules.lives.space.soul_in_room import Room, open_room
+from tests.owner_lines import answered
 from tests.patience import until
 from tests.running_town import RunningTown, awake
 from town.mind.scripted import TABLE, ScriptedMind
@@ -106,8 +107,8 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
         await life.app.lives.bluesky.expression.express()
         await life.send()
         assert len(running_town.texts("maren")) == 2
-        assert "1 post, 1 reply" in await life.app.owner.answer("How do things stand?")
-        await life.app.owner.answer('Post this: "The fair is on Sunday."')
+        assert "1 post, 1 reply" in await answered(life.app.owner, "How do things stand?")
+        await answered(life.app.owner, 'Post this: "The fair is on Sunday."')
         await life.send()
         await life.app.owner.start_afresh()
         services = life.app.services

@@ -1,11 +1,8 @@
-"""Codes what a task asks for, and offers it as a pull request.
+"""Codes what a task asks for, in a folder of the task, and offers it as a pull request.
 
-The steps of the code are kept by the agent, the files in a folder of the task, and each act is an intent of the outbox
-under a name of its own. So a life that was killed goes on where it ended: nothing is paid for twice, and no second pull
-request is opened.
-
-Where a coding task is done: a folder of its own below `.workrepos/`, kept until its pull request stands. The tests
-of the files of a task: run again only once something in the files changed.
+The agent keeps the steps of the code, and each act is an intent of the outbox under a name of its own. So a life that
+was killed goes on where it ended: nothing is paid for twice, and no second pull request is opened. Tests run again only
+once something in the files changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Has the model write a document, and sends a first try back once with what is wrong with it. Keeps nothing.
+"""Has the model write the documents that a task asks for, checks them, and offers them as a pull request.
 
-Whether a document that a model wrote can be offered. Pure, and in time that grows with the length of the text.
-Writes the documents that a task asks for, and offers them as a pull request.
+A first try with faults is sent back once with what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up.
 
-Resolves the conflict of a pull request of ours with its base: one round merges the base into its branch. The acts
-by which a pull request of ours is merged, each under a name of its own: what is done, and at which commit.
+A conflict with the base gets one round, which merges the base into its branch. Each act has a name of its own: what is
+done, and at which commit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.space import repo_of
+from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
 from modules.services.skills.skills import Framer

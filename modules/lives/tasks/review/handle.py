@@ -1,7 +1,4 @@
-"""Reviews one commit of a pull request: runs its tests, has the model read and try it, and keeps to the limits.
-
-The files of a pull request, in a folder of their own below `.workrepos/`, for as long as they are needed.
-"""
+"""Reviews one commit of a pull request: checks it out, runs its tests, and has the model judge it, within limits."""
 
 from __future__ import annotations
 

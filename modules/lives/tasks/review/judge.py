@@ -1,9 +1,7 @@
-"""Has the model judge a pull request: it reads the changes and what the tests came to, looks at files, runs programs.
+"""Has the model judge a pull request: the model knows the task, reads changes, looks at files, runs programs.
 
-What others wrote is framed. Nothing is kept between its steps: a life that was killed begins the review again.
-
-What a reviewer knows besides the changes: the task, its own earlier review, and what the author said since. What a
-reviewer can look at by itself: the files of the commit, and programs that run on a copy of them.
+Untrusted text is framed, and programs run on a copy. Nothing is kept between its steps: a life that was killed begins
+the review again.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.outbox.github_writer import for_workspace, review_requests
-from modules.services.outbox.senders.space import marked
+from modules.services.outbox.senders.github_changes import marked
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.types import NewWork, WorkItem
 

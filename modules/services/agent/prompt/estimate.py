@@ -18,8 +18,7 @@ from common.state import load_state, save_state
 from common.text.tokens import CHARS_PER_TOKEN
 from common.wording import number
 from modules.runtime.console import Console
-from modules.runtime.llm.dialect import ToolSpec
-from modules.runtime.llm.policy import convert_tools
+from modules.runtime.llm.dialect import ToolSpec, convert_tools
 
 MOST_CHARS_PER_TOKEN = 6.0
 """Tokenizers make a token of four or five characters of prose, and of less in most other texts."""

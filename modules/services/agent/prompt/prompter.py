@@ -1,12 +1,8 @@
 """Builds what a model is told before anything else: one text for each cache group, within the budget, for one audience.
 
-Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again.
-What had no room, what could not be read, and a page of ours that was changed are told once for each change.
-
-Which files of the prompt changed, and when: one JSON line a change, for the owner who asks what moved. The ground
-rules that ship with the program: read once, at start, and told in every turn as they were then.
-
-The words around the parts come from `skills/workspace`.
+Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again, but
+for the ground rules, which are read once at start. What had no room, what could not be read, and a page of ours that
+was changed are told once for each change.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from common.state import Json, load_state, save_state
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
-from modules.services.agent.prompt.bootstrap import (
+from modules.services.agent.prompt.fitting import (
     RULE,
     Audience,
     BootstrapResult,

@@ -20,7 +20,7 @@ from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.llm.dialect import CacheGroup
-from modules.services.agent.prompt.bootstrap import HEARTBEAT, Audience, PromptFile, ToldBefore
+from modules.services.agent.prompt.fitting import HEARTBEAT, Audience, PromptFile, ToldBefore
 from modules.services.memory.recall import Recalled
 from modules.services.memory.view_sync import DayText
 

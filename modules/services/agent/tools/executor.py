@@ -1,11 +1,6 @@
-"""Runs what the model asked for, after refusing again what the registry would not have offered.
+"""Knows every tool and which of them exist in a turn, and runs what the model asked for after checking that again.
 
 Nothing survives a crash here; a handler that acts in public hands an intent to the outbox, which does.
-
-Knows every tool, and which of them exist in a given turn.
-
-The accounts that the owner's words name by handle are looked up when a turn begins: a handle may pass to somebody else
-while it runs, and an act is for the account that had it when the owner was read.
 """
 
 from __future__ import annotations

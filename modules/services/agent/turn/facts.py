@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from common.facts import AgentFacts
-from modules.services.identity.identity import Identity, Me, self_lines
+from modules.services.identity.identity import Identity, self_lines
+from modules.services.identity.owner import Me
 
 
 def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:

@@ -1,6 +1,6 @@
-"""Thinking, as the lives are given it: with the services of this process in hand, and every turn in the journal.
+"""Runs a turn: asks the model, does what it asks for, tells it what came of it, until the matter is settled.
 
-The tool loop: ask the model, do what it asks for, tell it what came of it, until the matter is settled.
+Every turn is in the journal before it begins.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import (
+    LLM_MAX_TOOL_RESULT_CHARS,
     ChatResult,
     Message,
     PromptBlock,
@@ -31,18 +32,15 @@ from modules.runtime.llm.dialect import (
     ToolChoice,
     ToolSpec,
     Usage,
-)
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.policy import (
-    LLM_MAX_TOOL_RESULT_CHARS,
     create_assistant_tool_use_message,
     create_tool_result_message,
     longest_answer,
     with_shorter_answers,
 )
+from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.tracing import Tracing, model_attributes
-from modules.services.agent.prompt.bootstrap import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.estimate import tool_tokens
+from modules.services.agent.prompt.fitting import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.tools.executor import Executor, Resolve, look_up_named
 from modules.services.agent.tools.policy import (
@@ -51,7 +49,7 @@ from modules.services.agent.tools.policy import (
     replied_uri,
 )
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks, tokens_of
 from modules.services.skills.skills import without_boundaries
 from modules.services.work.types import Disposition

@@ -1,11 +1,8 @@
-"""What a SOUL reads when it wakes: who it is, what it was doing, how things are done. Pure: same state, same bytes.
+"""What a SOUL reads when it wakes: who it is, what it was doing, how things are done. Same state, same bytes.
 
-The shape is a file format that other programs may read too. Who I Am and Active Work are bounded by construction and
-always whole; the others give way from the bottom up, and say how much is missing. A section that had to give way is
-the last one.
-
-What is left out of a wakeup context although somebody put it there. Pure; one rule per reason, each with its name.
-The wakeup context as a file: written while the SOUL lives, read once when it wakes, given to one turn of each kind.
+The file is written while the SOUL lives, read once when it wakes, and given to one turn of each kind. Its shape is a
+format that other programs may read too. Who I Am and Active Work are bounded by construction and always whole; the
+others give way from the bottom up, and say how much is missing.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 Only words that the SOUL or its owner stand for are taken: what others said may be remembered, but a text that opens a
 prompt is no place for it. Lives hand in what they know as callables; a service knows no life.
-
-What a wakeup context is rendered from: typed values, so that what has no place in it cannot get in. What `soul.db`
-tells of the lives before: what was done, which talks are over, what changed it. Reads only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code.
 
-Reads what a Cargo repository needs, and how Cargo copies it: from one registry, running no build script. Reads what
-a Go repository needs, and how Go downloads it: from one proxy, each module by its hash in `go.sum`. What was
-resolved for the files of a repository, kept in the home for later rounds and reviews of it.
+Cargo and Go are described here; npm and Python in files of their own. What was resolved is kept in the home for later
+rounds and reviews of the repository.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ _PAGE, _SUM = "go.mod", "go.sum"
 _NAMES = frozenset({_PAGE, _SUM, "go.work", "go.work.sum"})
 _VENDORED = "vendor/modules.txt"
 _REQUIRES = re.compile(r"^[ \t]*require\b", re.MULTILINE)
-_MOST_BYTES, _GOLANG_MOST_FILES = 4_000_000, 500
+_MOST_BYTES, _MOST_GO_FILES = 4_000_000, 500
 
 
 def go_manager(proxy: str) -> PackageManager:
@@ -153,7 +152,7 @@ def go_manager(proxy: str) -> PackageManager:
 
 def go_needs(tree: Path) -> PackageNeeds:
     """Return what Go needs to see of a tree; nothing where that names no module, or brings them all."""
-    files = dict(_golang_files(tree))
+    files = dict(_go_files(tree))
     is_needed = _PAGE in files and any(_REQUIRES.search(text) for text in files.values())
     if not is_needed or (tree / _VENDORED).exists():
         return PackageNeeds()
@@ -162,12 +161,12 @@ def go_needs(tree: Path) -> PackageNeeds:
     return PackageNeeds(files, is_locked=True)
 
 
-def _golang_files(tree: Path) -> Iterator[tuple[str, str]]:
+def _go_files(tree: Path) -> Iterator[tuple[str, str]]:
     count = 0
     for folder, folders, names in walk(tree):
         folders[:] = [name for name in folders if name not in NOT_SOURCE]
         for name in sorted(_NAMES.intersection(names)):
-            if (text := small_text(tree / folder / name, _MOST_BYTES)) is not None and count < _GOLANG_MOST_FILES:
+            if (text := small_text(tree / folder / name, _MOST_BYTES)) is not None and count < _MOST_GO_FILES:
                 count += 1
                 yield f"{folder}/{name}" if folder else name, text
 

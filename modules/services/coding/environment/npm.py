@@ -1,6 +1,6 @@
 """Reads what an npm repository needs, and how npm installs it: from one registry, without scripts of packages.
 
-Reads the files of a tree that say what it needs; follows no link, and reads none that is too large.
+The files of a tree that say what it needs are read within bounds, and no link is followed.
 """
 
 from __future__ import annotations

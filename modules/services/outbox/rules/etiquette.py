@@ -73,10 +73,6 @@ class Etiquette:
         """Whether an account is that of a peer whom the owner listed."""
         return did in self._world.peers()
 
-    def is_ours(self, repo: str) -> bool:
-        """Whether a repository, `owner/name`, is ours or the owner's."""
-        return policy.is_ours(repo, self._world.circle())
-
     def is_automated(self, actor: Actor) -> bool:
         """Whether a program speaks for an account."""
         return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)

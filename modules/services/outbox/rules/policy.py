@@ -1,6 +1,6 @@
-"""The rules themselves, pure: what was counted or found goes in, a verdict comes out.
+"""The rules on public acts: consent, limits, repeats, and files that act with more rights than other code. Pure.
 
-Which files act with more rights than other code: they run in CI or at install, or instruct agents.
+What was counted or found goes in, a verdict comes out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Carries intents to Bluesky, each under the record key that it was born with.
 
-The card under a post that holds one link: what the page itself says that it is, fetched when the post leaves.
+A post that holds one link gets its card when the post leaves: what the page itself says that it is.
 """
 
 from __future__ import annotations

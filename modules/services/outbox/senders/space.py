@@ -1,33 +1,22 @@
 """Sends the news that a commitment was fulfilled into the agent space, once.
 
 A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
-room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on.
-
-The news is for the room in which the commitment was made: the one with the same id. Where a room tells no id, it is
-the one at the address where it was made or, as a room may come back at another address, the one whose record holds the
-words of the commitment.
-
-How an act is sent to GitHub that can be seen there once it is done. Pushes the commits of a clone by Git, once, and
-never over what stands there.
+room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on. The news
+is for the room in which the commitment was made: the one with the same id. Where a room tells no id, it is the one at
+the address where it was made or the one whose record holds the words of the commitment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Generic, Protocol, TypeVar
-from urllib.parse import quote
+from typing import Protocol
 
 from cachetools import FIFOCache
 
-from adapters.git.client import Git
-from adapters.github.types import Issue, PullRequest, Repo
 from adapters.space.member_cycle import aliases
 from adapters.space.types import History, Said, SpaceEvent
 from common.clock import parse_iso, parse_iso_or_none
@@ -35,146 +24,7 @@ from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import SpaceChatBody
-from modules.services.outbox.github_bodies import NOT_IN_A_REPOSITORY, OnGitHub, PushBody
-from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.types import Intent, Sent, Wait
-
-B = TypeVar("B", bound=OnGitHub)
-T = TypeVar("T")
-
-_FORBIDDEN = 403
-
-
-@dataclass(frozen=True, slots=True)
-class OvertakenErr(Err):
-    """What the act was to be done upon is not there any more."""
-
-
-CHANGED = OvertakenErr("somebody changed it since it was read", "invalid")
-
-
-class ChangeSender(ABC, Generic[B]):
-    """Sends intents whose bodies are of the types in `bodies`. What it asks of GitHub it takes with `or_raise`."""
-
-    bodies: tuple[type[B], ...]
-
-    def __init__(self, identity: RepositoryIdentity) -> None:
-        self._github = identity.github
-        self._identity = identity
-
-    async def send(self, intent: Intent) -> ApiResult[Sent]:
-        """Do it, unless it is done already."""
-        return meant(await self._sent(intent))
-
-    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether an earlier try arrived. One that was overtaken did not, as far as can be seen."""
-        found = await self._found(intent)
-        return Ok(None) if isinstance(found, OvertakenErr) else meant(found)
-
-    @answering
-    async def _sent(self, intent: Intent) -> ApiResult[Sent]:
-        if not self._github.configured:
-            return Err("there is no account on GitHub to write as", "auth")
-        body = self._body(intent)
-        async with self._github.burst():
-            in_one = intent.kind not in NOT_IN_A_REPOSITORY
-            if in_one and (refusal := await self._identity.write_refusal(repo_of(body))):
-                return refusal
-            return Ok(await self._look(intent, body, departs=True) or await self._do(intent, body))
-
-    @answering
-    async def _found(self, intent: Intent) -> ApiResult[Sent | None]:
-        async with self._github.burst():
-            return Ok(await self._look(intent, self._body(intent), departs=False))
-
-    def _body(self, intent: Intent) -> B:
-        if isinstance(body := intent.body, self.bodies):
-            return body
-        return Err("it names no repository and nothing to do on GitHub", "invalid").or_raise()
-
-    @abstractmethod
-    async def _look(self, intent: Intent, body: B, *, departs: bool) -> Sent | None:
-        """Return what is done already; `departs` says that it sets out now, else an earlier try is looked for."""
-
-    @abstractmethod
-    async def _do(self, intent: Intent, body: B) -> Sent:
-        """Do it."""
-
-
-def repo_of(body: OnGitHub) -> Repo:
-    """Return the repository that an act is for."""
-    owner, _, name = body.repo.partition("/")
-    return Repo(owner, name)
-
-
-def mark(intent_id: str) -> str:
-    """Return the unseen mark of an intent."""
-    return f"<!-- soul:intent={intent_id} -->"
-
-
-def marked(body: str, intent_id: str) -> str:
-    """Return `body` with the mark of its intent."""
-    return f"{body}\n\n{mark(intent_id)}" if body else mark(intent_id)
-
-
-def meant(done: ApiResult[T]) -> ApiResult[T]:
-    """What GitHub's refusals mean for one act: an account that may not write there need not wait for a day.
-
-    What changed in between does not change back. An account that GitHub has closed does not end the life of a SOUL,
-    which has other things to do.
-    """
-    if isinstance(done, Ok):
-        return done
-    forbidden = done.kind == "auth" and done.status == _FORBIDDEN
-    return replace(done, kind="invalid") if forbidden or done.kind in {"fatal", "conflict"} else done
-
-
-def folded(names: tuple[str, ...]) -> set[str]:
-    """Names as GitHub compares them."""
-    return {name.lower() for name in names}
-
-
-def sent(one: Issue | PullRequest) -> Sent:
-    """Where it stands, and its number."""
-    return Sent(one.html_url, "issue", str(one.number))
-
-
-class PushSender(ChangeSender[PushBody]):
-    """Sends intents of the kind `push`. A result's cid is the commit.
-
-    Args:
-        identity: of the repository, whose branch is looked for.
-        git: pushes.
-        root: the home, below which the clones lie.
-
-    """
-
-    bodies = (PushBody,)
-
-    def __init__(self, identity: RepositoryIdentity, git: Git, root: Path) -> None:
-        super().__init__(identity)
-        self._git = git
-        self._root = root
-
-    async def _look(self, intent: Intent, body: PushBody, *, departs: bool) -> Sent | None:
-        found = (await self._github.refs.get(repo_of(body), body.branch)).or_else(None, "not_found")
-        stands = found.sha if found else ""
-        if stands == body.sha:
-            return self._at(body)
-        return None if stands == body.before else CHANGED.or_raise()
-
-    async def _do(self, intent: Intent, body: PushBody) -> Sent:
-        repo = repo_of(body)
-        folder = self._root / body.folder
-        (await self._git.push(folder, repo.owner, repo.name, body.branch, sha=body.sha)).or_raise()
-        found = (await self._github.refs.get(repo, body.branch)).or_else(None)
-        if found is None or found.sha != body.sha:
-            Err("it was pushed, and is not seen there yet", "unknown_outcome").or_raise()
-        return self._at(body)
-
-    def _at(self, body: PushBody) -> Sent:
-        return Sent(f"{self._github.page(repo_of(body))}/tree/{quote(body.branch)}", "commit", body.sha)
-
 
 ABSENT = "the agent space is not connected"
 OTHER_ROOM = "its commitment belongs to another room"

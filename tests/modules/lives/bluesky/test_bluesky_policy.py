@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import Notification
-from modules.lives.bluesky.conversation_policy import ConversationDecision
+from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.policy import PostDecision, plan_for, prioritize_notifications, queue_of, should_respond_to
 from modules.lives.bluesky.thread import CircularAnalysis, analyze_thread_view
 from modules.lives.bluesky.types import Pending

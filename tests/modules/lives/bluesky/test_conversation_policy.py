@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.bluesky.conversation_policy import (
+from modules.lives.bluesky.conversation import (
     ConversationDecision,
     FollowedThread,
     OurReply,

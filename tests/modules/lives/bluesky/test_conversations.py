@@ -19,7 +19,7 @@ from common.clock import FakeClock, SystemClock, parse_iso
 from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.conversation_policy import FollowedThread
+from modules.lives.bluesky.conversation import FollowedThread
 from modules.lives.bluesky.handle import incoming_of
 from modules.lives.bluesky.publish import Conversations
 from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view, link_hosts

@@ -8,6 +8,7 @@ import pytest
 
 from modules.runtime.scheduler.policy import get_peer_delay
 from modules.services.work.types import MOST_TRIES, PAUSE_S
+from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake
 from town.model.types import Completion
 
@@ -132,7 +133,7 @@ async def test_a_question_that_no_try_could_decide_is_given_up_and_not_liked(run
             await life.look()
             life.passes(PAUSE_S + 1)
         last = (await life.decisions())[-1].entry
-        intents = await life.app.services.outbox.recent(10)
+        intents = await newest_intents(life.app.services.outbox, 10)
     assert not [one.kind for one in intents if one.kind in {"like", "reply"}]
     assert (last.summary, last.data["act"]) == ("Giving up on @kit.test", "dropped")
     assert f"{MOST_TRIES} times" in last.reason

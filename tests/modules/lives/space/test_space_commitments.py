@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.space.types import ActionDone, IdentitySummary
+from adapters.space.types import ActionDone, Claimed, IdentitySummary
 from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_TOOL, Commitment
 from common.text.host_intent import HostIntent
@@ -50,9 +50,8 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         assert (commitment.params.as_json()["owner"], commitment.params.as_json()["repoName"]) == ("acme", "site")
         assert commitment.params.as_json()["hostRequest"] is True
         assert "undelivered" not in commitment.params.as_json()
-        assert [(claim.action, claim.target) for claim in room.server.claims] == [
-            ("create_issue", "acme/site#Clock stops")
-        ]
+        claims = [event for event in room.host.seen if isinstance(event, Claimed)]
+        assert [(claim.action, claim.target) for claim in claims] == [("create_issue", "acme/site#Clock stops")]
         marvin.later(60)
         assert (await marvin.check()).reason == "nothing new was said"
         assert "YOU are the assignee" in room.running_town.mind.asked[0].messages[-1].text

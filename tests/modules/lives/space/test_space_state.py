@@ -106,7 +106,7 @@ def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:
     talk = RoomConversation("marvin")
     receive(talk, [said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
     assert [entry.content for entry in talk.state.host_messages] == ["hm", "hello"]
-    assert [entry.content for entry in talk.state.agent_messages] == ["bye"]
+    assert [entry.content for entry in talk.state.history if not entry.is_host] == ["bye"]
 
 
 def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_pinned() -> None:

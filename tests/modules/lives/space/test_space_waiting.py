@@ -39,6 +39,7 @@ from tests.modules.lives.space.soul_in_room import (
     speaks,
     summaries,
 )
+from tests.owner_lines import answered
 from tests.patience import until
 from tests.running_town import RunningTown
 from town.model.types import ChatRequest, Completion
@@ -70,7 +71,7 @@ async def test_the_owner_is_answered_while_a_message_to_the_room_waits_for_its_m
         outcome = await scheduler.run_guarded(LOOP)
         assert outcome.reason == "a message waits for its moment"
         assert 0 < (outcome.next_in_s or 0) <= PAUSE_MS / 1000
-        assert await app.owner.answer("Are you there?") == "Yes, I am here."
+        assert await answered(app.owner, "Are you there?") == "Yes, I am here."
         assert (await scheduler.run_guarded(LOOP)).reason == "a message waits for its moment"
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)
@@ -125,7 +126,7 @@ async def test_what_is_committed_is_claimed_while_its_words_wait(room: Room) -> 
         pause_before_speaking(marvin)
         await room.says(REQUEST, marvin)
         await marvin.space.loop.run()
-        await until(lambda: [claim.action for claim in room.server.claims] == ["create_issue"])
+        await until(lambda: [one.action for one in room.host.seen if isinstance(one, Claimed)] == ["create_issue"])
         assert marvin.queued_commitments() == []
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)

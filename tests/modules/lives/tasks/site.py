@@ -10,10 +10,11 @@ from datetime import timedelta
 from adapters.github.types import Repo
 from modules.lives.tasks.life import TaskLife
 from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
+from modules.lives.workspaces.loop import Cycle, CycleReport
+from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import CycleStep
-from modules.lives.workspaces.wanted import Cycle, CycleReport, WorkspacePerceiver
-from modules.services.claims.claims import Claim, claim_marker
 from modules.services.claims.offers import TASK
+from modules.services.claims.policy import Claim, claim_marker
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body

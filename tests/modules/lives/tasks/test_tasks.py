@@ -14,8 +14,8 @@ import pytest
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
-from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, ASKS, TaskPlace
+from modules.services.claims.policy import LEASE
 from modules.services.day.gathering import DayReader
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S

@@ -19,10 +19,10 @@ from adapters.space.types import Said, SpaceEvent, WorkspaceProgress
 from common.clock import FakeClock
 from common.errors import Transient
 from common.redact import Redactor
+from modules.lives.workspaces.loop import Cycle
+from modules.lives.workspaces.plan_news import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.policy import line_of, progress_of, summary_of
-from modules.lives.workspaces.sentinel import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.types import Place, PlanProgress, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.wanted import Cycle
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS

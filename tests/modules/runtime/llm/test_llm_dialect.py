@@ -28,16 +28,17 @@ from modules.runtime.llm.dialect import (
     ToolCall,
     ToolSpec,
     chars_of,
+    convert_messages,
+    convert_tools,
     takes_cache_key,
     takes_marks,
     without_pictures,
     worded_for,
 )
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.policy import convert_messages, convert_tools
 from modules.runtime.llm.reasoning import said_values
 from modules.runtime.llm.stream import RawCall, StreamedAnswer
-from modules.services.agent.prompt.bootstrap import SystemPrompt
+from modules.services.agent.prompt.fitting import SystemPrompt
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, says
 from tests.modules.runtime.llm.thoughts import LEAKS, SAID, TRUE
 

@@ -22,21 +22,28 @@ from common.errors import SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import NoBudgetGuard, Vision
-from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall, ToolSpec
+from modules.runtime.llm.dialect import (
+    Image,
+    Message,
+    Text,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
+    convert_messages,
+    convert_tools,
+    create_assistant_tool_use_message,
+    create_tool_result_message,
+    truncate_tool_result,
+)
 from modules.runtime.llm.gateway import MOST_PICTURES, LLMGateway
 from modules.runtime.llm.policy import (
     CallVerdict,
     adapt_request,
     calculate_backoff,
     classify_llm_error,
-    convert_messages,
-    convert_tools,
-    create_assistant_tool_use_message,
-    create_tool_result_message,
     is_own_service,
     retry_after_ms,
     shortened,
-    truncate_tool_result,
     was_refused,
 )
 from modules.runtime.llm.stream import BrokenStream

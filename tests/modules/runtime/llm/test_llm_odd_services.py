@@ -6,9 +6,16 @@ from typing import Any
 import pytest
 
 from common.errors import SoulError
-from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec, Usage
+from modules.runtime.llm.dialect import (
+    Message,
+    ToolAnswer,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    create_assistant_tool_use_message,
+    create_tool_result_message,
+)
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.policy import create_assistant_tool_use_message, create_tool_result_message
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 
 HELLO = [Message("user", "hello")]

@@ -31,8 +31,8 @@ from modules.runtime.scheduler.policy import (
     get_agent_jitter,
     get_peer_delay,
     get_timer_jitter,
-    is_quiet_hours,
 )
+from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 from modules.runtime.scheduler.scheduler import MIN_LOOP_INTERVAL_MS, Attention, Scheduler
 from modules.runtime.scheduler.types import Outcome
 from tests.patience import HANG_S, until

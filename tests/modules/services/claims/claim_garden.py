@@ -91,7 +91,7 @@ class Garden:
         refs = ok(await self.ada.refs.matching(REPO, "soul/"))
         comments = ok(await self.ada.list_comments(REPO, 1))
         issue = ok(await self.ada.get_issue(REPO, 1))
-        return [one.branch for one in refs], len(comments), issue.assignees
+        return [one.ref.removeprefix("refs/heads/") for one in refs], len(comments), issue.assignees
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from modules.services.claims.claiming import advance_claim, begin_claim
-from modules.services.claims.claims import (
+from modules.services.claims.policy import (
     Action,
     AssignSelf,
     Claim,

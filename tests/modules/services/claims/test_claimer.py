@@ -22,7 +22,7 @@ from modules.services.claims.claim_requests import (
     settle_dead_claim,
 )
 from modules.services.claims.claiming import advance_claim, begin_claim
-from modules.services.claims.claims import (
+from modules.services.claims.policy import (
     LEASE,
     RENEWED_AFTER,
     Action,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from modules.services.claims.claiming import MOST_LOOKS, advance_claim, begin_claim
-from modules.services.claims.claims import (
+from modules.services.claims.policy import (
     GRACE,
     LEASE,
     Action,

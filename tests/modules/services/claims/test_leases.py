@@ -26,7 +26,8 @@ from modules.lives.tasks.documents.compose import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
 from modules.runtime.database.database import Database
 from modules.services.claims.claimer import TaskComments
-from modules.services.claims.claims import (
+from modules.services.claims.lease_store import FILE, TaskLeases, lease_gate
+from modules.services.claims.policy import (
     GRACE,
     LEASE,
     Claim,
@@ -44,7 +45,6 @@ from modules.services.claims.claims import (
     release_actions,
     renewed,
 )
-from modules.services.claims.lease_store import FILE, TaskLeases, lease_gate
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS

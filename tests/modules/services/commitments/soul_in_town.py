@@ -35,7 +35,7 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.github_code_changes import GitHubSender
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from modules.services.work.loop import WorkLoop

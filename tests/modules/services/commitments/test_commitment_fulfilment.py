@@ -43,7 +43,7 @@ async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: Soul
         kept = soul_in_town.status(one)
         assert (kept.status, kept.attempt_count) == ("completed", 1)
         assert kept.result == {"issues": [{"number": 1, "title": "Release checklist", "url": url}], "count": 1}
-        assert soul_in_town.town.server.claims == ()
+        assert marvin.client.claims() == ()
         told = soul_in_town.told()
         assert any(line.startswith("Commitments: 1 pending: create_issue") for line in told)
         assert any(line.startswith("[space] Fulfillment announced | Done — issue opened: Release") for line in told)
@@ -260,11 +260,11 @@ async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(soul_in_town:
     async with listening(soul_in_town.town) as marvin:
         await soul_in_town.enqueue(wanted(target="acme/site#x"))
         await soul_in_town.live(5)
-        (claim,) = soul_in_town.town.server.claims
+        (claim,) = marvin.client.claims()
         assert (claim.action, claim.target) == ("create_issue", "acme/site#x")
         soul_in_town.town.faults.clear()
         await soul_in_town.live(70, step_s=5)
-        await until(lambda: not soul_in_town.town.server.claims)
+        await until(lambda: not marvin.client.claims())
         states = [event for event in marvin.client.take_events() if isinstance(event, StateChanged)]
         assert [(event.state, event.detail) for event in states] == [
             ("acting", "fulfilling create_issue: acme/site#x"),

@@ -21,7 +21,7 @@ from common.clock import FakeClock, SystemClock, iso
 from common.result import ApiResult, Err, Ok
 from modules.services.agent.attention_list import Item
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
-from modules.services.outbox.senders.github_code_changes import GitHubSender
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_values import Opened, taken, wanted

@@ -25,7 +25,7 @@ from modules.services.commitments.naming import (
 from modules.services.commitments.params import read_params
 from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
-from modules.services.outbox.senders.space import marked
+from modules.services.outbox.senders.github_changes import marked
 from tests.modules.services.commitments.commitment_values import NOON, queued, wanted
 from tests.shipped_skills import phrase
 

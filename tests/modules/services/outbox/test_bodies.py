@@ -34,6 +34,7 @@ from modules.services.outbox.github_bodies import GITHUB_KINDS, IssueBody, Issue
 from modules.services.outbox.types import Intent, IntentState
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
+from tests.outbox_rows import newest_intents
 
 KINDS: tuple[IntentKind, ...] = get_args(IntentKind)
 REF = {"uri": "at://did:plc:ada/app.bsky.feed.post/1", "cid": "bafy"}
@@ -124,7 +125,7 @@ async def test_an_act_that_this_version_cannot_read_hinders_no_other(running_out
     await running_outbox.database.run(spoil)
     await running_outbox.outbox.submit(post("Tin sings."))
     await running_outbox.drain(60)
-    assert [(one.state, one.body) for one in await running_outbox.outbox.recent(2)] == [
+    assert [(one.state, one.body) for one in await newest_intents(running_outbox.outbox, 2)] == [
         ("done", PostBody(text="Tin sings.")),
         ("done", OpaqueBody({"text": 7})),
     ]

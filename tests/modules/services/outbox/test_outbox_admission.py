@@ -30,6 +30,7 @@ from modules.services.outbox.types import ProposedAction, Verdict
 from tests.journals import told_of
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply
+from tests.outbox_rows import counted, newest_intents
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
 
@@ -162,7 +163,7 @@ async def test_parallel_submissions_of_one_act_let_exactly_one_through(running_o
     replies = await asyncio.gather(*(running_outbox.outbox.submit(reply(A, f"words {number}")) for number in range(10)))
     posts = await asyncio.gather(*(running_outbox.outbox.submit(post("the same")) for _ in range(10)))
     assert [sum(one.accepted for one in some) for some in (replies, posts)] == [1, 1]
-    assert await running_outbox.outbox.counts() == {"pending": 2, "blocked": 18}
+    assert await counted(running_outbox.outbox) == {"pending": 2, "blocked": 18}
 
 
 async def test_intents_of_one_moment_get_different_keys_in_order(running_outbox: RunningOutbox) -> None:
@@ -204,7 +205,7 @@ async def test_intents_are_found_by_cause_target_and_age(running_outbox: Running
     third = (await running_outbox.outbox.submit(like(B))).intent
     assert await running_outbox.outbox.by_cause(A) == [second, first]
     assert await running_outbox.outbox.by_target("like", B) == [third]
-    assert await running_outbox.outbox.recent(2) == [third, second]
+    assert await newest_intents(running_outbox.outbox, 2) == [third, second]
     assert await running_outbox.outbox.get("nobody") is None
 
 

@@ -28,6 +28,7 @@ from modules.services.outbox.types import Intent, ProposedAction, Wait
 from tests.exploration import examples
 from tests.fresh_database import open_database
 from tests.modules.services.outbox.running_outbox import Fault, RecordService, RunningOutbox, like, post, reply
+from tests.outbox_rows import counted
 
 TARGETS = st.sampled_from([f"at://did:plc:ada/app.bsky.feed.post/{number}" for number in range(3)])
 WORDS = st.sampled_from(["good morning", "Good  Morning", "a kite", "https://x.example/1", "https://x.example/2"])
@@ -141,7 +142,7 @@ class Lives(RuleBasedStateMachine):
     def _every_intent_comes_to_its_end(self) -> None:
         self.running_outbox.service.faults.clear()
         self.running_outbox.service.down = self.shut = False
-        while {"held", "pending", "sending"} & set(self.runner.run(self.running_outbox.outbox.counts())):
+        while {"held", "pending", "sending"} & set(self.runner.run(counted(self.running_outbox.outbox))):
             self._deliver()
             self.runner.run(self.running_outbox.clock.advance(900))
         for intent in self.accepted.values():

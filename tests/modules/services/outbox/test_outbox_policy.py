@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import iso, parse_iso
-from common.pace import Pace
+from common.intervals import Pace
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
 from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, OpaqueBody, PostBody
@@ -45,6 +45,7 @@ from tests.modules.services.outbox.running_outbox import (
     post,
     reply,
 )
+from tests.outbox_rows import newest_intents
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -343,7 +344,7 @@ async def departures(paced: RunningOutbox, *actions: ProposedAction) -> list[dat
         assert submitted.accepted, submitted.reason
     while (report := await paced.outbox.deliver_due()).next_in_s is not None:
         await paced.clock.advance(max(report.next_in_s, 0.001))
-    intents = await paced.outbox.recent(len(actions))
+    intents = await newest_intents(paced.outbox, len(actions))
     assert {intent.state for intent in intents} == {"done"}
     return sorted(parse_iso(intent.sent_at) for intent in intents if intent.sent_at)
 
@@ -361,7 +362,7 @@ async def test_an_hour_lies_between_two_unfollows_also_across_a_restart(paced: R
     await paced.outbox.deliver_due()
     await paced.restart()
     moments = await departures(paced, ProposedAction(DeleteBody(uri=f"at://{DID}/app.bsky.feed.post/1")))
-    left = [parse_iso(intent.sent_at) for intent in await paced.outbox.recent(4) if intent.sent_at]
+    left = [parse_iso(intent.sent_at) for intent in await newest_intents(paced.outbox, 4) if intent.sent_at]
     post_gone = moments[0]
     unfollowed = sorted(moment for moment in left if moment != post_gone)
     assert len(unfollowed) == len(follows)
@@ -386,7 +387,7 @@ async def test_what_the_owner_orders_or_approves_does_not_wait_for_the_pace_and_
     ordered = await paced.outbox.submit(ProposedAction(FollowBody(did="did:plc:kit"), by_owner=True))
     await paced.outbox.approve(draft.id)
     await paced.drain(60)
-    left = {one.id: one.state for one in await paced.outbox.recent(4)}
+    left = {one.id: one.state for one in await newest_intents(paced.outbox, 4)}
     assert (left[ordered.intent.id], left[draft.id], left[own.id]) == ("done", "done", "pending")
     departure = (await paced.database.run(expected))[own.id]
     assert "after the last post" in departure.reason
@@ -415,7 +416,7 @@ async def test_at_most_three_acts_leave_within_a_tick(paced: RunningOutbox) -> N
 async def test_none_of_those_that_wait_overtakes_another(paced: RunningOutbox) -> None:
     said = [f"Answer {number}." for number in range(12)]
     moments = await departures(paced, *(reply(thread(number), text) for number, text in enumerate(said)))
-    intents = sorted(await paced.outbox.recent(12), key=lambda one: one.sent_at or "")
+    intents = sorted(await newest_intents(paced.outbox, 12), key=lambda one: one.sent_at or "")
     assert [one.body.public_text for one in intents] == said
     assert moments[-1] - moments[0] < timedelta(seconds=11 * 76)
 

@@ -21,7 +21,6 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.bodies import PostBody, ThreadgateBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.announcement import Expression, ExpressionEngagement
 from modules.services.own_feed.engagement_policy import (
     LOOKS,
     get_engagement_patterns,
@@ -29,6 +28,7 @@ from modules.services.own_feed.engagement_policy import (
     is_due,
     unanswered_sources,
 )
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
 from modules.services.own_feed.policy import (
     MOST_DELETIONS,
     Deletion,
@@ -40,6 +40,7 @@ from modules.services.own_feed.policy import (
 from modules.services.own_feed.reply_limits import Audience, allowed_replies
 from soul.commands.run import owner_commands
 from tests.modules.lives.bluesky.bluesky_values import ME, START, actor, at, post, uri
+from tests.outbox_rows import counted
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.index import POST, THREADGATE
 from town.atproto.service import Fault, FaultKind
@@ -267,7 +268,7 @@ async def test_the_owner_s_latest_word_on_a_post_holds_and_others_find_their_rep
         await terminal.answer(f"/replies everybody {uri}")
         await life.send()
         assert gates(town) == {}
-        counts = await life.app.services.outbox.counts()
+        counts = await counted(life.app.services.outbox)
     assert counts == {"done": 3}
 
 
@@ -321,4 +322,4 @@ async def test_what_cannot_be_limited_is_refused_in_words(running_town: RunningT
                 await terminal.answer(line)
         told = await use(life, "bluesky_limit_replies", who=["nobody"], post=theirs)
         assert told.is_error
-        assert await life.app.services.outbox.counts() == {}
+        assert await counted(life.app.services.outbox) == {}

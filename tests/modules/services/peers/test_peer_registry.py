@@ -21,7 +21,7 @@ from common.text.graphemes import grapheme_len
 from modules.services.agent.one_sentence import SentenceAsker, fitting_words
 from modules.services.identity.identity import extract_from_self
 from modules.services.peers import policy
-from modules.services.peers.loop import KEPT_KEYS, LOOKED_BACK, PeerHistories
+from modules.services.peers.histories import KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.peers.own_identity import PeerVoice
 from modules.services.peers.registry import (
     Ourselves,

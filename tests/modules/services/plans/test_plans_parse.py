@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from modules.services.claims.policy import get_claimable_tasks
 from modules.services.plans.plan_text import (
     format_task_markdown,
     generate_plan_markdown,
@@ -28,7 +29,6 @@ from modules.services.plans.types import (
     TaskChange,
     TaskStatus,
     changes_more_than_documents,
-    get_claimable_tasks,
     with_docs_updates,
 )
 from modules.services.plans.update import update_task_in_plan_body

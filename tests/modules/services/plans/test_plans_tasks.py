@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 from adapters.github.types import Issue
+from modules.services.claims.policy import get_claimable_tasks
 from modules.services.plans.compose import (
     MOST_ISSUES,
     MOST_TASKS,
@@ -42,7 +43,6 @@ from modules.services.plans.types import (
     PlanLabel,
     Task,
     ensure_docs_tasks,
-    get_claimable_tasks,
     has_docs_tasks,
     issues_of,
     plan_labels,

@@ -24,7 +24,6 @@ from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
 from modules.services.outbox.account import AccountContext
 from modules.services.pinned_names.store import PinnedNames
-from modules.services.presence.disclosure import FIRST_LOOK_S, LOOK_AGAIN_S
 from modules.services.presence.policy import (
     AUTONOMY,
     MESSAGES,
@@ -37,6 +36,7 @@ from modules.services.presence.policy import (
     message_policy_of,
     operator_of,
 )
+from modules.services.presence.subscriptions import FIRST_LOOK_S, LOOK_AGAIN_S
 from tests.journals import told_of
 from tests.modules.services.presence.disclosing_account import Account
 from tests.patience import until

@@ -23,9 +23,9 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.dialect import Message, PromptBlock
 from modules.services.memory.rows import MemoryStore
-from modules.services.sessions.archives import KEEP, Archive, Archives, Distiller
+from modules.services.sessions.archives import KEEP, Archive, Distiller, done, read_archive
 from modules.services.sessions.archivist import Archivist, conversation
-from modules.services.sessions.owner_inbox import Sessions
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database
@@ -70,7 +70,6 @@ class SessionHome:
 
     def __post_init__(self) -> None:
         self.archivist = self.archivist_with(self.storage)
-        self.archives = Archives(self.database, self.storage)
 
     async def say(
         self, key: str, *said: Message, provenance: Provenance = Provenance.OWNER, apart_s: float = 60
@@ -85,6 +84,10 @@ class SessionHome:
     async def talk(self, key: str = OWNER_SESSION, *, turns: int = 4, provenance: Provenance = Provenance.OWNER) -> str:
         """A talk of so many questions and answers about a roof; its session."""
         return await self.say(key, *roof_talk(turns), provenance=provenance)
+
+    async def archives(self, key: str | None = None) -> list[Archive]:
+        """The archives that lie in the store, newest first; those of one conversation with `key`."""
+        return await self.database.run(lambda connection: done(connection, key, 100))
 
     async def table(self, query: str) -> list[dict[str, Any]]:
         """Rows of the database, as they are."""
@@ -101,7 +104,7 @@ class SessionHome:
     async def archived(self, archive: Archive | None) -> list[Message]:
         """The messages in an archive."""
         assert archive is not None
-        found = await self.archives.read(archive)
+        found = await read_archive(self.storage, archive)
         assert isinstance(found, Ok), found
         return joined((line.role, line.message) for line in found.data)
 

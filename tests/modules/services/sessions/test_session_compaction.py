@@ -95,7 +95,7 @@ async def test_parts_are_numbered_and_their_metadata_is_that_of_the_spec(session
         "partNumber": "1",
     }
     assert second.metadata["partNumber"] == "2"
-    assert [archive.key for archive in await session_home.archives.listed()] == [second.key, first.key]
+    assert [archive.key for archive in await session_home.archives()] == [second.key, first.key]
     stored = await session_home.storage.get(first.key)
     assert isinstance(stored, Ok)
     assert stored.data.content_type == "application/gzip"
@@ -417,7 +417,7 @@ async def test_a_thread_that_is_over_becomes_memory_after_half_an_hour_and_not_a
         await session_home.say(key, Message("user", "hello"), provenance=Provenance.STRANGER)
     await session_home.clock.advance(1800)
     assert (await loop.run()).ran
-    assert [archive.session_key for archive in await session_home.archives.listed()] == [over]
+    assert [archive.session_key for archive in await session_home.archives()] == [over]
 
 
 async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(
@@ -429,10 +429,10 @@ async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_
     assert not (await loop.run()).ran
     await session_home.clock.advance(1800)
     assert (await loop.run()).reason == "1 conversations ended, 0 finished, 0 wait for the store"
-    assert [archive.session_key for archive in await session_home.archives.listed()] == [OWNER_SESSION]
+    assert [archive.session_key for archive in await session_home.archives()] == [OWNER_SESSION]
     await session_home.clock.advance(24 * 3600)
     assert (await loop.run()).ran
-    assert [archive.session_key for archive in await session_home.archives.listed()] == [THREAD, OWNER_SESSION]
+    assert [archive.session_key for archive in await session_home.archives()] == [THREAD, OWNER_SESSION]
 
 
 async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(

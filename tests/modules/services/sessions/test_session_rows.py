@@ -23,8 +23,8 @@ from common.provenance import Provenance
 from common.redact import MASK, Redactor
 from common.result import Err, Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall, Usage
-from modules.runtime.llm.policy import convert_messages
+from modules.runtime.llm.dialect import Image, Message, Text, ToolAnswer, ToolCall, Usage, convert_messages
+from modules.services.sessions.archives import read_archive
 from modules.services.sessions.archivist import conversation, fitting, outgrown, units
 from modules.services.sessions.types import (
     ArchivedLine,
@@ -262,7 +262,7 @@ async def test_what_the_store_cannot_take_waits_and_nothing_is_listed_or_lost(se
     assert (await broken.compact(session_id, BUDGET)).status == "waiting"
     assert await session_home.history(session_id) == before
     assert await session_home.memories.count() == 0
-    assert await session_home.archives.listed() == []
+    assert await session_home.archives() == []
     assert [outcome.status for outcome in await broken.finish_prepared()] == ["waiting"]
     assert (await broken.compact(session_id, BUDGET)).reason == "an earlier part waits for the store"
     assert len(session_home.model.requests) == 1
@@ -303,10 +303,10 @@ async def test_a_reset_finishes_what_had_been_left_first(session_home: SessionHo
     assert (await broken.reset(OWNER_SESSION)).status == "waiting"
     assert (await session_home.sessions.open(OWNER_SESSION)).id == session_id
     assert (await session_home.archivist.reset(OWNER_SESSION)).status == "done"
-    whole, part = await session_home.archives.listed(OWNER_SESSION)
+    whole, part = await session_home.archives(OWNER_SESSION)
     assert (whole.part, part.part) == (None, 1)
     assert whole.message_count + part.message_count == 8 + 1  # the summary of the part is in the whole
-    assert await session_home.archives.listed(THREAD) == []
+    assert await session_home.archives(THREAD) == []
 
 
 async def test_a_damaged_archive_is_told_as_such(session_home: SessionHome) -> None:
@@ -315,11 +315,11 @@ async def test_a_damaged_archive_is_told_as_such(session_home: SessionHome) -> N
     archive = (await session_home.archivist.reset(OWNER_SESSION)).archive
     assert archive is not None
     await session_home.storage.put(archive.key, gzip.compress(b"{}\n"))
-    found = await session_home.archives.read(archive)
+    found = await read_archive(session_home.storage, archive)
     assert isinstance(found, Err)
     assert found.kind == "invalid"
     await session_home.storage.delete(archive.key)
-    gone = await session_home.archives.read(archive)
+    gone = await read_archive(session_home.storage, archive)
     assert isinstance(gone, Err)
     assert gone.kind == "not_found"
 
@@ -379,4 +379,4 @@ async def test_a_conversation_that_goes_on_while_it_is_distilled_is_not_ended(se
     outcome = await ending
     assert (outcome.status, outcome.reason) == ("postponed", "the conversation went on meanwhile")
     assert len(await session_home.sessions.rows(session_id)) == 9
-    assert await session_home.archives.listed() == []
+    assert await session_home.archives() == []

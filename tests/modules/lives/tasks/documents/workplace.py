@@ -24,8 +24,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.claims.claims import Lease
 from modules.services.claims.lease_store import TaskLeases, lease_gate
+from modules.services.claims.policy import Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
@@ -33,8 +33,8 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.github_code_changes import github_senders
-from modules.services.outbox.senders.space import PushSender
+from modules.services.outbox.senders.github import github_senders
+from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
@@ -42,6 +42,7 @@ from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
+from tests.outbox_rows import counted
 from tests.patience import HANG_S, until
 from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
@@ -191,7 +192,7 @@ class Workplace:
         """Wait until all that was accepted has left."""
 
         async def is_out() -> bool:
-            counts = await self.outbox.counts()
+            counts = await counted(self.outbox)
             return not counts.get("pending") and not counts.get("sending")
 
         await until(is_out, what="an empty outbox")

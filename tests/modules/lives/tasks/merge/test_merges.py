@@ -25,6 +25,7 @@ from soul.composition.wiring.tasks import build_code_work, build_installer, buil
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
+from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown
 from tests.sending import while_it_sends
 from tests.town.github_place import needs_git
@@ -378,7 +379,7 @@ async def test_reviewers_whose_approval_an_update_dismissed_are_asked_again_once
             await place.looks()
         assert place.pull.merged_at is None
         assert [one.login for one in place.pull.requested] == ["kit"]
-        asked = [one for one in await place.site.services.outbox.recent(50) if one.kind == "review_request"]
+        asked = [one for one in await newest_intents(place.site.services.outbox, 50) if one.kind == "review_request"]
         assert len(asked) == 1
         await place.approves()
         await place.looks()
@@ -402,7 +403,7 @@ async def test_a_pull_request_joins_a_merge_queue_once_and_its_task_is_completed
         await place.cycle()
         assert place.pull.merged_at is not None
         assert await place.site.task(1) == ("completed", None)
-        merges = [one for one in await place.site.services.outbox.recent(100) if one.kind == "merge"]
+        merges = [one for one in await newest_intents(place.site.services.outbox, 100) if one.kind == "merge"]
         assert [(one.state, one.result_kind) for one in merges] == [("done", "queue")]
 
 
@@ -422,7 +423,7 @@ async def test_where_a_merge_queue_takes_nothing_or_throws_it_out_the_owner_is_t
         services = place.site.services
 
         async def merges() -> int:
-            return len([one for one in await services.outbox.recent(100) if one.kind == "merge"])
+            return len([one for one in await newest_intents(services.outbox, 100) if one.kind == "merge"])
 
         told = [one.entry for one in await services.journal.recent(500) if one.entry.data.get("act") == "merge-refused"]
         assert (await merges(), len(told)) == (1, 1)

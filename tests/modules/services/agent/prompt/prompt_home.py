@@ -12,8 +12,8 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.prompt.bootstrap import Audience, PromptFile
 from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.fitting import Audience, PromptFile
 from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime, TurnPrompt
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.admission import Memory

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall
-from modules.runtime.llm.policy import convert_messages
-from modules.services.agent.prompt.bootstrap import placed
+from modules.runtime.llm.dialect import Message, PromptBlock, Text, ToolAnswer, ToolCall, convert_messages
 from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator
+from modules.services.agent.prompt.fitting import placed
 from modules.services.memory.admission import NewMemory
 from tests.exploration import examples
+from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake
 from town.model.types import Completion
 
@@ -167,10 +167,10 @@ async def test_while_the_owner_talks_the_notes_from_before_stay_in_front_and_a_n
         memories, clock = life.app.services.knowledge.stores.memories, life.app.services.clock
         await memories.save(NewMemory("lesson", "reeds", "Reeds bend."), clock.now() - timedelta(minutes=5))
         await memories.save(NewMemory("curated", "kit", "Kit mends clocks."), clock.now() - timedelta(days=5))
-        await life.app.owner.answer("Hello.")
+        await answered(life.app.owner, "Hello.")
         await memories.save(NewMemory("lesson", "slate", "Slate hums."), clock.now())
         await memories.save(NewMemory("curated", "ferry", "The ferry is late."), clock.now())
-        await life.app.owner.answer("And now?")
+        await answered(life.app.owner, "And now?")
     before, after = (
         "".join(message.text for message in request.messages if message.role == "system")
         for request in running_town.mind.asked

@@ -26,7 +26,7 @@ from common.errors import IdentityError
 from common.provenance import Provenance
 from common.text.markdown import split_sections
 from modules.runtime.llm.dialect import GROUPS
-from modules.services.agent.prompt.bootstrap import (
+from modules.services.agent.prompt.fitting import (
     Audience,
     PromptFile,
     SystemPrompt,

@@ -41,6 +41,7 @@ from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.pictures.sharing import Sharing, open_sharing, pictures_in
+from tests.outbox_rows import newest_intents
 from town.atproto.index import POST, Json
 from town.atproto.service import Fault
 from town.serving import serve
@@ -232,7 +233,7 @@ async def test_what_was_on_its_way_is_looked_for_before_it_is_refused(outbox_in_
     await spoil(outbox_in_town, spoilt, "[1]", "sending")
     await outbox_in_town.outbox.deliver_due()
     assert (await outbox_in_town.now(spoilt)).state == "failed"
-    assert [one.id for one in await outbox_in_town.outbox.recent(9)] == [spoilt.id]
+    assert [one.id for one in await newest_intents(outbox_in_town.outbox, 9)] == [spoilt.id]
 
 
 async def test_a_reply_that_waited_is_given_up_where_the_post_that_it_answers_is_gone(outbox_in_town: Sharing) -> None:

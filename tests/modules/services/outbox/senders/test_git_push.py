@@ -13,7 +13,7 @@ from adapters.git.worktree import Worktree
 from adapters.github.client import GitHub
 from common.clock import SystemClock
 from modules.services.outbox.github_bodies import PushBody
-from modules.services.outbox.senders.space import PushSender
+from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent
 from tests.adapters.results import err, ok
 from tests.loopback import to_loopback

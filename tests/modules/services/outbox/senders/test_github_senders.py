@@ -14,7 +14,7 @@ from adapters.github.types import Repo
 from common.clock import SystemClock, iso
 from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read_body
 from modules.services.outbox.github_bodies import CREATING, GITHUB_KINDS, body_digest
-from modules.services.outbox.senders.github_code_changes import github_senders
+from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import AmbiguousErr, Intent, Sender
 from modules.services.plans.types import Task
 from tests.adapters.results import err, ok

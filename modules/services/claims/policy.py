@@ -1,9 +1,6 @@
-"""Who gets a task that several SOULs want: the decision, and what the comments on a plan tell of earlier claims.
+"""The rules of a claim on a task: which is free, who gets it, how long it lasts (`LEASE`), when it is renewed.
 
-The decision is the one that all peers make (`docs/plans.md`): logins compare in lower case, and the lowest wins.
-
-What the protocol of a claim works with: what was read, what happened, what is to be done, what is remembered. What
-becomes of a claim that was won: renewed while the work goes on, lost, or swept after its holder died.
+The decision is the one that all peers make (`docs/plans.md`): logins compare in lower case, and the lowest wins. Pure.
 """
 
 from __future__ import annotations
@@ -487,3 +484,23 @@ def _has_first_claim(lease: Lease, snapshot: Snapshot) -> bool:
     """Whether our comment is the first of those that still hold."""
     live = [claim for claim in snapshot.claims if claim.is_live(snapshot.at)]
     return bool(live) and live[0].comment_id == lease.comment_id
+
+
+_CLAIMABLE = frozenset({"pending", "blocked"})
+
+
+def get_claimable_tasks(plan: Plan) -> list[Task]:
+    """Return the tasks that nobody has and that wait for nothing, in the order of the plan.
+
+    A task on which somebody is said to work, but nobody in particular, counts as pending; one that is unclear is
+    nobody's to take.
+    """
+    completed = {task.name for task in plan.tasks if task.status == "completed"}
+    return [
+        task
+        for task in plan.tasks
+        if task.assignee is None
+        and not task.unclear
+        and (task.status in _CLAIMABLE or task.status in ACTIVE_TASKS)
+        and completed.issuperset(task.dependencies)
+    ]

@@ -1,10 +1,6 @@
-"""What goes into a prompt and what has no room: files by priority, within a budget of tokens. Pure.
+"""Fits a prompt into its budget of tokens: which parts go in by priority, and what is cut. Pure.
 
-Same input, same bytes: a provider finds the beginning of a prompt again only if nothing in it has moved.
-
-The parts of a prompt.
-
-Where the changing part stands, so that a model service finds the most of a request again.
+The same input gives the same bytes: a provider finds the beginning of a prompt again only if nothing in it has moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How fast a SOUL lives: every interval and cool-down that a show may shorten, in one value.
+"""How often a SOUL looks at its part of the world, and how long it waits between acts, in one value.
 
 Production lives as fast as the world. The town runs faster, which is refused for services off this machine.
 """
@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from common import constants as c
 from common.clock import Clock
-from common.constants import MINUTE_MS, SECOND_MS
+from common.constants import HOUR_MS, MINUTE_MS, SECOND_MS
 
+# How often each loop looks at its part of the world.
+NOTIFICATIONS_INTERVAL_MS = 45 * SECOND_MS
+GITHUB_INTERVAL_MS = 2 * MINUTE_MS
+PLANS_INTERVAL_MS = 3 * MINUTE_MS
 EXPRESSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
+EXPRESSION_MIN_INTERVAL_MS = 3 * HOUR_MS
+EXPRESSION_MAX_INTERVAL_MS = 4 * HOUR_MS
 PEERS_INTERVAL_MS = 15 * MINUTE_MS
 ENGAGEMENT_INTERVAL_MS = 15 * MINUTE_MS
 MESSAGES_INTERVAL_MS = 20 * SECOND_MS
 OUTBOX_DRAIN_INTERVAL_MS = 15 * SECOND_MS
+PEER_JITTER_MIN_MS = 15_000
+PEER_JITTER_SPAN_MS = 75_000
+PEER_STEP_MS = 20_000
 PACING_POST_COOLDOWN_S = 1800
 PACING_REPLY_COOLDOWN_S = 60
 PACING_LIKE_COOLDOWN_S = 45
@@ -29,16 +37,16 @@ ATPROTO_MIN_SPACING_MS = 5000
 class Pace:
     """Intervals in milliseconds (`_ms`) and cool-downs in seconds (`_s`)."""
 
-    awareness_ms: float = c.AWARENESS_INTERVAL_MS
+    notifications_ms: float = NOTIFICATIONS_INTERVAL_MS
     expression_check_ms: float = EXPRESSION_CHECK_INTERVAL_MS
-    expression_min_ms: float = c.EXPRESSION_MIN_INTERVAL_MS
-    expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
+    expression_min_ms: float = EXPRESSION_MIN_INTERVAL_MS
+    expression_max_ms: float = EXPRESSION_MAX_INTERVAL_MS
     peers_ms: float = PEERS_INTERVAL_MS
     engagement_ms: float = ENGAGEMENT_INTERVAL_MS
     outbox_drain_ms: float = OUTBOX_DRAIN_INTERVAL_MS
-    peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
-    peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS
-    peer_step_ms: float = c.PEER_STEP_MS
+    peer_jitter_min_ms: float = PEER_JITTER_MIN_MS
+    peer_jitter_span_ms: float = PEER_JITTER_SPAN_MS
+    peer_step_ms: float = PEER_STEP_MS
     atproto_spacing_ms: float = ATPROTO_MIN_SPACING_MS
     post_cooldown_s: float = PACING_POST_COOLDOWN_S
     reply_cooldown_s: float = PACING_REPLY_COOLDOWN_S

@@ -1,10 +1,8 @@
-"""Talking with the owner in private: each line gets a whole turn and all tools, one line after another.
+"""Talks with the owner in private: each line gets a whole turn and all tools, one line after another.
 
-Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
-(`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner
+Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts and while the
+model service is down (`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet, or when the owner
 says so; what is worth remembering of it is remembered then.
-
-Answers the owner's messages one after another, and goes on trying while the model service is down.
 """
 
 from __future__ import annotations
@@ -36,10 +34,11 @@ from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
-from modules.services.identity.identity import Me
+from modules.services.identity.owner import Me
 from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist, conversation, fitting
-from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage, Sessions
+from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
+from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import said_lines
 from modules.services.skills.skills import Skills
 
@@ -98,16 +97,6 @@ class OwnerTalk:
     async def waiting(self) -> int:
         """How many messages have no answer yet."""
         return await self.inbox.count()
-
-    async def answer(self, line: str) -> str:
-        """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
-        stored = await self.receive(line)
-        while answer := await self.answer_next():
-            if answer.failed:
-                raise answer.failed
-            if answer.message.id == stored.id:
-                return answer.text
-        return ""
 
     async def answer_next(self) -> OwnerAnswer | None:
         """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.

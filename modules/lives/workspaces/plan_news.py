@@ -1,13 +1,11 @@
-"""Tells that all tasks of a plan are done, once, where the plan was asked for.
+"""Tells people what came of plans: how far they are, what was claimed, and that all tasks are done.
 
-The SOUL that opened the plan tells it, whoever closed it: in the room in which it promised the plan, in the thread of
-the post that asked for the plan or for the issues that it is for, or to the owner who asked for it in the terminal or
-in a direct message. A plan without such a place, and one that a person wrote, is told in the thread that named the
-workspace. Who asked later for what the plan does hears its end too, from the SOUL that was asked. Where the SOUL that
-opened it has not come back, another tells it, once: that stands on the plan. What was told stands in the outbox and in
-the journal, so that a restart repeats nothing.
-
-Tells in threads on Bluesky what came of a workspace: our claims, and plans that were asked for there.
+The room is told how far each plan is when that changed, and once an hour for those who came in since. The SOUL that
+opened a plan tells its end, whoever closed it: in the room in which it promised the plan, in the thread that asked for
+it, or to the owner in the terminal or a direct message. A plan without such a place, and one that a person wrote, is
+told in the thread that named the workspace. Everybody who asked later for what the plan does hears its end, from the
+SOUL that was asked. If the SOUL that opened it has not come back, another tells it, once: that stands on the plan. What
+was told stands in the outbox and in the journal, so that a restart repeats nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +20,18 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.records import parse_at_uri
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
+from adapters.space.client import SpaceClient
+from adapters.space.types import WorkspaceProgress
 from common.clock import Clock, parse_iso_or_none
 from common.constants import OWNER_CAUSE
 from common.redact import Redactor
-from common.result import Err
+from common.result import Err, Ok
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
 from common.wording import counted
 from modules.lives.workspaces.plan_upkeep import PLAN_COMPLETE
-from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.policy import progress_of
+from modules.lives.workspaces.types import CycleStep, Place, PlanProgress, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claimer import plain
@@ -42,7 +43,15 @@ from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.compose import issues_taken_up
-from modules.services.plans.events import PLAN_ASKED, PLAN_DONE, PLAN_ENDS, PlanAsk, ask_of, tells_link, wish_of
+from modules.services.plans.events import (
+    PLAN_ASKED,
+    PLAN_DONE,
+    PLAN_ENDS,
+    PlanAsk,
+    ask_of,
+    tells_link,
+    wish_of,
+)
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import ACTIVE_TASKS, PLAN_LABEL, FoundPlan, Plan, Task
 from modules.services.rights.preferences import Preferences
@@ -52,7 +61,7 @@ from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-_THREAD_NEWS_TOLD_WITHIN = timedelta(hours=24)
+_CLAIM_NEWS_WITHIN = timedelta(hours=24)
 _ANSWERED_WITHIN = timedelta(minutes=5)
 """How long an answer that tells of a plan is waited for."""
 _TITLE_CHARS = 80
@@ -133,8 +142,8 @@ class ThreadNews(CycleStep):
         for plan in polled.plans:
             made = await self.outbox.opened(plan.issue.html_url)
             sent_at = parse_iso_or_none(made.first_sent_at) if made else None
-            age = self.clock.now() - sent_at if sent_at else _THREAD_NEWS_TOLD_WITHIN
-            if made is None or not _ANSWERED_WITHIN <= age < _THREAD_NEWS_TOLD_WITHIN:
+            age = self.clock.now() - sent_at if sent_at else _CLAIM_NEWS_WITHIN
+            if made is None or not _ANSWERED_WITHIN <= age < _CLAIM_NEWS_WITHIN:
                 continue
             url, asked = plan.issue.html_url, post_in(made.cause_id)
             phrase = "bluesky.plan_made" if asked else "github.plan_synthesized"
@@ -218,7 +227,7 @@ def _is_pull_for(issue: Issue, login: str, plan: FoundPlan, task: Task) -> bool:
 
 _LASTS = timedelta(days=60)
 """How long a plan may take whose end is told."""
-_TOLD_WITHIN = timedelta(days=7)
+_PLAN_END_WITHIN = timedelta(days=7)
 """How long ago a plan was closed whose end is still told: nobody may have been awake when it was."""
 
 EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
@@ -371,7 +380,7 @@ class PlanEnds(CycleStep):
         plan = parse_plan(issue.body, issue.title)
         closed_at = parse_iso_or_none(issue.closed_at)
         of_peer = one.opened is None and issue.author.lower() in {each.lower() for each in self.peers()}
-        if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _TOLD_WITHIN:
+        if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _PLAN_END_WITHIN:
             self._passed.add(end_key(one.repo.full_name, one.number))
             return None
         seen = self.seen_at(issue.author) if of_peer else None
@@ -463,3 +472,84 @@ class PlanEnds(CycleStep):
         data = {"act": PLAN_DONE, "key": end.key, "place": place, "url": end.issue.html_url}
         summary = f"All tasks of {end.repo.full_name}#{end.issue.number} are done"
         await self.journal.record(Entry("life", PLAN_ENDS, summary, line="done", reason=end.issue.html_url, data=data))
+
+
+AGAIN_S = 3600.0
+
+
+class ProgressTeller(CycleStep):
+    """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there.
+
+    Args:
+        room: where it is told.
+        clock: says when.
+        mute_reason: returns why nothing may be told now, "" if something may.
+        is_trusted_room: returns whether the owner named the room, or it is on this machine.
+        github: tells which repositories are public.
+
+    """
+
+    name, place = "plan-progress", Place.PROGRESS
+    acts = False
+
+    def __init__(
+        self,
+        room: SpaceClient,
+        clock: Clock,
+        mute_reason: Callable[[], str],
+        is_trusted_room: Callable[[], bool],
+        github: GitHub,
+    ) -> None:
+        self._room = room
+        self._clock = clock
+        self._mute_reason = mute_reason
+        self._is_trusted_room = is_trusted_room
+        self._github = github
+        self._sent: dict[tuple[str, int], tuple[PlanProgress, float]] = {}
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Send what is new of all open plans."""
+        await self.tell(poll.plans)
+        return StepResult()
+
+    async def tell(self, plans: Iterable[FoundPlan]) -> None:
+        """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""
+        now = self._clock.monotonic()
+        standing = {(one.repo.full_name, one.number): (one.repo, progress_of(one.plan)) for one in plans}
+        self._sent = {key: sent for key, sent in self._sent.items() if key in standing}
+        if not self._room.is_active or self._mute_reason():
+            return
+        for (name, number), (repo, progress) in standing.items():
+            before = self._sent.get((name, number))
+            is_new = before is None or before[0] != progress
+            if before and not is_new and now - before[1] < AGAIN_S:
+                continue
+            if is_new and _says(self._room.workspace_states().get(name), number, progress):
+                self._sent[name, number] = (progress, now)
+                continue
+            if not await self._may_be_told(repo):
+                continue
+            sent = await self._room.send_workspace_state(
+                name,
+                plan_number=number,
+                total=progress.total,
+                completed=progress.completed,
+                blocked=progress.blocked,
+                in_progress=progress.active,
+            )
+            if isinstance(sent, Ok):
+                self._sent[name, number] = (progress, now)
+
+    async def _may_be_told(self, repo: Repo) -> bool:
+        if self._is_trusted_room():
+            return True
+        known = await self._github.get_repository(repo)
+        return isinstance(known, Ok) and not known.data.private
+
+
+def _says(posted: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
+    """Whether a member told the room the same already."""
+    if posted is None:
+        return False
+    counts = (posted.plan_number, posted.total, posted.completed, posted.blocked, posted.in_progress)
+    return counts == (number, progress.total, progress.completed, progress.blocked, progress.active)

@@ -1,9 +1,4 @@
-"""Sends changes of code to GitHub: branches, files, pull requests, merges, repositories from a template.
-
-Sends issues, comments and reviews to GitHub, each at most once. Sends changes of issues to GitHub: their fields,
-labels, assignees and reactions, and what we take back there. Who sends what to GitHub; stars and follows are sent
-here.
-"""
+"""Sends acts to GitHub, each at most once: issues, comments, reviews, branches, files, pull requests, merges."""
 
 from __future__ import annotations
 
@@ -51,7 +46,7 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.outbox.senders.space import (
+from modules.services.outbox.senders.github_changes import (
     CHANGED,
     ChangeSender,
     OvertakenErr,

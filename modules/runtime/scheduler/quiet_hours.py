@@ -1,0 +1,22 @@
+"""Quiet hours: when it is night for the SOUL. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from common.clock import local
+
+QUIET_HOURS_START = 23
+QUIET_HOURS_END = 7
+
+
+def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_HOURS_END) -> bool:
+    """Whether the local `hour` (0-23) lies in `start <= hour < end`, over midnight if need be; equal bounds: never."""
+    if start > end:
+        return hour >= start or hour < end
+    return start <= hour < end
+
+
+def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
+    """Return whether a moment is in the quiet hours of a time zone; `keeps_hours` is off where days are shortened."""
+    return keeps_hours and is_quiet_hours(local(moment, timezone).hour)
