@@ -168,9 +168,9 @@ class Execution:
             return Lost()
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
-        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries, talk)
+        held = HeldTask(found, task, lease.epoch, tries, talk)
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
-        watches = (until_left(self.orders, place, self.clock), until_lost(held.is_ours, self.clock))
+        watches = (until_left(self.orders, place, self.clock), until_lost(lambda: self._is_ours(kept), self.clock))
         return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:

@@ -199,7 +199,7 @@ class Offering:
             return read(found).sha
         refused: TaskStopped | None = None
         try:
-            await self.done(acts, acts.first_commit(repository.description))
+            await self.done(acts.first_commit(repository.description))
         except TaskStopped as ended:
             # NOTE(self): somebody else may have made another first commit meanwhile.
             refused = ended
@@ -220,11 +220,11 @@ class Offering:
         Where its `push` waits for the owner it is proposed too, so that one approval lets both out.
         """
         if push is not None:
-            row = await self.proposed(acts, push)
+            row = await self.proposed(push)
             if row.state == "held":
-                await self.proposed(acts, pull_request)
+                await self.proposed(pull_request)
             await self.settled(row)
-        done = await self.done(acts, pull_request)
+        done = await self.done(pull_request)
         await self._ask_for_reviews(acts, done.issue_number)
         return Opened(done.result_uri or "", summary)
 
@@ -233,20 +233,16 @@ class Offering:
         await self._ask_for_reviews(acts, pull.number)
         return Opened(pull.html_url, summary)
 
-    async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
+    async def done(self, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""
-        return await self.settled(await self.proposed(acts, action))
+        return await self.settled(await self.proposed(action))
 
-    async def proposed(self, acts: TaskActs, action: ProposedAction) -> Intent:
+    async def proposed(self, action: ProposedAction) -> Intent:
         """Return the intent of an act, which is proposed where it was not, or came to nothing.
 
-        Raises `TaskStopped` where the task is not ours any more, and where it may not be done.
+        It leaves only while the claim holds (`lease_gate`). Raises `TaskStopped` where it may not be done.
         """
-        standing = await self.outbox.standing(action.kind, action.target, _TRIES)
-        if standing.code == "free":
-            if not await acts.held.is_ours():
-                raise TaskStopped(Lost())
-            standing = await self.outbox.do_once(action, _TRIES)
+        standing = await self.outbox.do_once(action, _TRIES)
         if standing.active is None:
             raise TaskStopped(Failed("not_allowed" if standing.advice else "not_sent", standing.reason))
         return standing.active

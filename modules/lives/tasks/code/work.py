@@ -33,7 +33,7 @@ from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TE
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.talk import told_talk
-from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
+from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
@@ -287,7 +287,8 @@ class CodeWork(TaskWorker):
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
-            return await self._found(acts, folder, end.text, suites)
+            await folder.delete()
+            return AlreadyDone(f"{one_line(end.text, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
         shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
@@ -323,13 +324,6 @@ class CodeWork(TaskWorker):
         phrase = self.offering.phrase
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
         return "\n".join(f"- {one}" for one in said)
-
-    async def _found(self, acts: TaskActs, folder: TaskFolder, summary: str, suites: SuiteChange) -> AlreadyDone:
-        """Return that all of a task was there already, as long as it is ours."""
-        await folder.delete()
-        if not await acts.held.is_ours():
-            raise TaskStopped(Lost())
-        return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
 
     async def _coded(
         self,

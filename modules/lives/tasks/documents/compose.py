@@ -396,7 +396,7 @@ class DocumentWork(TaskWorker):
             await self.offering.settled(place.begun)
         elif place.is_new:
             head = await self.offering.head(acts, place.repository)
-            await self.offering.done(acts, acts.branch(place.branch, head))
+            await self.offering.done(acts.branch(place.branch, head))
         for path in acts.task.files:
             await self._write(acts, path, place.branch)
         body = self.offering.phrase("github.pull_request", **acts.told, count=len(acts.task.files), files=acts.files)
@@ -425,7 +425,7 @@ class DocumentWork(TaskWorker):
         if not written.text:
             lacks = (written.problem or "").lower().replace(" ", "_")
             raise TaskStopped(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
-        await self.offering.done(acts, acts.document(path, written.text, branch=branch, sha=sha))
+        await self.offering.done(acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _keep(self, acts: DocumentActs, result: ChatResult) -> None:
         """Keep an answer of the model with the steps of the task, for what the task cost."""

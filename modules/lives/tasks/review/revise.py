@@ -136,7 +136,7 @@ class RevisionHandler(Handler):
         return await first_of(
             self._go_round(this, pull, held, reviews),
             _ends_as(_LEFT_ALONE, until_left(self.orders, place, self.clock)),
-            _ends_as(_GIVEN_BACK, until_lost(held.is_ours, self.clock)),
+            _ends_as(_GIVEN_BACK, until_lost(partial(self._is_held, this, pull), self.clock)),
         )
 
     async def _refusal(self, this: Round, place: TaskPlace) -> Disposition | None:
@@ -168,7 +168,7 @@ class RevisionHandler(Handler):
         if (task.assignee or "").lower() != self.github.login.lower() or place.number not in reading.open_pulls:
             return None
         found = FoundPlan(this.repo, reading.issue, reading.plan)
-        return HeldTask(found, task, this.count, partial(self._is_held, this, pull), talk=reading.talk(place.number))
+        return HeldTask(found, task, this.count, talk=reading.talk(place.number))
 
     async def _is_held(self, this: Round, pull: PullRequest) -> bool:
         return await self._held(this, pull) is not None
@@ -188,7 +188,7 @@ class RevisionHandler(Handler):
             return Disposition("done", "answered", "no change was needed")
         if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-        return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made))
+        return await self.code.offering.proposed(self._push(this, acts, files.work, made))
 
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]

@@ -84,15 +84,6 @@ async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(wo
     assert workplace.model.requests == []
 
 
-async def test_who_lost_the_task_meanwhile_opens_nothing(workplace: Workplace) -> None:
-    await workplace.lives_until("contents")
-    workplace.is_ours = False
-    await workplace.restart()
-    assert await workplace.work.do(await workplace.held()) == Lost()
-    assert await workplace.branches() == ["main", BRANCH]
-    assert await workplace.pulls() == ()
-
-
 _SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("ref", "contents")]
 
 
