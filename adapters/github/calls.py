@@ -1,22 +1,38 @@
-"""Calls to GitHub, answered with `ApiResult`: PyGithub in a thread, its requests through `sending`."""
+"""Calls to GitHub, answered with `ApiResult`: PyGithub forms requests and reads answers, and sends nothing itself.
+
+PyGithub blocks, so each call works in a greenlet of the event loop's own thread: where PyGithub waits for an answer,
+the call switches back to the loop, which lets the request leave through `sending`.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, ItemsView
+from contextvars import copy_context
+from typing import Any, ClassVar, TypeVar, cast
 
-from adapters.github.code_operations import Operations
-from adapters.github.connection import Exchange, requester_over
-from adapters.github.sdk import BadAttributeException, GithubException
-from adapters.github.sending import KeptAnswer, OutgoingRequest, RequestSender, error_from_response, unreadable
+from greenlet import getcurrent, greenlet
+
+from adapters.github.operations import Operations
+from adapters.github.sdk import BadAttributeException, GithubException, Requester, Token
+from adapters.github.sending import (
+    API_VERSION,
+    USER_AGENT,
+    KeptAnswer,
+    OutgoingRequest,
+    RequestSender,
+    error_from_response,
+    unreadable,
+)
 from adapters.github.types import PAGE, is_token
 from adapters.web.client import Failure
 from adapters.web.spacing import Permit, RequestSpacing
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 
+_PLAIN_PORT = 80
+_SECURE_PORT = 443
+_NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
 # NOTE(self): PyGithub reads answers with plain asserts and look-ups; these are what a senseless answer raises.
 _SENSELESS = (BadAttributeException, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -50,10 +66,9 @@ class Caller:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
         async with self._spacing.permit(ahead=write) as permit:
-            exchange = Exchange(partial(self._send, permit=permit), what)
-            requester = requester_over(exchange, api_url=self._api_url, token=self._token, per_page=per_page)
+            requester = _requester(what, api_url=self._api_url, token=self._token, per_page=per_page)
             try:
-                return Ok(await exchange.run(partial(work, Operations(requester))))
+                return Ok(await self._run(lambda: work(Operations(requester)), permit))
             except Failure as failure:
                 return failure.err
             except GithubException as error:
@@ -64,5 +79,95 @@ class Caller:
                 logger.warning("GitHub, %s: the answer could not be read (%s)", what, type(error).__name__)
                 return unreadable(what, write=write)
 
-    async def _send(self, outgoing: OutgoingRequest, *, permit: Permit) -> KeptAnswer:
-        return await self._sender.send(outgoing, permit)
+    async def _run(self, work: Callable[[], T], permit: Permit) -> T:
+        """Do `work` in a greenlet; each request that it switches here with is sent, and its answer switched back."""
+        working = greenlet(work)
+        working.gr_context = copy_context()
+        came = working.switch()
+        while not working.dead:
+            try:
+                answer = await self._sender.send(came, permit)
+            except BaseException as error:
+                came = working.throw(error)
+            else:
+                came = working.switch(answer)
+        return cast("T", came)
+
+
+class Bearer(Token):
+    """A token, sent the way GitHub recommends."""
+
+    @property
+    def token_type(self) -> str:
+        return "Bearer"
+
+
+def _requester(what: str, *, api_url: str, token: str, per_page: int) -> Requester:
+    """PyGithub's requester for the one call `what`; objects made over it fetch nothing by themselves."""
+
+    class OfCall(Requester):
+        """A class of its own, as PyGithub keeps the connection classes there."""
+
+    connections = [
+        type(name, (_Connection,), {"scheme": scheme, "default_port": port, "what": what})
+        for name, scheme, port in (("_Plain", "http", _PLAIN_PORT), ("_Secure", "https", _SECURE_PORT))
+    ]
+    OfCall.injectConnectionClasses(*cast("list[Any]", connections))
+    return OfCall(
+        auth=Bearer(token) if token else None,
+        base_url=api_url,
+        timeout=_NO_TIMEOUT,
+        user_agent=USER_AGENT,
+        per_page=per_page,
+        verify=True,
+        retry=None,
+        pool_size=None,
+        lazy=True,
+        api_version=API_VERSION,
+    )
+
+
+class _Connection:
+    """What PyGithub takes for a connection."""
+
+    scheme: ClassVar[str]
+    default_port: ClassVar[int]
+    what: ClassVar[str]
+
+    def __init__(self, host: str, port: int | None = None, **_: object) -> None:
+        self.host = host
+        self._port = port or self.default_port
+        self._asked: OutgoingRequest | None = None
+
+    def request(
+        self,
+        verb: str,
+        url: str,
+        content: str | None,
+        headers: dict[str, str],
+        stream: bool = False,  # noqa: FBT001, FBT002 - as PyGithub calls it
+    ) -> None:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self._asked = OutgoingRequest(verb, f"{self.scheme}://{host}:{self._port}{url}", headers, content, self.what)
+
+    def getresponse(self) -> _Response:
+        if self._asked is None:
+            raise RuntimeError("nothing was asked")
+        return _Response(getcurrent().parent.switch(self._asked))
+
+    def close(self) -> None:
+        """There is nothing to close; `sending` keeps the connections."""
+
+
+class _Response:
+    """What PyGithub takes for an answer."""
+
+    def __init__(self, answer: KeptAnswer) -> None:
+        self.status = answer.status
+        self._answer = answer
+
+    def getheaders(self) -> ItemsView[str, str]:
+        return self._answer.headers.items()
+
+    def read(self) -> str:
+        return self._answer.text

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_branch, wrong_path, wrong_place
 from adapters.github.history import BodyEdit, Labelling, LostEdit
 from adapters.github.notifications import Notifications
-from adapters.github.people import GitHubPerson
 from adapters.github.places import Accounts, PlaceSearch, Repositories
 from adapters.github.pulls import PullRequests
 from adapters.github.sending import (
@@ -40,6 +39,7 @@ from adapters.github.types import (
     FileChange,
     FileContent,
     GitCommit,
+    GitHubPerson,
     GitRef,
     Issue,
     IssueState,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
-from adapters.github.line_comments import ReviewComment
 from adapters.github.types import (
     PAGE,
     Comment,
@@ -20,6 +19,7 @@ from adapters.github.types import (
     QueueStanding,
     Repo,
     Review,
+    ReviewComment,
     ReviewEvent,
     fit_body,
     fit_title,

@@ -15,8 +15,7 @@ from typing import Literal, cast, get_args
 
 from adapters.git.diffs import FileDiff
 from adapters.github.client import GitHub
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewEvent
+from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewComment, ReviewEvent
 from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts

@@ -1,9 +1,7 @@
-"""What PyGithub is asked to do with files, refs, repositories and notifications. Blocks in a thread.
+"""What PyGithub is asked to do, one request each (one per page for lists). Blocks where it waits for an answer.
 
-PyGithub's requester carries these: its objects would encode a path as a whole, follow a list by themselves, or hide the
-headers. One request each, one per page for lists.
-
-What PyGithub is asked to do, one request each (one per page for lists). Runs in a thread and blocks there.
+For files, refs, places and notifications PyGithub's requester carries the requests: its objects would encode a path as
+a whole, follow a list by themselves, or hide the headers.
 """
 
 from __future__ import annotations
@@ -16,10 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from adapters.github import convert, sdk
-from adapters.github import convert_code as code
 from adapters.github.history import BodyEdit, Labelling
-from adapters.github.people import GitHubPerson
-from adapters.github.pull_operations import PullOperations
 from adapters.github.types import (
     PAGE,
     Account,
@@ -30,13 +25,21 @@ from adapters.github.types import (
     FileContent,
     GitCommit,
     GitHubNotification,
+    GitHubPerson,
     GitRef,
     Issue,
     Label,
+    LineComment,
+    Merge,
     NotificationPoll,
     Organization,
+    PullFile,
+    PullRequest,
+    QueueStanding,
     Repo,
     Repository,
+    Review,
+    ReviewComment,
     Tree,
     first,
     in_segments,
@@ -83,12 +86,12 @@ class ContentOperations(_Over):
 
     def list(self, repo: Repo, path: str, *, ref: str) -> tuple[ContentEntry, ...]:
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
-        return tuple(code.content_entry(one) for one in (found if isinstance(found, list) else [found]))
+        return tuple(convert.content_entry(one) for one in (found if isinstance(found, list) else [found]))
 
     def tree(self, repo: Repo, ref: str) -> Tree:
         found = self._get(f"{repo_path(repo)}/git/trees/{quote(ref, safe='')}", {"recursive": "1"})
         files = (one for one in found["tree"] if one["type"] != "tree")
-        return Tree(tuple(map(code.tree_entry, files)), found.get("truncated") is True)
+        return Tree(tuple(map(convert.tree_entry, files)), found.get("truncated") is True)
 
     def read(self, repo: Repo, path: str, *, ref: str, max_chars: int) -> FileContent:
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
@@ -106,32 +109,32 @@ class ContentOperations(_Over):
     def write(self, repo: Repo, path: str, *, text: str, message: str, branch: str, sha: str) -> FileChange:
         body: Json = {"message": message, "content": b64encode(text.encode()).decode()}
         body |= {name: value for name, value in (("branch", branch), ("sha", sha)) if value}
-        return code.file_change(path, self._send("PUT", _contents(repo, path), body))
+        return convert.file_change(path, self._send("PUT", _contents(repo, path), body))
 
     def delete(self, repo: Repo, path: str, *, message: str, branch: str, sha: str) -> FileChange:
         body: Json = {"message": message, "sha": sha, **({"branch": branch} if branch else {})}
-        return code.file_change(path, self._send("DELETE", _contents(repo, path), body))
+        return convert.file_change(path, self._send("DELETE", _contents(repo, path), body))
 
 
 class RefOperations(_Over):
     """Branches, and the refs by which they are made and taken away."""
 
     def branches(self, repo: Repo, *, limit: int) -> tuple[Branch, ...]:
-        return tuple(code.branch(one) for one in first(limit, self._pages(f"{repo_path(repo)}/branches", {})))
+        return tuple(convert.branch(one) for one in first(limit, self._pages(f"{repo_path(repo)}/branches", {})))
 
     def get(self, repo: Repo, branch: str) -> GitRef:
-        return code.git_ref(self._get(f"{repo_path(repo)}/git/ref/{_heads(branch)}"))
+        return convert.git_ref(self._get(f"{repo_path(repo)}/git/ref/{_heads(branch)}"))
 
     def matching(self, repo: Repo, prefix: str, *, limit: int) -> tuple[GitRef, ...]:
         found = self._pages(f"{repo_path(repo)}/git/matching-refs/{_heads(prefix)}", {})
-        return tuple(code.git_ref(one) for one in first(limit, found))
+        return tuple(convert.git_ref(one) for one in first(limit, found))
 
     def create(self, repo: Repo, branch: str, sha: str) -> GitRef:
         body = {"ref": f"refs/heads/{branch}", "sha": sha}
-        return code.git_ref(self._send("POST", f"{repo_path(repo)}/git/refs", body))
+        return convert.git_ref(self._send("POST", f"{repo_path(repo)}/git/refs", body))
 
     def commit(self, repo: Repo, sha: str) -> GitCommit:
-        return code.git_commit(self._get(f"{repo_path(repo)}/git/commits/{sha}"))
+        return convert.git_commit(self._get(f"{repo_path(repo)}/git/commits/{sha}"))
 
     def create_commit(self, repo: Repo, commit: GitCommit, *, author: Json) -> GitCommit:
         body = {
@@ -140,7 +143,7 @@ class RefOperations(_Over):
             "parents": [*commit.parents],
             "author": author,
         }
-        return code.git_commit(self._send("POST", f"{repo_path(repo)}/git/commits", body))
+        return convert.git_commit(self._send("POST", f"{repo_path(repo)}/git/commits", body))
 
     def delete(self, repo: Repo, branch: str) -> None:
         self._send("DELETE", f"{repo_path(repo)}/git/refs/{_heads(branch)}")
@@ -156,7 +159,7 @@ class PlaceOperations(_Over):
 
     def organizations(self, login: str, *, limit: int) -> tuple[Organization, ...]:
         url = f"/users/{quote(login, safe='')}/orgs" if login else "/user/orgs"
-        return tuple(code.organization(one) for one in first(limit, self._pages(url, {})))
+        return tuple(convert.organization(one) for one in first(limit, self._pages(url, {})))
 
     def collaborators(self, repo: Repo, *, limit: int) -> tuple[str, ...]:
         found = self._pages(f"{repo_path(repo)}/collaborators", {})
@@ -164,12 +167,12 @@ class PlaceOperations(_Over):
 
     def pushers(self, repo: Repo, *, limit: int) -> tuple[Account, ...]:
         found = first(limit, self._pages(f"{repo_path(repo)}/collaborators", {}))
-        return tuple(code.account(one) for one in found if one.get("permissions", {}).get("push") is True)
+        return tuple(convert.account(one) for one in found if one.get("permissions", {}).get("push") is True)
 
     def labellings(self, repo: Repo, number: int, *, limit: int) -> tuple[Labelling, ...]:
         found = self._pages(f"{repo_path(repo)}/issues/{number}/events", {})
         told = (one for one in first(limit, found) if one.get("event") in _LABEL_EVENTS)
-        return tuple(code.labelling(one) for one in told)
+        return tuple(convert.labelling(one) for one in told)
 
     def generate(self, template: Repo, *, owner: str, name: str, description: str, private: bool) -> Repository:
         body = {
@@ -182,11 +185,11 @@ class PlaceOperations(_Over):
         return self._repository(self._send("POST", f"{repo_path(template)}/generate", body))
 
     def labels(self, repo: Repo, *, limit: int) -> tuple[Label, ...]:
-        return tuple(code.label(one) for one in first(limit, self._pages(f"{repo_path(repo)}/labels", {})))
+        return tuple(convert.label(one) for one in first(limit, self._pages(f"{repo_path(repo)}/labels", {})))
 
     def create_label(self, repo: Repo, label: Label) -> Label:
         body = {"name": label.name, "color": label.color, "description": label.description}
-        return code.label(self._send("POST", f"{repo_path(repo)}/labels", body))
+        return convert.label(self._send("POST", f"{repo_path(repo)}/labels", body))
 
     def follow(self, login: str) -> None:
         self._send("PUT", f"/user/following/{quote(login, safe='')}")
@@ -229,7 +232,7 @@ class NotificationOperations(_Over):
                 newest = str(headers.get("last-modified") or headers.get("etag") or "")
                 if data is None:
                     return NotificationPoll((), changed=False, poll_interval_s=interval, marker=newest or marker)
-            for one in map(code.notification, data):
+            for one in map(convert.notification, data):
                 found.setdefault(one.id, one)
             if complete := not has_next(headers):
                 break
@@ -243,6 +246,105 @@ class NotificationOperations(_Over):
 
     def mark_read(self, thread_id: str) -> None:
         self._send("PATCH", f"/notifications/threads/{quote(thread_id, safe='')}")
+
+
+class PullOperations(_Over):
+    """Pull requests, their reviews and their merges."""
+
+    def get(self, repo: Repo, number: int) -> PullRequest:
+        return convert.pull_request(self._pull(repo, number).complete())
+
+    def list(
+        self, repo: Repo, *, state: str, head: str, base: str, sort: str, direction: str, limit: int
+    ) -> tuple[PullRequest, ...]:
+        found = sdk.Repository(self._requester, url=repo_path(repo)).get_pulls(
+            state=state,
+            sort=sort,
+            direction=direction,
+            head=head or sdk.NotSet,
+            base=base or sdk.NotSet,
+        )
+        return tuple(first(limit, map(convert.pull_request, found)))
+
+    def create(self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool) -> PullRequest:
+        made = sdk.Repository(self._requester, url=repo_path(repo)).create_pull(
+            base, head, title=title, body=body, draft=draft
+        )
+        return convert.pull_request(made)
+
+    def update(self, repo: Repo, number: int, *, title: str, body: str, state: str | None) -> PullRequest:
+        pull = self._pull(repo, number)
+        pull.edit(title=title or sdk.NotSet, body=body or sdk.NotSet, state=state or sdk.NotSet)
+        return convert.pull_request(pull)
+
+    def merge(self, repo: Repo, number: int, *, method: str, title: str, message: str, sha: str) -> Merge:
+        done = self._pull(repo, number).merge(
+            commit_message=message or sdk.NotSet,
+            commit_title=title or sdk.NotSet,
+            merge_method=method,
+            sha=sha or sdk.NotSet,
+        )
+        return convert.merge(done)
+
+    def enqueue(self, repo: Repo, number: int, *, sha: str) -> None:
+        given = {"pullRequestId": self._pull(repo, number).complete().node_id}
+        given |= {"expectedHeadOid": sha} if sha else {}
+        self._requester.graphql_named_mutation("enqueuePullRequest", given, "mergeQueueEntry { id }")
+
+    def queue(self, repo: Repo, number: int) -> QueueStanding:
+        named = {"owner": repo.owner, "name": repo.name, "number": number}
+        _, answer = self._requester.graphql_query(_QUEUED, named)
+        pull = answer["data"]["repository"]["pullRequest"]
+        if pull["isInMergeQueue"] or pull["merged"]:
+            return "in"
+        return "out" if pull["isMergeQueueEnabled"] else "none"
+
+    def update_branch(self, repo: Repo, number: int, *, sha: str) -> None:
+        # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.
+        url = f"{repo_path(repo)}/pulls/{number}/update-branch"
+        self._requester.requestJsonAndCheck("PUT", url, input={"expected_head_sha": sha})
+
+    def files(self, repo: Repo, number: int, *, limit: int) -> tuple[PullFile, ...]:
+        return tuple(convert.pull_file(one) for one in first(limit, self._pull(repo, number).get_files()))
+
+    def changed(self, repo: Repo, base: str, head: str) -> tuple[PullFile, ...]:
+        compared = sdk.Repository(self._requester, url=repo_path(repo)).compare(base, head)
+        return tuple(convert.pull_file(one) for one in compared.files)
+
+    def reviews(self, repo: Repo, number: int, *, limit: int) -> tuple[Review, ...]:
+        return tuple(convert.review(one) for one in first(limit, self._pull(repo, number).get_reviews()))
+
+    def review_comments(self, repo: Repo, number: int, *, limit: int) -> tuple[ReviewComment, ...]:
+        found = self._pull(repo, number).get_review_comments(sort="created", direction="desc")
+        return tuple(convert.review_comment(one) for one in first(limit, found))[::-1]
+
+    def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> Comment:
+        url = f"{repo_path(repo)}/pulls/{number}/comments/{comment_id}/replies"
+        headers, data = self._requester.requestJsonAndCheck("POST", url, input={"body": body})
+        return convert.comment(sdk.PullRequestComment(self._requester, headers, data, completed=True))
+
+    def delete_line_comment(self, repo: Repo, comment_id: int) -> None:
+        self._requester.requestJsonAndCheck("DELETE", f"{repo_path(repo)}/pulls/comments/{comment_id}")
+
+    def create_review(
+        self, repo: Repo, number: int, *, event: str, body: str, commit_id: str, comments: tuple[LineComment, ...]
+    ) -> Review:
+        commit = sdk.Commit(self._requester, attributes={"sha": commit_id}, completed=True) if commit_id else sdk.NotSet
+        made = self._pull(repo, number).create_review(
+            commit=commit,
+            body=body or sdk.NotSet,
+            event=event,
+            comments=[{"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body} for one in comments],
+        )
+        return convert.review(made)
+
+    def request_reviewers(self, repo: Repo, number: int, reviewers: tuple[str, ...]) -> PullRequest:
+        url = f"{repo_path(repo)}/pulls/{number}/requested_reviewers"
+        headers, data = self._requester.requestJsonAndCheck("POST", url, input={"reviewers": [*reviewers]})
+        return convert.pull_request(sdk.PullRequest(self._requester, headers, data, completed=True))
+
+    def _pull(self, repo: Repo, number: int) -> sdk.PullRequest:
+        return sdk.PullRequest(self._requester, url=f"{repo_path(repo)}/pulls/{number}")
 
 
 def has_next(headers: Json) -> bool:
@@ -274,6 +376,9 @@ _EDITS = """query Edits($id: ID!, $most: Int!) {
   node(id: $id) { ... on Comment { userContentEdits(first: $most) { nodes { diff editedAt editor { login } } } } }
 }"""
 _MOST_EDITS = 20
+_QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue merged } }
+}"""
 
 
 class Operations:
