@@ -7,14 +7,13 @@ the call switches back to the loop, which lets the request leave through `sendin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, ItemsView
+from collections.abc import Callable, ItemsView, Iterator
 from contextvars import copy_context
 from typing import Any, ClassVar, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
 
-from adapters.github.operations import Operations
-from adapters.github.sdk import BadAttributeException, GithubException, Requester, Token
+from adapters.github import sdk
 from adapters.github.sending import (
     API_VERSION,
     USER_AGENT,
@@ -22,9 +21,10 @@ from adapters.github.sending import (
     OutgoingRequest,
     RequestSender,
     error_from_response,
+    has_next,
     unreadable,
 )
-from adapters.github.types import PAGE, is_token
+from adapters.github.types import PAGE, Repo, is_token, repo_path
 from adapters.web.client import Failure
 from adapters.web.spacing import Permit, RequestSpacing
 from common.clock import Clock
@@ -34,10 +34,86 @@ _PLAIN_PORT = 80
 _SECURE_PORT = 443
 _NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
 # NOTE(self): PyGithub reads answers with plain asserts and look-ups; these are what a senseless answer raises.
-_SENSELESS = (BadAttributeException, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_SENSELESS = (
+    sdk.BadAttributeException,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
+Json = dict[str, Any]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+
+class Ask:
+    """What the work of one call asks by: PyGithub's `requester` for it, and the objects that it makes over that."""
+
+    def __init__(self, requester: sdk.Requester) -> None:
+        self.requester = requester
+
+    def get(self, url: str, parameters: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Return what stands at an address."""
+        return self.requester.requestJsonAndCheck("GET", url, parameters=parameters)[1]
+
+    def send(self, method: str, url: str, body: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Change what stands at an address; return the answer."""
+        return self.requester.requestJsonAndCheck(method, url, input=body)[1]
+
+    def do(self, method: str, url: str, body: Json | None = None) -> None:
+        """Change what stands at an address, whatever is answered to say that it is done."""
+        self.requester.requestJsonAndCheck(method, url, input=body)
+
+    def pages(self, url: str, parameters: Json | None = None, *, items: str = "") -> Iterator[Json]:
+        """All of a list, one request a page; `items` is the field that holds it where the answer is an object."""
+        page = 1
+        while True:
+            asked = {**(parameters or {}), "per_page": PAGE, "page": page}
+            headers, data = self.requester.requestJsonAndCheck("GET", url, parameters=asked)
+            yield from data[items] if items else data
+            if not has_next(headers):
+                return
+            page += 1
+
+    def given(self, value: T | None) -> Any:  # noqa: ANN401 - as PyGithub takes it
+        """Return a value as PyGithub takes it, which leaves out what is empty."""
+        return value or sdk.NotSet
+
+    def repository(self, repo: Repo) -> sdk.Repository:
+        return sdk.Repository(self.requester, url=repo_path(repo))
+
+    def told_repository(self, told: Json) -> sdk.Repository:
+        return sdk.Repository(self.requester, attributes=told, completed=True)
+
+    def issue(self, repo: Repo, number: int) -> sdk.Issue:
+        return sdk.Issue(self.requester, url=f"{repo_path(repo)}/issues/{number}")
+
+    def told_issue(self, told: Json) -> sdk.Issue:
+        return sdk.Issue(self.requester, attributes=told, completed=True)
+
+    def comment(self, repo: Repo, comment_id: int) -> sdk.IssueComment:
+        return sdk.IssueComment(self.requester, url=f"{repo_path(repo)}/issues/comments/{comment_id}")
+
+    def pull(self, repo: Repo, number: int) -> sdk.PullRequest:
+        return sdk.PullRequest(self.requester, url=f"{repo_path(repo)}/pulls/{number}")
+
+    def told_pull(self, told: Json) -> sdk.PullRequest:
+        return sdk.PullRequest(self.requester, attributes=told, completed=True)
+
+    def told_line_comment(self, told: Json) -> sdk.PullRequestComment:
+        return sdk.PullRequestComment(self.requester, attributes=told, completed=True)
+
+    def commit(self, sha: str) -> sdk.Commit:
+        return sdk.Commit(self.requester, attributes={"sha": sha}, completed=True)
+
+    def user(self, login: str) -> sdk.NamedUser:
+        return sdk.NamedUser(self.requester, attributes={"login": login}, completed=True)
+
+    def person(self, url: str) -> sdk.NamedUser:
+        return sdk.NamedUser(self.requester, url=url)
 
 
 class Caller:
@@ -52,26 +128,26 @@ class Caller:
         self._spacing = spacing
         self._sender = sender
 
-    async def read(self, what: str, work: Callable[[Operations], T], *, per_page: int = PAGE) -> ApiResult[T]:
+    async def read(self, what: str, work: Callable[[Ask], T], *, per_page: int = PAGE) -> ApiResult[T]:
         """Ask for something; `what` completes "could not …"."""
         return await self._call(what, work, write=False, per_page=per_page)
 
-    async def write(self, what: str, work: Callable[[Operations], T]) -> ApiResult[T]:
+    async def write(self, what: str, work: Callable[[Ask], T]) -> ApiResult[T]:
         """Change something in public; never sent twice."""
         if not self._token:
             return Err(f"could not {what}: there is no GitHub token (AGENT_GITHUB_TOKEN)", kind="auth")
         return await self._call(what, work, write=True, per_page=PAGE)
 
-    async def _call(self, what: str, work: Callable[[Operations], T], *, write: bool, per_page: int) -> ApiResult[T]:
+    async def _call(self, what: str, work: Callable[[Ask], T], *, write: bool, per_page: int) -> ApiResult[T]:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
         async with self._spacing.permit(ahead=write) as permit:
             requester = _requester(what, api_url=self._api_url, token=self._token, per_page=per_page)
             try:
-                return Ok(await self._run(lambda: work(Operations(requester)), permit))
+                return Ok(await self._run(lambda: work(Ask(requester)), permit))
             except Failure as failure:
                 return failure.err
-            except GithubException as error:
+            except sdk.GithubException as error:
                 headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
                 now = self._clock.now()
                 return error_from_response(error.status, error.data, headers, what=what, write=write, now=now)
@@ -94,7 +170,7 @@ class Caller:
         return cast("T", came)
 
 
-class Bearer(Token):
+class Bearer(sdk.Token):
     """A token, sent the way GitHub recommends."""
 
     @property
@@ -102,10 +178,10 @@ class Bearer(Token):
         return "Bearer"
 
 
-def _requester(what: str, *, api_url: str, token: str, per_page: int) -> Requester:
+def _requester(what: str, *, api_url: str, token: str, per_page: int) -> sdk.Requester:
     """PyGithub's requester for the one call `what`; objects made over it fetch nothing by themselves."""
 
-    class OfCall(Requester):
+    class OfCall(sdk.Requester):
         """A class of its own, as PyGithub keeps the connection classes there."""
 
     connections = [

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from adapters.github import sdk
 from adapters.github.history import Labelling
 from adapters.github.types import (
     Account,
@@ -24,7 +23,6 @@ from adapters.github.types import (
     GitRef,
     Issue,
     IssueState,
-    Label,
     Merge,
     NotificationSubject,
     Organization,
@@ -38,7 +36,10 @@ from adapters.github.types import (
     ReviewState,
 )
 
-C = TypeVar("C", bound=sdk.CompletableGithubObject)
+if TYPE_CHECKING:
+    from adapters.github import sdk
+
+C = TypeVar("C", bound="sdk.CompletableGithubObject")
 GHOST = "ghost"
 """What GitHub calls the author of what an account wrote that is gone."""
 
@@ -235,11 +236,6 @@ def git_commit(found: dict[str, Any]) -> GitCommit:
 def branch(found: dict[str, Any]) -> Branch:
     """A branch."""
     return Branch(text(found["name"]), text(found["commit"]["sha"]))
-
-
-def label(found: dict[str, Any]) -> Label:
-    """A label of a repository."""
-    return Label(text(found["name"]), found.get("color") or "", found.get("description") or "")
 
 
 def account(found: dict[str, Any]) -> Account:

@@ -415,15 +415,6 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A label of a repository; `color` is six hexadecimal digits."""
-
-    name: str
-    color: str
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Organization:
     """An organisation."""
 

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.github.client import GitHub
-from adapters.github.types import GitCommit, Label, Repo
+from adapters.github.types import GitCommit, Repo
 from common.clock import SystemClock
 from common.result import ApiResult
 from tests.adapters.results import err, ok
@@ -58,18 +58,13 @@ CALLS: dict[str, Call] = {
     "repositories.of_organization": lambda ada: ada.repositories.of_organization("green"),
     "repositories.organizations": lambda ada: ada.repositories.organizations(),
     "repositories.organizations of another": lambda ada: ada.repositories.organizations("bea"),
-    "repositories.collaborators": lambda ada: ada.repositories.collaborators(REPO),
     "repositories.pushers": lambda ada: ada.repositories.pushers(REPO),
     "repositories.generate": lambda ada: ada.repositories.generate(REPO, owner="green", name="new", description="D"),
-    "repositories.labels": lambda ada: ada.repositories.labels(REPO),
-    "repositories.create_label": lambda ada: ada.repositories.create_label(REPO, Label("plan", "ededed", "D")),
     "repositories.star": lambda ada: ada.repositories.star(REPO),
     "accounts.follow": lambda ada: ada.accounts.follow("bea"),
-    "accounts.unfollow": lambda ada: ada.accounts.unfollow("bea"),
     "notifications.poll": lambda ada: ada.notifications.poll(since="2026-01-05T12:00:00Z"),
     "notifications.mark_read": lambda ada: ada.notifications.mark_read("1"),
     "search.issues": lambda ada: ada.search.issues("repo:ada/garden is:issue"),
-    "search.repositories": lambda ada: ada.search.repositories("org:green"),
 }
 
 IN_GRAPHQL = frozenset({"pulls.enqueue", "pulls.queue"})
