@@ -51,7 +51,7 @@ from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.service_health import ServiceHealth
 from modules.runtime.stages import Stages
-from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import lease_gate
 from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.log import ExperienceLog
 from modules.services.explanation.story import known_handles

@@ -34,8 +34,7 @@ from modules.services.claims.claimer import Claimer, Ending, TaskComments
 from modules.services.claims.claims import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
-from modules.services.plans.naming import parse_task_branch
-from modules.services.plans.types import FoundPlan, Task
+from modules.services.plans.types import FoundPlan, Task, parse_task_branch
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.loop import STOP_LOOK_S
 from modules.services.workspaces.trust import plan_of

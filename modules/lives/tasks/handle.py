@@ -1,6 +1,7 @@
 """Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles.
 
-Whether a task may be claimed now, by the rules and gates of the outbox: a claim leaves at once, or not at all.
+Whether a task may be claimed now, by the rules and gates of the outbox: a claim leaves at once, or not at all. The life
+has a loop of its own, as a task lasts long.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lo
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.claim_requests import PlanReading
-from modules.services.claims.claimer import ClaimOutcome, Claims
+from modules.services.claims.claim_requests import PlanReading, repo_of
+from modules.services.claims.claimer import Claimer, ClaimOutcome, Claims
 from modules.services.claims.claims import Lease, LoseCode
 from modules.services.claims.offers import (
     ABANDONED,
@@ -40,9 +41,10 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan, Task, get_claimable_tasks
-from modules.services.work.types import STOPPED, Disposition, Handler, WorkItem
+from modules.services.plans.types import FoundPlan, Task, claim_key, get_claimable_tasks
+from modules.services.work.loop import WorkLoop
+from modules.services.work.table import WorkTable
+from modules.services.work.types import STOPPED, Disposition, Handler, Perceiver, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 
 
@@ -351,3 +353,29 @@ def _is_of(lease: Lease, place: TaskPlace) -> bool:
         place.issue,
         place.number,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTasks(Perceiver):
+    """Lets each task that is claimed have a row that waits, so that the work goes on after a restart."""
+
+    claimer: Claimer
+    table: WorkTable
+
+    async def perceive(self) -> None:
+        """Look at the claims that are held."""
+        for lease in await self.claimer.held():
+            await self.table.offer(TaskPlace(repo_of(lease), lease.issue, lease.number).row)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLife:
+    """The loop of the life, what can be done in it, and what the owner says of a task."""
+
+    loop: WorkLoop
+    orders: TaskOrders
+    workers: Sequence[TaskWorker]
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether one of the workers can do a task."""
+        return any(one.can_do(task) for one in self.workers)

@@ -17,8 +17,7 @@ from common.clock import parse_iso
 from common.result import Err
 from common.text.github_text import without_own_marks
 from common.wording import counted
-from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import (
+from modules.lives.workspaces.policy import (
     Duplicate,
     duplicates_among,
     is_work,
@@ -28,6 +27,7 @@ from modules.lives.workspaces.upkeep_policy import (
     unread_mark,
     unread_marks,
 )
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_writer import GitHubWriter, act_key

@@ -38,8 +38,7 @@ from modules.services.claims.claimer import Claimer, TaskComments
 from modules.services.claims.claims import LEASE
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.events import TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan
+from modules.services.plans.types import FoundPlan, claim_key
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.acting import ActingTurns

@@ -15,8 +15,8 @@ from common.clock import Clock, parse_iso
 from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
+from modules.lives.workspaces.policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.wanted import MOST_ISSUES, WantedIssues
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

@@ -25,9 +25,8 @@ from common.errors import Fatal, Transient
 from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import own_words
 from common.text.untrusted import one_line
-from modules.lives.workspaces.policy import line_of
+from modules.lives.workspaces.policy import is_work, line_of
 from modules.lives.workspaces.types import CycleStep, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import is_work
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway

@@ -2,6 +2,9 @@
 
 A lease is written before its first request leaves, and deleted after all of it is undone, so that `kill -9` between two
 requests leaves nothing behind that nobody knows of. The view is written after the database, and never read.
+
+The gate keeps what is done for a task in, unless the task is ours: it is asked each time before such an act leaves, so
+that what was proposed under a claim that is over never does.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from common.clock import Clock, iso, parse_iso
 from common.state import save_state
 from modules.runtime.database.database import Database
 from modules.services.claims.claims import Lease, after_start
+from modules.services.outbox.github_bodies import OfTask
+from modules.services.outbox.types import Intent, Wait
 
 FILE = "claimed_tasks.json"
 
@@ -131,3 +136,20 @@ def _lease(row: tuple[Any, ...]) -> Lease:
         until=parse_iso(until),
         comment_id=comment_id,
     )
+
+
+_ASK_AGAIN_S = 60.0
+_HELD = "SELECT 1 FROM task_leases WHERE key = ? AND epoch = ? AND stage = 'held' AND until > ?"
+
+
+def lease_gate(connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
+    """Return why a branch, a file or a pull request for a task may not leave: its claim is over; else None.
+
+    What has set out may have arrived, and is looked for.
+    """
+    body = intent.body
+    if not isinstance(body, OfTask) or not body.task or intent.first_sent_at is not None:
+        return None
+    if connection.execute(_HELD, (body.task, body.epoch, iso(now))).fetchone():
+        return None
+    return Wait("the task that it is for is not ours any more", _ASK_AGAIN_S)

@@ -20,9 +20,8 @@ from common.result import Err, Ok
 from common.text.echo import begins_alike, plain_words, tokenize_with_stemming
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.documents.policy import is_document_task, is_page
-from modules.lives.tasks.offering import Offering, TaskStopped, read
+from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
 from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway

@@ -26,15 +26,12 @@ from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
-from modules.lives.tasks.acts import TaskActs
-from modules.lives.tasks.code.work import CodeWork, TreeTests
+from modules.lives.tasks.code.work import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
-from modules.lives.tasks.offering import TaskStopped, read
+from modules.lives.tasks.offering import TaskActs, TaskStopped, read, told_talk
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
-from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -47,8 +44,7 @@ from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan
+from modules.services.plans.types import FoundPlan, claim_key
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable

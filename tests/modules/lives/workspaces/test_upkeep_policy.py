@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.github.types import Issue, Repo
-from modules.lives.workspaces.upkeep_policy import (
+from modules.lives.workspaces.policy import (
     HANDLED_AFTER,
     STALE_AFTER,
     STALE_MEMO_AFTER,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import lease_gate
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.types import Wait

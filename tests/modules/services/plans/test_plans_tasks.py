@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from modules.services.plans.compose import PlanWords, plan_words
-from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
 from modules.services.plans.types import (
     Plan,
     PlanLabel,
     Task,
     ensure_docs_tasks,
     get_claimable_tasks,
+    get_task_branch_candidates,
+    get_task_branch_name,
     has_docs_tasks,
+    parse_task_branch,
     plan_labels,
 )
 from modules.services.skills.skills import Skills

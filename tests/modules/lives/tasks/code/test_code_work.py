@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import Comment
-from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.code.work import TaskFolder
+from modules.lives.tasks.offering import TESTS_PASSED
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stopped
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind

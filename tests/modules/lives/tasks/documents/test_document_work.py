@@ -11,7 +11,7 @@ import pytest
 from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped
 from modules.services.coding.trajectory import spent
 from modules.services.outbox.bodies import IntentKind
-from modules.services.plans.naming import claim_key
+from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git

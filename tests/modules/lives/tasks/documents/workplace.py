@@ -25,8 +25,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.claims import Lease
-from modules.services.claims.lease_gate import lease_gate
-from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.lease_store import TaskLeases, lease_gate
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
