@@ -32,14 +32,11 @@ class Notifications:
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
 
-    async def poll(
-        self, *, unread_only: bool = True, participating: bool = False, since: str = "", marker: str = ""
-    ) -> ApiResult[NotificationPoll]:
-        """All notifications, or that nothing changed.
+    async def poll(self, *, unread_only: bool = True, since: str = "", marker: str = "") -> ApiResult[NotificationPoll]:
+        """All notifications, or that nothing changed; also those in repositories that are new to us.
 
         Args:
             unread_only: without those that are marked as read.
-            participating: only those of threads that we take part in; it hides mentions in repositories new to us.
             since: only those changed since, ISO-8601.
             marker: of the look before with the same arguments; "" for everything.
 
@@ -49,8 +46,8 @@ class Notifications:
         if wrong := no_time(what, since, moment):
             return wrong
         told = f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""
-        asked = {"per_page": NOTIFICATIONS_PER_PAGE, "all": _flag(not unread_only)}
-        asked |= {"participating": _flag(participating), **({"since": told} if told else {})}
+        asked = {"per_page": NOTIFICATIONS_PER_PAGE, "all": "false" if unread_only else "true"}
+        asked |= {"participating": "false", **({"since": told} if told else {})}
         return await self._caller().read(what, lambda ask: _polled(ask, asked, marker))
 
     async def mark_read(self, thread_id: str) -> ApiResult[None]:
@@ -96,10 +93,6 @@ def _conditional(marker: str) -> dict[str, str]:
     if not marker:
         return {}
     return {"If-None-Match" if marker.startswith(_ETAG) else "If-Modified-Since": marker}
-
-
-def _flag(value: bool) -> str:  # noqa: FBT001 - a value, not an option
-    return "true" if value else "false"
 
 
 def filter_actionable_notifications(items: Iterable[GitHubNotification], me: str) -> list[GitHubNotification]:

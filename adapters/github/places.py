@@ -29,7 +29,6 @@ class Repositories:
         self,
         org: str,
         *,
-        kind: Literal["all", "public", "private", "forks", "sources", "member"] = "all",
         sort: Literal["created", "updated", "pushed", "full_name"] = "created",
         direction: Literal["asc", "desc"] = "desc",
         limit: int = MAX_LISTED,
@@ -38,7 +37,7 @@ class Repositories:
         what = f"list the repositories of {org}"
         if wrong := wrong_login(what, org):
             return wrong
-        url, asked = f"/orgs/{quote(org, safe='')}/repos", {"type": kind, "sort": sort, "direction": direction}
+        url, asked = f"/orgs/{quote(org, safe='')}/repos", {"type": "all", "sort": sort, "direction": direction}
 
         def work(ask: Ask) -> tuple[Repository, ...]:
             found = first(limit, ask.pages(url, asked))
@@ -46,14 +45,11 @@ class Repositories:
 
         return await self._caller().read(what, work)
 
-    async def organizations(self, login: str = "", *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
-        """The organisations of an account, of our own where it is ""; of others only the public memberships."""
-        what = f"list the organisations of {login or 'our account'}"
-        if login and (wrong := wrong_login(what, login)):
-            return wrong
-        url = f"/users/{quote(login, safe='')}/orgs" if login else "/user/orgs"
+    async def organizations(self, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
+        """The organisations of our own account."""
         return await self._caller().read(
-            what, lambda ask: tuple(map(convert.organization, first(limit, ask.pages(url))))
+            "list the organisations of our account",
+            lambda ask: tuple(map(convert.organization, first(limit, ask.pages("/user/orgs")))),
         )
 
     async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Account, ...]]:

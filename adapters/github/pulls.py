@@ -61,7 +61,6 @@ class PullRequests:
         head: str = "",
         base: str = "",
         sort: Literal["created", "updated", "popularity", "long-running"] = "created",
-        direction: Literal["asc", "desc"] = "desc",
         limit: int = 100,
     ) -> ApiResult[tuple[PullRequest, ...]]:
         """Pull requests, the newest first.
@@ -72,7 +71,6 @@ class PullRequests:
             head: only those from this branch, as `owner:branch`.
             base: only those into this branch.
             sort: by what.
-            direction: of the order.
             limit: the most to return, at least 1; each hundred costs a request.
 
         """
@@ -82,7 +80,7 @@ class PullRequests:
 
         def work(ask: Ask) -> tuple[PullRequest, ...]:
             found = ask.repository(repo).get_pulls(
-                state=state, sort=sort, direction=direction, head=ask.given(head), base=ask.given(base)
+                state=state, sort=sort, direction="desc", head=ask.given(head), base=ask.given(base)
             )
             return tuple(first(limit, map(convert.pull_request, found)))
 

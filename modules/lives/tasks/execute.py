@@ -148,7 +148,10 @@ class Execution:
             return result
         phrase, name, ending = _ENDINGS[type(result)]
         about = task_digest(found.plan, task) if isinstance(result, Blocked) else ""
-        await self._report(lease, task, phrase, TaskEvent(task.number, name, max(lease.epoch, 1), about), told)
+        event, cause = TaskEvent(task.number, name, max(lease.epoch, 1), about), cause_of(lease)
+        details = told[:MOST_DETAILS_CHARS]
+        say = self.comments.say
+        await say(repo_of(lease), lease.issue, phrase, event, cause, title=task.title, details=details)
         await self.claimer.release(lease, ending)
         return result
 
@@ -181,17 +184,6 @@ class Execution:
         checked = await self.claimer.check(kept[0])
         kept[0] = checked or kept[0]
         return checked is not None
-
-    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEvent, details: str) -> None:
-        await self.comments.say(
-            repo_of(lease),
-            lease.issue,
-            phrase,
-            event,
-            cause_of(lease),
-            title=task.title,
-            details=details[:MOST_DETAILS_CHARS],
-        )
 
 
 async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:

@@ -149,7 +149,9 @@ class TaskHandler(Handler):
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error)
-        found, task = self._what(place, read.data)
+        plan = read.data.plan
+        found = FoundPlan(place.repo, read.data.issue, plan) if plan else None
+        task = plan.task(place.number) if plan else None
         worker = await self._worker(place.repo, task) if task else None
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
@@ -193,11 +195,6 @@ class TaskHandler(Handler):
         return any(
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
-
-    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None]:
-        """Return the plan and the task as they were read."""
-        found = FoundPlan(place.repo, reading.issue, reading.plan) if reading.plan else None
-        return found, found.plan.task(place.number) if found else None
 
     async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
         """Return the first work that can do a task. Raises `Transient` as the works do."""
