@@ -1,27 +1,119 @@
-"""Calls to GitHub, answered with `ApiResult`: PyGithub in a thread, its requests through `sending`."""
+"""Calls to GitHub, answered with `ApiResult`: PyGithub forms requests and reads answers, and sends nothing itself.
+
+PyGithub blocks, so each call works in a greenlet of the event loop's own thread: where PyGithub waits for an answer,
+the call switches back to the loop, which lets the request leave through `sending`.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, ItemsView, Iterator
+from contextvars import copy_context
+from typing import Any, ClassVar, TypeVar, cast
 
-from adapters.github.code_operations import Operations
-from adapters.github.connection import Exchange, requester_over
-from adapters.github.sdk import BadAttributeException, GithubException
-from adapters.github.sending import KeptAnswer, OutgoingRequest, RequestSender, error_from_response, unreadable
-from adapters.github.types import PAGE, is_token
+from greenlet import getcurrent, greenlet
+
+from adapters.github import sdk
+from adapters.github.sending import (
+    API_VERSION,
+    USER_AGENT,
+    KeptAnswer,
+    OutgoingRequest,
+    RequestSender,
+    error_from_response,
+    has_next,
+    unreadable,
+)
+from adapters.github.types import PAGE, Repo, is_token, repo_path
 from adapters.web.client import Failure
 from adapters.web.spacing import Permit, RequestSpacing
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 
+_PLAIN_PORT = 80
+_SECURE_PORT = 443
+_NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
 # NOTE(self): PyGithub reads answers with plain asserts and look-ups; these are what a senseless answer raises.
-_SENSELESS = (BadAttributeException, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_SENSELESS = (
+    sdk.BadAttributeException,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
+Json = dict[str, Any]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+
+class Ask:
+    """What the work of one call asks by: PyGithub's `requester` for it, and the objects that it makes over that."""
+
+    def __init__(self, requester: sdk.Requester) -> None:
+        self.requester = requester
+
+    def get(self, url: str, parameters: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Return what stands at an address."""
+        return self.requester.requestJsonAndCheck("GET", url, parameters=parameters)[1]
+
+    def send(self, method: str, url: str, body: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Change what stands at an address; return the answer."""
+        return self.requester.requestJsonAndCheck(method, url, input=body)[1]
+
+    def do(self, method: str, url: str, body: Json | None = None) -> None:
+        """Change what stands at an address, whatever is answered to say that it is done."""
+        self.requester.requestJsonAndCheck(method, url, input=body)
+
+    def pages(self, url: str, parameters: Json | None = None, *, items: str = "") -> Iterator[Json]:
+        """All of a list, one request a page; `items` is the field that holds it where the answer is an object."""
+        page = 1
+        while True:
+            asked = {**(parameters or {}), "per_page": PAGE, "page": page}
+            headers, data = self.requester.requestJsonAndCheck("GET", url, parameters=asked)
+            yield from data[items] if items else data
+            if not has_next(headers):
+                return
+            page += 1
+
+    def given(self, value: T | None) -> Any:  # noqa: ANN401 - as PyGithub takes it
+        """Return a value as PyGithub takes it, which leaves out what is empty."""
+        return value or sdk.NotSet
+
+    def repository(self, repo: Repo) -> sdk.Repository:
+        return sdk.Repository(self.requester, url=repo_path(repo))
+
+    def told_repository(self, told: Json) -> sdk.Repository:
+        return sdk.Repository(self.requester, attributes=told, completed=True)
+
+    def issue(self, repo: Repo, number: int) -> sdk.Issue:
+        return sdk.Issue(self.requester, url=f"{repo_path(repo)}/issues/{number}")
+
+    def told_issue(self, told: Json) -> sdk.Issue:
+        return sdk.Issue(self.requester, attributes=told, completed=True)
+
+    def comment(self, repo: Repo, comment_id: int) -> sdk.IssueComment:
+        return sdk.IssueComment(self.requester, url=f"{repo_path(repo)}/issues/comments/{comment_id}")
+
+    def pull(self, repo: Repo, number: int) -> sdk.PullRequest:
+        return sdk.PullRequest(self.requester, url=f"{repo_path(repo)}/pulls/{number}")
+
+    def told_pull(self, told: Json) -> sdk.PullRequest:
+        return sdk.PullRequest(self.requester, attributes=told, completed=True)
+
+    def told_line_comment(self, told: Json) -> sdk.PullRequestComment:
+        return sdk.PullRequestComment(self.requester, attributes=told, completed=True)
+
+    def commit(self, sha: str) -> sdk.Commit:
+        return sdk.Commit(self.requester, attributes={"sha": sha}, completed=True)
+
+    def user(self, login: str) -> sdk.NamedUser:
+        return sdk.NamedUser(self.requester, attributes={"login": login}, completed=True)
+
+    def person(self, url: str) -> sdk.NamedUser:
+        return sdk.NamedUser(self.requester, url=url)
 
 
 class Caller:
@@ -36,27 +128,26 @@ class Caller:
         self._spacing = spacing
         self._sender = sender
 
-    async def read(self, what: str, work: Callable[[Operations], T], *, per_page: int = PAGE) -> ApiResult[T]:
+    async def read(self, what: str, work: Callable[[Ask], T], *, per_page: int = PAGE) -> ApiResult[T]:
         """Ask for something; `what` completes "could not …"."""
         return await self._call(what, work, write=False, per_page=per_page)
 
-    async def write(self, what: str, work: Callable[[Operations], T]) -> ApiResult[T]:
+    async def write(self, what: str, work: Callable[[Ask], T]) -> ApiResult[T]:
         """Change something in public; never sent twice."""
         if not self._token:
             return Err(f"could not {what}: there is no GitHub token (AGENT_GITHUB_TOKEN)", kind="auth")
         return await self._call(what, work, write=True, per_page=PAGE)
 
-    async def _call(self, what: str, work: Callable[[Operations], T], *, write: bool, per_page: int) -> ApiResult[T]:
+    async def _call(self, what: str, work: Callable[[Ask], T], *, write: bool, per_page: int) -> ApiResult[T]:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
         async with self._spacing.permit(ahead=write) as permit:
-            exchange = Exchange(partial(self._send, permit=permit), what)
-            requester = requester_over(exchange, api_url=self._api_url, token=self._token, per_page=per_page)
+            requester = _requester(what, api_url=self._api_url, token=self._token, per_page=per_page)
             try:
-                return Ok(await exchange.run(partial(work, Operations(requester))))
+                return Ok(await self._run(lambda: work(Ask(requester)), permit))
             except Failure as failure:
                 return failure.err
-            except GithubException as error:
+            except sdk.GithubException as error:
                 headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
                 now = self._clock.now()
                 return error_from_response(error.status, error.data, headers, what=what, write=write, now=now)
@@ -64,5 +155,95 @@ class Caller:
                 logger.warning("GitHub, %s: the answer could not be read (%s)", what, type(error).__name__)
                 return unreadable(what, write=write)
 
-    async def _send(self, outgoing: OutgoingRequest, *, permit: Permit) -> KeptAnswer:
-        return await self._sender.send(outgoing, permit)
+    async def _run(self, work: Callable[[], T], permit: Permit) -> T:
+        """Do `work` in a greenlet; each request that it switches here with is sent, and its answer switched back."""
+        working = greenlet(work)
+        working.gr_context = copy_context()
+        came = working.switch()
+        while not working.dead:
+            try:
+                answer = await self._sender.send(came, permit)
+            except BaseException as error:
+                came = working.throw(error)
+            else:
+                came = working.switch(answer)
+        return cast("T", came)
+
+
+class Bearer(sdk.Token):
+    """A token, sent the way GitHub recommends."""
+
+    @property
+    def token_type(self) -> str:
+        return "Bearer"
+
+
+def _requester(what: str, *, api_url: str, token: str, per_page: int) -> sdk.Requester:
+    """PyGithub's requester for the one call `what`; objects made over it fetch nothing by themselves."""
+
+    class OfCall(sdk.Requester):
+        """A class of its own, as PyGithub keeps the connection classes there."""
+
+    connections = [
+        type(name, (_Connection,), {"scheme": scheme, "default_port": port, "what": what})
+        for name, scheme, port in (("_Plain", "http", _PLAIN_PORT), ("_Secure", "https", _SECURE_PORT))
+    ]
+    OfCall.injectConnectionClasses(*cast("list[Any]", connections))
+    return OfCall(
+        auth=Bearer(token) if token else None,
+        base_url=api_url,
+        timeout=_NO_TIMEOUT,
+        user_agent=USER_AGENT,
+        per_page=per_page,
+        verify=True,
+        retry=None,
+        pool_size=None,
+        lazy=True,
+        api_version=API_VERSION,
+    )
+
+
+class _Connection:
+    """What PyGithub takes for a connection."""
+
+    scheme: ClassVar[str]
+    default_port: ClassVar[int]
+    what: ClassVar[str]
+
+    def __init__(self, host: str, port: int | None = None, **_: object) -> None:
+        self.host = host
+        self._port = port or self.default_port
+        self._asked: OutgoingRequest | None = None
+
+    def request(
+        self,
+        verb: str,
+        url: str,
+        content: str | None,
+        headers: dict[str, str],
+        stream: bool = False,  # noqa: FBT001, FBT002 - as PyGithub calls it
+    ) -> None:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self._asked = OutgoingRequest(verb, f"{self.scheme}://{host}:{self._port}{url}", headers, content, self.what)
+
+    def getresponse(self) -> _Response:
+        if self._asked is None:
+            raise RuntimeError("nothing was asked")
+        return _Response(getcurrent().parent.switch(self._asked))
+
+    def close(self) -> None:
+        """There is nothing to close; `sending` keeps the connections."""
+
+
+class _Response:
+    """What PyGithub takes for an answer."""
+
+    def __init__(self, answer: KeptAnswer) -> None:
+        self.status = answer.status
+        self._answer = answer
+
+    def getheaders(self) -> ItemsView[str, str]:
+        return self._answer.headers.items()
+
+    def read(self) -> str:
+        return self._answer.text

@@ -12,11 +12,13 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
-from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_branch, wrong_path, wrong_place
+from adapters.github import convert
+from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_place
+from adapters.github.files import Contents, Refs
 from adapters.github.history import BodyEdit, Labelling, LostEdit
 from adapters.github.notifications import Notifications
-from adapters.github.people import GitHubPerson
 from adapters.github.places import Accounts, PlaceSearch, Repositories
 from adapters.github.pulls import PullRequests
 from adapters.github.sending import (
@@ -32,13 +34,8 @@ from adapters.github.sending import (
 )
 from adapters.github.types import (
     PAGE,
-    Branch,
     Comment,
-    ContentEntry,
-    FileChange,
-    FileContent,
-    GitCommit,
-    GitRef,
+    GitHubPerson,
     Issue,
     IssueState,
     Reaction,
@@ -46,12 +43,12 @@ from adapters.github.types import (
     Repository,
     TokenKind,
     TokenRights,
-    Tree,
+    first,
     fit_body,
     fit_title,
     is_login,
-    is_sha,
     is_token,
+    repo_path,
 )
 from adapters.web.client import Failure
 from adapters.web.spacing import BackOff, RateLimitStatus, RequestGate
@@ -63,155 +60,14 @@ from common.result import ApiResult, Err, Ok
 if TYPE_CHECKING:
     import httpx
 
-    from adapters.github.calls import Caller
+    from adapters.github.calls import Ask, Caller
 
 
-MAX_FILE_CHARS = 5_000
-MAX_WRITTEN_BYTES = 1_000_000
-MAX_BRANCHES = 1_000
-
-
-class Contents:
-    """Files of a repository, one by one; `ref` and `branch` are the default branch where they are ""."""
-
-    def __init__(self, caller: Callable[[], Caller]) -> None:
-        self._caller = caller
-
-    async def list(self, repo: Repo, path: str = "", *, ref: str = "") -> ApiResult[tuple[ContentEntry, ...]]:
-        """What a folder holds, the root where `path` is ""; of a file, the file alone."""
-        what = f"list {path or 'the files'} in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or (wrong_path(what, path) if path else None) or _wrong_ref(what, ref):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.contents.list(repo, path, ref=ref))
-
-    async def tree(self, repo: Repo, ref: str) -> ApiResult[Tree]:
-        """Return all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
-        what = f"list all files in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "ref", ref) or _wrong_ref(what, ref):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.contents.tree(repo, ref))
-
-    async def read(
-        self, repo: Repo, path: str, *, ref: str = "", max_chars: int = MAX_FILE_CHARS
-    ) -> ApiResult[FileContent]:
-        """The text of a file, at most `max_chars` characters of it; of kind `invalid` for a folder and for no text."""
-        what = f"read {path} in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_path(what, path) or _wrong_ref(what, ref):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.contents.read(repo, path, ref=ref, max_chars=max_chars))
-
-    async def write(
-        self, repo: Repo, path: str, text: str, *, message: str, branch: str = "", sha: str = ""
-    ) -> ApiResult[FileChange]:
-        """Write a file in one commit.
-
-        Args:
-            repo: where.
-            path: from the root.
-            text: the whole file.
-            message: of the commit.
-            branch: that gets the commit.
-            sha: of the file that is overwritten, "" for a new one. The error is of kind `conflict` where another stands
-                there.
-
-        """
-        what = f"write {path} in {repo.full_name}"
-        wrong = wrong_place(what, repo) or wrong_path(what, path) or empty(what, "message", message)
-        if wrong := wrong or _wrong_ref(what, branch) or _wrong_sha(what, sha):
-            return wrong
-        if len(text.encode()) > MAX_WRITTEN_BYTES:
-            return Err(f"could not {what}: it has more than {MAX_WRITTEN_BYTES:,} bytes", kind="invalid")
-        return await self._caller().write(
-            what, lambda ask: ask.contents.write(repo, path, text=text, message=message, branch=branch, sha=sha)
-        )
-
-    async def delete(self, repo: Repo, path: str, *, message: str, sha: str, branch: str = "") -> ApiResult[FileChange]:
-        """Delete a file in one commit; `sha` as in `write`."""
-        what = f"delete {path} in {repo.full_name}"
-        wrong = wrong_place(what, repo) or wrong_path(what, path) or empty(what, "message", message)
-        if wrong := wrong or empty(what, "sha", sha) or _wrong_ref(what, branch) or _wrong_sha(what, sha):
-            return wrong
-        return await self._caller().write(
-            what, lambda ask: ask.contents.delete(repo, path, message=message, branch=branch, sha=sha)
-        )
-
-
-class Refs:
-    """Branches of a repository. Making one is atomic: of several who try, one succeeds."""
-
-    def __init__(self, caller: Callable[[], Caller]) -> None:
-        self._caller = caller
-
-    async def branches(self, repo: Repo, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[Branch, ...]]:
-        """All branches, by name."""
-        what = f"list the branches of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.refs.branches(repo, limit=limit))
-
-    async def get(self, repo: Repo, branch: str) -> ApiResult[GitRef]:
-        """One branch; of kind `not_found` where there is none."""
-        what = f"read the branch {branch} of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_branch(what, branch):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.refs.get(repo, branch))
-
-    async def matching(self, repo: Repo, prefix: str, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[GitRef, ...]]:
-        """The branches whose name begins with `prefix`, for example `soul/`."""
-        what = f"list the branches {prefix}… of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_branch(what, prefix.removesuffix("/")):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.refs.matching(repo, prefix, limit=limit))
-
-    async def create(self, repo: Repo, branch: str, sha: str) -> ApiResult[GitRef]:
-        """Make a branch at the commit `sha`. The error is of kind `conflict` where it exists: somebody was first."""
-        what = f"create the branch {branch} in {repo.full_name}"
-        wrong = wrong_place(what, repo) or wrong_branch(what, branch) or empty(what, "commit", sha)
-        if wrong := wrong or _wrong_sha(what, sha):
-            return wrong
-        return await self._caller().write(what, lambda ask: ask.refs.create(repo, branch, sha))
-
-    async def commit(self, repo: Repo, sha: str) -> ApiResult[GitCommit]:
-        """One commit, with its tree and message."""
-        what = f"read the commit {sha} of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "commit", sha) or _wrong_sha(what, sha):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.refs.commit(repo, sha))
-
-    async def create_empty_commit(
-        self, repo: Repo, parent: GitCommit, *, message: str, name: str, email: str, date: str
-    ) -> ApiResult[GitCommit]:
-        """Store a commit upon `parent` that changes nothing, on no branch.
-
-        Its author and its date (ISO-8601 UTC) are given, so that the same call stores the same commit again.
-        """
-        what = f"store a commit in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "message", message) or _wrong_sha(what, parent.sha):
-            return wrong
-        commit = GitCommit("", parent.tree, message, (parent.sha,))
-        author = {"name": name, "email": email, "date": date}
-        return await self._caller().write(what, lambda ask: ask.refs.create_commit(repo, commit, author=author))
-
-    async def delete(self, repo: Repo, branch: str) -> ApiResult[None]:
-        """Delete a branch; one that is gone already is a success."""
-        what = f"delete the branch {branch} of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_branch(what, branch):
-            return wrong
-        done = await self._caller().write(what, lambda ask: ask.refs.delete(repo, branch))
-        return Ok(None) if isinstance(done, Err) and done.kind == "not_found" and done.status == _GONE else done
-
-
-_GONE = 422
-
-
-def _wrong_ref(what: str, ref: str) -> Err | None:
-    return wrong_branch(what, ref) if ref else None
-
-
-def _wrong_sha(what: str, sha: str) -> Err | None:
-    return None if not sha or is_sha(sha) else Err(f"could not {what}: no commit or file has that sha", kind="invalid")
-
-
+_EDITS = """query Edits($id: ID!, $most: Int!) {
+  node(id: $id) { ... on Comment { userContentEdits(first: $most) { nodes { diff editedAt editor { login } } } } }
+}"""
+_MOST_EDITS = 20
+_LABEL_EVENTS = frozenset({"labeled", "unlabeled"})
 READ_TIMEOUT_S = 15.0
 _OK = 200
 _PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
@@ -332,7 +188,12 @@ class GitHub:
         who = tuple(assignees) or ((self._login,) if self._login else ())
         short, text = fit_title(title), fit_body(body)
         return await self._caller.write(
-            what, lambda ask: ask.create_issue(repo, short, text, labels=labels, assignees=who)
+            what,
+            lambda ask: convert.issue(
+                ask.repository(repo).create_issue(
+                    short, body=text, labels=ask.given(list(labels)), assignees=ask.given(list(who))
+                )
+            ),
         )
 
     async def list_issues(
@@ -360,18 +221,26 @@ class GitHub:
         moment = moment_of(since)
         if wrong := wrong_place(what, repo) or no_time(what, since, moment):
             return wrong
-        return await self._caller.read(
-            what,
-            lambda ask: ask.list_issues(repo, state=state, creator=creator, labels=labels, since=moment, limit=limit),
-            per_page=min(max(limit, 1), PAGE),
-        )
+
+        def work(ask: Ask) -> tuple[Issue, ...]:
+            found = ask.repository(repo).get_issues(
+                state=state,
+                sort="created",
+                direction="desc",
+                creator=ask.given(ask.user(creator) if creator else None),
+                labels=ask.given(list(labels)),
+                since=ask.given(moment),
+            )
+            return tuple(map(convert.issue, first(limit, found)))
+
+        return await self._caller.read(what, work, per_page=min(max(limit, 1), PAGE))
 
     async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:
         """One issue or pull request."""
         what = f"read {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller.read(what, lambda ask: ask.get_issue(repo, number))
+        return await self._caller.read(what, lambda ask: convert.issue(ask.issue(repo, number).complete()))
 
     async def update_issue(
         self,
@@ -395,12 +264,19 @@ class GitHub:
         short, text = fit_title(title), body if body.strip() else ""
         if not (short or text or state) and labels is None and assignees is None:
             return Err(f"could not {what}: there is nothing to change", kind="invalid")
-        return await self._caller.write(
-            what,
-            lambda ask: ask.update_issue(
-                repo, number, title=short, body=text, state=state, labels=labels, assignees=assignees
-            ),
-        )
+
+        def work(ask: Ask) -> Issue:
+            issue = ask.issue(repo, number)
+            issue.edit(
+                title=ask.given(short),
+                body=ask.given(text),
+                state=ask.given(state),
+                labels=ask.given(None) if labels is None else list(labels),
+                assignees=ask.given(None) if assignees is None else list(assignees),
+            )
+            return convert.issue(issue)
+
+        return await self._caller.write(what, work)
 
     async def list_comments(self, repo: Repo, number: int, *, since: str = "") -> ApiResult[tuple[Comment, ...]]:
         """All comments, oldest first; `since` (ISO-8601) leaves only those written or changed since."""
@@ -408,9 +284,12 @@ class GitHub:
         moment = moment_of(since)
         if wrong := wrong_place(what, repo, number) or no_time(what, since, moment):
             return wrong
-        return await self._caller.read(
-            what, lambda ask: ask.list_comments(repo, number, since=moment, limit=MAX_COMMENTS)
-        )
+
+        def work(ask: Ask) -> tuple[Comment, ...]:
+            found = ask.issue(repo, number).get_comments(since=ask.given(moment))
+            return tuple(map(convert.comment, first(MAX_COMMENTS, found)))
+
+        return await self._caller.read(what, work)
 
     async def create_comment(self, repo: Repo, number: int, body: str) -> ApiResult[Comment]:
         """Comment on an issue or pull request; the body is cut to what GitHub takes."""
@@ -418,33 +297,47 @@ class GitHub:
         if wrong := wrong_place(what, repo, number) or empty(what, "text", body):
             return wrong
         text = fit_body(body)
-        return await self._caller.write(what, lambda ask: ask.create_comment(repo, number, text))
+        return await self._caller.write(what, lambda ask: convert.comment(ask.issue(repo, number).create_comment(text)))
 
     async def get_comment(self, repo: Repo, comment_id: int) -> ApiResult[Comment]:
         """One comment on an issue or pull request."""
         what = f"read a comment in {repo.full_name}"
         if wrong := wrong_place(what, repo, comment_id):
             return wrong
-        return await self._caller.read(what, lambda ask: ask.get_comment(repo, comment_id))
+        return await self._caller.read(what, lambda ask: convert.comment(ask.comment(repo, comment_id).complete()))
 
     async def edits(self, node_id: str) -> ApiResult[tuple[BodyEdit, ...]]:
         """The newest versions of the text of an issue or comment, newest first; none if it was never edited."""
-        return await self._caller.read("read who edited a text", lambda ask: ask.edits(node_id))
+
+        def work(ask: Ask) -> tuple[BodyEdit, ...]:
+            _, answer = ask.requester.graphql_query(_EDITS, {"id": node_id, "most": _MOST_EDITS})
+            found = answer["data"]["node"]["userContentEdits"]["nodes"]
+            # NOTE(self): the field is called `diff`, and holds the whole text of the version.
+            return tuple(
+                BodyEdit(one["diff"], (one["editor"] or {}).get("login", ""), one["editedAt"]) for one in found
+            )
+
+        return await self._caller.read("read who edited a text", work)
 
     async def edit_comment(self, repo: Repo, comment_id: int, body: str) -> ApiResult[Comment]:
         """Give a comment another text, cut to what GitHub takes; its author may, and who may push."""
         what = f"change a comment in {repo.full_name}"
         if wrong := wrong_place(what, repo, comment_id) or empty(what, "text", body):
             return wrong
-        text = fit_body(body)
-        return await self._caller.write(what, lambda ask: ask.edit_comment(repo, comment_id, text))
+
+        def work(ask: Ask) -> Comment:
+            comment = ask.comment(repo, comment_id)
+            comment.edit(fit_body(body))
+            return convert.comment(comment)
+
+        return await self._caller.write(what, work)
 
     async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Take a comment away; one that is gone already is a success."""
         what = f"delete a comment in {repo.full_name}"
         if wrong := wrong_place(what, repo, comment_id):
             return wrong
-        done = await self._caller.write(what, lambda ask: ask.delete_comment(repo, comment_id))
+        done = await self._caller.write(what, lambda ask: ask.comment(repo, comment_id).delete())
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def add_reaction(self, repo: Repo, number: int, reaction: Reaction) -> ApiResult[int]:
@@ -452,46 +345,69 @@ class GitHub:
         what = f"react to {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller.write(what, lambda ask: ask.add_reaction(repo, number, reaction))
+        return await self._caller.write(
+            what, lambda ask: convert.number(ask.issue(repo, number).create_reaction(reaction).id)
+        )
 
     async def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[Issue]:
         """Assign more accounts; GitHub passes over those that cannot be assigned."""
         what = f"assign {', '.join(logins)} to {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number) or empty(what, "account", "".join(logins)):
             return wrong
-        return await self._caller.write(what, lambda ask: ask.add_assignees(repo, number, logins))
+
+        def work(ask: Ask) -> Issue:
+            issue = ask.issue(repo, number)
+            issue.add_to_assignees(*logins)
+            return convert.issue(issue)
+
+        return await self._caller.write(what, work)
 
     async def remove_assignee(self, repo: Repo, number: int, login: str) -> ApiResult[Issue]:
         """Unassign an account, unless it is the only one; the issue as it stands then."""
         what = f"unassign {login} from {repo.full_name}#{number}"
+
+        def work(ask: Ask) -> Issue:
+            issue = ask.issue(repo, number)
+            issue.remove_from_assignees(login)
+            return convert.issue(issue)
+
         async with self.burst():
             now = await self.get_issue(repo, number)
             if isinstance(now, Err):
                 return now
             if {name.lower() for name in now.data.assignees} <= {login.lower()}:
                 return now
-            return await self._caller.write(what, lambda ask: ask.remove_assignee(repo, number, login))
+            return await self._caller.write(what, work)
 
     async def labellings(self, repo: Repo, number: int) -> ApiResult[tuple[Labelling, ...]]:
         """Who put which labels on an issue, and took them away, oldest first."""
         what = f"read who labelled {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller.read(what, lambda ask: ask.places.labellings(repo, number, limit=MAX_EVENTS))
+
+        def work(ask: Ask) -> tuple[Labelling, ...]:
+            found = first(MAX_EVENTS, ask.pages(f"{repo_path(repo)}/issues/{number}/events"))
+            return tuple(convert.labelling(one) for one in found if one.get("event") in _LABEL_EVENTS)
+
+        return await self._caller.read(what, work)
 
     async def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> ApiResult[tuple[str, ...]]:
         """Add labels to an issue; all that it has then. Labels that the repository does not know become known."""
         what = f"label {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number) or empty(what, "label", "".join(labels)):
             return wrong
-        return await self._caller.write(what, lambda ask: ask.add_labels(repo, number, labels))
+        url, body = f"{repo_path(repo)}/issues/{number}/labels", {"labels": [*labels]}
+        return await self._caller.write(
+            what, lambda ask: tuple(str(one["name"]) for one in ask.send("POST", url, body))
+        )
 
     async def remove_label(self, repo: Repo, number: int, label: str) -> ApiResult[None]:
         """Take a label from an issue; one that it does not have is a success."""
         what = f"take a label from {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number) or empty(what, "label", label):
             return wrong
-        done = await self._caller.write(what, lambda ask: ask.remove_label(repo, number, label))
+        url = f"{repo_path(repo)}/issues/{number}/labels/{quote(label, safe='')}"
+        done = await self._caller.write(what, lambda ask: ask.do("DELETE", url))
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
@@ -499,14 +415,15 @@ class GitHub:
         what = f"read the repository {repo.full_name}"
         if wrong := wrong_place(what, repo):
             return wrong
-        return await self._caller.read(what, lambda ask: ask.get_repository(repo))
+        return await self._caller.read(what, lambda ask: convert.repository(ask.repository(repo).complete()))
 
     async def get_user(self, login: str) -> ApiResult[GitHubPerson]:
         """Who somebody is."""
         what = f"read the account {login}"
         if not is_login(login):
             return Err(f"could not {what}: no account can be called that", kind="invalid")
-        return await self._caller.read(what, lambda ask: ask.get_user(login))
+        url = f"/users/{quote(login, safe='')}"
+        return await self._caller.read(what, lambda ask: convert.person(ask.person(url).complete()))
 
     async def rights(self) -> ApiResult[TokenRights]:
         """Return whose the token is, of which kind, and the scopes that GitHub tells of it.

@@ -7,15 +7,21 @@ costs nothing. Who calls keeps the marker, and hands it back once what it got wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from adapters.github import convert
 from adapters.github.checks import moment_of, no_time
+from adapters.github.sending import has_next
 from adapters.github.types import GitHubNotification, NotificationPoll
 from common.result import ApiResult, Err
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Caller
+    from adapters.github.calls import Ask, Caller
 
+MAX_NOTIFICATION_PAGES = 20
+NOTIFICATIONS_PER_PAGE = 50
+USUAL_POLL_S = 60
+_ETAG = ("W/", '"')
 ACTIONABLE = dict.fromkeys(("mention", "author", "comment", "review_requested", "assign"), True)
 """GitHub's codes for why it notifies, as far as they may ask something of us."""
 
@@ -26,14 +32,11 @@ class Notifications:
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
 
-    async def poll(
-        self, *, unread_only: bool = True, participating: bool = False, since: str = "", marker: str = ""
-    ) -> ApiResult[NotificationPoll]:
-        """All notifications, or that nothing changed.
+    async def poll(self, *, unread_only: bool = True, since: str = "", marker: str = "") -> ApiResult[NotificationPoll]:
+        """All notifications, or that nothing changed; also those in repositories that are new to us.
 
         Args:
             unread_only: without those that are marked as read.
-            participating: only those of threads that we take part in; it hides mentions in repositories new to us.
             since: only those changed since, ISO-8601.
             marker: of the look before with the same arguments; "" for everything.
 
@@ -43,19 +46,53 @@ class Notifications:
         if wrong := no_time(what, since, moment):
             return wrong
         told = f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""
-        return await self._caller().read(
-            what,
-            lambda ask: ask.notifications.poll(
-                unread_only=unread_only, participating=participating, since=told, marker=marker
-            ),
-        )
+        asked = {"per_page": NOTIFICATIONS_PER_PAGE, "all": "false" if unread_only else "true"}
+        asked |= {"participating": "false", **({"since": told} if told else {})}
+        return await self._caller().read(what, lambda ask: _polled(ask, asked, marker))
 
     async def mark_read(self, thread_id: str) -> ApiResult[None]:
         """Mark the thread of a notification (its `id`) as read."""
         what = "mark a notification as read"
         if not thread_id.isdecimal():
             return Err(f"could not {what}: {thread_id!r} is no thread", kind="invalid")
-        return await self._caller().write(what, lambda ask: ask.notifications.mark_read(thread_id))
+        url = f"/notifications/threads/{thread_id}"
+        return await self._caller().write(what, lambda ask: ask.do("PATCH", url))
+
+
+def _polled(ask: Ask, asked: dict[str, Any], marker: str) -> NotificationPoll:
+    found: dict[str, GitHubNotification] = {}
+    interval, newest, complete = USUAL_POLL_S, marker, False
+    for page in range(1, MAX_NOTIFICATION_PAGES + 1):
+        headers, data = ask.requester.requestJsonAndCheck(
+            "GET",
+            "/notifications",
+            parameters={**asked, "page": page},
+            headers=_conditional(marker) if page == 1 else {},
+        )
+        if page == 1:
+            told = str(headers.get("x-poll-interval", ""))
+            interval = int(told) if told.isdecimal() else USUAL_POLL_S
+            newest = str(headers.get("last-modified") or headers.get("etag") or "")
+            if data is None:
+                return NotificationPoll((), changed=False, poll_interval_s=interval, marker=newest or marker)
+        for one in map(convert.notification, data):
+            found.setdefault(one.id, one)
+        if complete := not has_next(headers):
+            break
+    return NotificationPoll(
+        tuple(found.values()),
+        changed=True,
+        poll_interval_s=interval,
+        complete=complete,
+        marker=newest if complete else "",
+    )
+
+
+def _conditional(marker: str) -> dict[str, str]:
+    """The header that asks for nothing unless something changed since the answer that gave `marker`."""
+    if not marker:
+        return {}
+    return {"If-None-Match" if marker.startswith(_ETAG) else "If-Modified-Since": marker}
 
 
 def filter_actionable_notifications(items: Iterable[GitHubNotification], me: str) -> list[GitHubNotification]:

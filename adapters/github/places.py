@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
+from adapters.github import convert
 from adapters.github.checks import empty, wrong_login, wrong_place
-from adapters.github.types import Account, Issue, Organization, Repo, Repository
+from adapters.github.types import Account, Issue, Organization, Repo, Repository, first, repo_path
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Caller
+    from adapters.github.calls import Ask, Caller
 
 MAX_LISTED = 1_000
 MAX_FOUND = 100
@@ -27,7 +29,6 @@ class Repositories:
         self,
         org: str,
         *,
-        kind: Literal["all", "public", "private", "forks", "sources", "member"] = "all",
         sort: Literal["created", "updated", "pushed", "full_name"] = "created",
         direction: Literal["asc", "desc"] = "desc",
         limit: int = MAX_LISTED,
@@ -36,24 +37,32 @@ class Repositories:
         what = f"list the repositories of {org}"
         if wrong := wrong_login(what, org):
             return wrong
-        return await self._caller().read(
-            what,
-            lambda ask: ask.places.of_organization(org, kind=kind, sort=sort, direction=direction, limit=limit),
-        )
+        url, asked = f"/orgs/{quote(org, safe='')}/repos", {"type": "all", "sort": sort, "direction": direction}
 
-    async def organizations(self, login: str = "", *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
-        """The organisations of an account, of our own where it is ""; of others only the public memberships."""
-        what = f"list the organisations of {login or 'our account'}"
-        if login and (wrong := wrong_login(what, login)):
-            return wrong
-        return await self._caller().read(what, lambda ask: ask.places.organizations(login, limit=limit))
+        def work(ask: Ask) -> tuple[Repository, ...]:
+            found = first(limit, ask.pages(url, asked))
+            return tuple(convert.repository(ask.told_repository(one)) for one in found)
+
+        return await self._caller().read(what, work)
+
+    async def organizations(self, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
+        """The organisations of our own account."""
+        return await self._caller().read(
+            "list the organisations of our account",
+            lambda ask: tuple(map(convert.organization, first(limit, ask.pages("/user/orgs")))),
+        )
 
     async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Account, ...]]:
         """Those who may push there; none where we may not ask, which only who may push may."""
         what = f"list who may push to {repo.full_name}"
         if wrong := wrong_place(what, repo):
             return wrong
-        found = await self._caller().read(what, lambda ask: ask.places.pushers(repo, limit=limit))
+
+        def work(ask: Ask) -> tuple[Account, ...]:
+            found = first(limit, ask.pages(f"{repo_path(repo)}/collaborators"))
+            return tuple(convert.account(one) for one in found if one.get("permissions", {}).get("push") is True)
+
+        found = await self._caller().read(what, work)
         return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
 
     async def generate(
@@ -64,9 +73,10 @@ class Repositories:
         what = f"create {new.full_name} from {template.full_name}"
         if wrong := wrong_place(what, template) or wrong_place(what, new):
             return wrong
+        url, body = f"{repo_path(template)}/generate", {"owner": owner, "name": name, "description": description}
+        options = {"include_all_branches": False, "private": private}
         return await self._caller().write(
-            what,
-            lambda ask: ask.places.generate(template, owner=owner, name=name, description=description, private=private),
+            what, lambda ask: convert.repository(ask.told_repository(ask.send("POST", url, body | options)))
         )
 
     async def star(self, repo: Repo) -> ApiResult[None]:
@@ -74,7 +84,8 @@ class Repositories:
         what = f"star {repo.full_name}"
         if wrong := wrong_place(what, repo):
             return wrong
-        return await self._caller().write(what, lambda ask: ask.places.star(repo))
+        url = f"/user/starred/{repo_path(repo).removeprefix('/repos/')}"
+        return await self._caller().write(what, lambda ask: ask.do("PUT", url))
 
 
 class Accounts:
@@ -88,7 +99,8 @@ class Accounts:
         what = f"follow {login}"
         if wrong := wrong_login(what, login):
             return wrong
-        return await self._caller().write(what, lambda ask: ask.places.follow(login))
+        url = f"/user/following/{quote(login, safe='')}"
+        return await self._caller().write(what, lambda ask: ask.do("PUT", url))
 
 
 class PlaceSearch:
@@ -102,4 +114,9 @@ class PlaceSearch:
         what = "search for issues"
         if wrong := empty(what, "query", query):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.places.search_issues(query, limit=limit))
+
+        def work(ask: Ask) -> tuple[Issue, ...]:
+            found = first(limit, ask.pages("/search/issues", {"q": query}, items="items"))
+            return tuple(convert.issue(ask.told_issue(one)) for one in found)
+
+        return await self._caller().read(what, work)

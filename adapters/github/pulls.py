@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from adapters.github import convert
 from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
-from adapters.github.line_comments import ReviewComment
 from adapters.github.types import (
     PAGE,
     Comment,
@@ -20,16 +19,22 @@ from adapters.github.types import (
     QueueStanding,
     Repo,
     Review,
+    ReviewComment,
     ReviewEvent,
+    first,
     fit_body,
     fit_title,
     is_sha,
+    repo_path,
 )
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Caller
+    from adapters.github.calls import Ask, Caller
 
+_QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue merged } }
+}"""
 MAX_FILES = 300
 MAX_REVIEWS = 300
 MAX_REVIEW_COMMENTS = 100
@@ -46,7 +51,7 @@ class PullRequests:
         what = f"read the pull request {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.get(repo, number))
+        return await self._caller().read(what, lambda ask: convert.pull_request(ask.pull(repo, number).complete()))
 
     async def list(
         self,
@@ -56,7 +61,6 @@ class PullRequests:
         head: str = "",
         base: str = "",
         sort: Literal["created", "updated", "popularity", "long-running"] = "created",
-        direction: Literal["asc", "desc"] = "desc",
         limit: int = 100,
     ) -> ApiResult[tuple[PullRequest, ...]]:
         """Pull requests, the newest first.
@@ -67,26 +71,20 @@ class PullRequests:
             head: only those from this branch, as `owner:branch`.
             base: only those into this branch.
             sort: by what.
-            direction: of the order.
             limit: the most to return, at least 1; each hundred costs a request.
 
         """
         what = f"list the pull requests of {repo.full_name}"
         if wrong := wrong_place(what, repo):
             return wrong
-        return await self._caller().read(
-            what,
-            lambda ask: ask.pulls.list(
-                repo,
-                state=state,
-                head=head,
-                base=base,
-                sort=sort,
-                direction=direction,
-                limit=limit,
-            ),
-            per_page=min(max(limit, 1), PAGE),
-        )
+
+        def work(ask: Ask) -> tuple[PullRequest, ...]:
+            found = ask.repository(repo).get_pulls(
+                state=state, sort=sort, direction="desc", head=ask.given(head), base=ask.given(base)
+            )
+            return tuple(first(limit, map(convert.pull_request, found)))
+
+        return await self._caller().read(what, work, per_page=min(max(limit, 1), PAGE))
 
     async def create(
         self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool = False
@@ -102,7 +100,10 @@ class PullRequests:
             return wrong
         short, text = fit_title(title), fit_body(body)
         return await self._caller().write(
-            what, lambda ask: ask.pulls.create(repo, title=short, body=text, head=head, base=base, draft=draft)
+            what,
+            lambda ask: convert.pull_request(
+                ask.repository(repo).create_pull(base, head, title=short, body=text, draft=draft)
+            ),
         )
 
     async def update(
@@ -115,9 +116,13 @@ class PullRequests:
         short, text = fit_title(title), fit_body(body) if body.strip() else ""
         if not (short or text or state):
             return Err(f"could not {what}: there is nothing to change", kind="invalid")
-        return await self._caller().write(
-            what, lambda ask: ask.pulls.update(repo, number, title=short, body=text, state=state)
-        )
+
+        def work(ask: Ask) -> PullRequest:
+            pull = ask.pull(repo, number)
+            pull.edit(title=ask.given(short), body=ask.given(text), state=ask.given(state))
+            return convert.pull_request(pull)
+
+        return await self._caller().write(what, work)
 
     async def merge(
         self,
@@ -147,7 +152,14 @@ class PullRequests:
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
         return await self._caller().write(
             what,
-            lambda ask: ask.pulls.merge(repo, number, method=method, title=title, message=message, sha=head_sha),
+            lambda ask: convert.merge(
+                ask.pull(repo, number).merge(
+                    commit_message=ask.given(message),
+                    commit_title=ask.given(title),
+                    merge_method=method,
+                    sha=ask.given(head_sha),
+                )
+            ),
         )
 
     async def enqueue(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
@@ -160,7 +172,13 @@ class PullRequests:
             return wrong
         if head_sha and not is_sha(head_sha):
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        return await self._caller().write(what, lambda ask: ask.pulls.enqueue(repo, number, sha=head_sha))
+
+        def work(ask: Ask) -> None:
+            named = {"pullRequestId": ask.pull(repo, number).complete().node_id}
+            named |= {"expectedHeadOid": head_sha} if head_sha else {}
+            ask.requester.graphql_named_mutation("enqueuePullRequest", named, "mergeQueueEntry { id }")
+
+        return await self._caller().write(what, work)
 
     async def queue(self, repo: Repo, number: int) -> ApiResult[QueueStanding]:
         """Return whether its base branch has a merge queue, and it waits there.
@@ -170,7 +188,16 @@ class PullRequests:
         what = f"read whether the pull request {repo.full_name}#{number} waits in a merge queue"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.queue(repo, number))
+
+        def work(ask: Ask) -> QueueStanding:
+            named = {"owner": repo.owner, "name": repo.name, "number": number}
+            _, answer = ask.requester.graphql_query(_QUEUED, named)
+            pull = answer["data"]["repository"]["pullRequest"]
+            if pull["isInMergeQueue"] or pull["merged"]:
+                return "in"
+            return "out" if pull["isMergeQueueEnabled"] else "none"
+
+        return await self._caller().read(what, work)
 
     async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
         """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.
@@ -183,14 +210,18 @@ class PullRequests:
             return wrong
         if not is_sha(head_sha):
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        return await self._caller().write(what, lambda ask: ask.pulls.update_branch(repo, number, sha=head_sha))
+        # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.
+        url, body = f"{repo_path(repo)}/pulls/{number}/update-branch", {"expected_head_sha": head_sha}
+        return await self._caller().write(what, lambda ask: ask.do("PUT", url, body))
 
     async def files(self, repo: Repo, number: int, *, limit: int = MAX_FILES) -> ApiResult[tuple[PullFile, ...]]:
         """The files that it changes, with their patches."""
         what = f"read the files of the pull request {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.files(repo, number, limit=limit))
+        return await self._caller().read(
+            what, lambda ask: tuple(map(convert.pull_file, first(limit, ask.pull(repo, number).get_files())))
+        )
 
     async def changed(self, repo: Repo, base: str, head: str) -> ApiResult[tuple[PullFile, ...]]:
         """The files that changed from where the commit `head` left the commit `base` on, 300 at most."""
@@ -199,14 +230,18 @@ class PullRequests:
             return wrong
         if not (is_sha(base) and is_sha(head)):
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        return await self._caller().read(what, lambda ask: ask.pulls.changed(repo, base, head))
+        return await self._caller().read(
+            what, lambda ask: tuple(map(convert.pull_file, ask.repository(repo).compare(base, head).files))
+        )
 
     async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
         """Its reviews, oldest first."""
         what = f"read the reviews of {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.reviews(repo, number, limit=limit))
+        return await self._caller().read(
+            what, lambda ask: tuple(map(convert.review, first(limit, ask.pull(repo, number).get_reviews())))
+        )
 
     async def review_comments(
         self, repo: Repo, number: int, *, limit: int = MAX_REVIEW_COMMENTS
@@ -215,22 +250,30 @@ class PullRequests:
         what = f"read what the reviews of {repo.full_name}#{number} say of lines"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.review_comments(repo, number, limit=limit))
+
+        def work(ask: Ask) -> tuple[ReviewComment, ...]:
+            found = ask.pull(repo, number).get_review_comments(sort="created", direction="desc")
+            return tuple(map(convert.review_comment, first(limit, found)))[::-1]
+
+        return await self._caller().read(what, work)
 
     async def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> ApiResult[Comment]:
         """Answer in the talk about a line that `comment_id` begins; the body is cut to what GitHub takes."""
         what = f"answer a comment on a line of {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number) or wrong_place(what, repo, comment_id) or empty(what, "text", body):
             return wrong
-        text = fit_body(body)
-        return await self._caller().write(what, lambda ask: ask.pulls.answer_line(repo, number, comment_id, text))
+        url, told = f"{repo_path(repo)}/pulls/{number}/comments/{comment_id}/replies", {"body": fit_body(body)}
+        return await self._caller().write(
+            what, lambda ask: convert.comment(ask.told_line_comment(ask.send("POST", url, told)))
+        )
 
     async def delete_line_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Delete a comment on a line; one that is gone already is a success."""
         what = f"delete a comment on a line in {repo.full_name}"
         if wrong := wrong_place(what, repo, comment_id):
             return wrong
-        done = await self._caller().write(what, lambda ask: ask.pulls.delete_line_comment(repo, comment_id))
+        url = f"{repo_path(repo)}/pulls/comments/{comment_id}"
+        done = await self._caller().write(what, lambda ask: ask.do("DELETE", url))
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def create_review(
@@ -254,11 +297,16 @@ class PullRequests:
             return wrong
         if commit_id and not is_sha(commit_id):
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        text, said = fit_body(body), tuple(replace(one, body=fit_body(one.body)) for one in comments)
+        said = [{"path": one.path, "line": one.line, "side": "RIGHT", "body": fit_body(one.body)} for one in comments]
         return await self._caller().write(
             what,
-            lambda ask: ask.pulls.create_review(
-                repo, number, event=event, body=text, commit_id=commit_id, comments=said
+            lambda ask: convert.review(
+                ask.pull(repo, number).create_review(
+                    commit=ask.given(ask.commit(commit_id) if commit_id else None),
+                    body=ask.given(fit_body(body)),
+                    event=event,
+                    comments=cast("Any", said),
+                )
             ),
         )
 
@@ -271,4 +319,7 @@ class PullRequests:
         wrong = wrong_place(what, repo, number) or empty(what, "list of reviewers", "".join(logins))
         if wrong := wrong or wrong_login(what, *logins):
             return wrong
-        return await self._caller().write(what, lambda ask: ask.pulls.request_reviewers(repo, number, tuple(logins)))
+        url, body = f"{repo_path(repo)}/pulls/{number}/requested_reviewers", {"reviewers": [*logins]}
+        return await self._caller().write(
+            what, lambda ask: convert.pull_request(ask.told_pull(ask.send("POST", url, body)))
+        )

@@ -85,8 +85,13 @@ class KeptAnswers:
             self._chars -= len(gone.text)
 
 
+def has_next(headers: Mapping[str, str]) -> bool:
+    """Whether an answer's `Link` names a next page."""
+    return 'rel="next"' in headers.get("link", "")
+
+
 def _is_full_last_page(url: str, answer: KeptAnswer) -> bool:
-    if 'rel="next"' in answer.headers.get("link", ""):
+    if has_next(answer.headers):
         return False
     try:
         told = json.loads(answer.text)

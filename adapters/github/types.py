@@ -33,6 +33,22 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class GitHubPerson:
+    """An account: `name` is what it calls itself, "" if nothing; `is_bot` by GitHub's word.
+
+    `website` and `bio` are what its page shows, cut at 300 characters; "" if nothing.
+    """
+
+    login: str
+    name: str
+    html_url: str
+    is_bot: bool = False
+    website: str = ""
+    bio: str = ""
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Repo:
     """`owner/name`, as GitHub writes it."""
 
@@ -130,6 +146,31 @@ class Comment:
     def account(self) -> Account:
         """Its author."""
         return Account(self.author_id, self.author)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewComment:
+    """What is said of one line, 0 where it is about a whole file; `hunk` shows the changes down to that line.
+
+    `answers` is the id of the comment that begins the talk about the line, 0 for that comment itself.
+    """
+
+    review_id: int
+    path: str
+    line: int
+    hunk: str
+    comment: Comment
+    answers: int = 0
+
+    @property
+    def body(self) -> str:
+        """What it says."""
+        return self.comment.body
+
+    @property
+    def talk(self) -> int:
+        """The id of the comment that begins the talk."""
+        return self.answers or self.comment.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +403,6 @@ class Branch:
 
     name: str
     sha: str
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label of a repository; `color` is six hexadecimal digits."""
-
-    name: str
-    color: str
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

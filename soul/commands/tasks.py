@@ -22,7 +22,7 @@ from modules.services.coding.trajectory import spent
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PullRequestBody
 from modules.services.outbox.types import Intent
-from modules.services.plans.naming import claim_key
+from modules.services.plans.types import claim_key
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand

@@ -85,7 +85,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     await TaskLeases(database, folder, clock).put(lease)
     found = FoundPlan(repo, ok(await github.get_issue(repo, 1)), PLAN)
     sending = asyncio.create_task(sends(outbox))
-    done = await work.do(HeldTask(found, PLAN.tasks[0], 1, _is_ours))
+    done = await work.do(HeldTask(found, PLAN.tasks[0], 1))
     for request in await outbox.of_kind("review_request", 1):
         await outbox.settled(request.id)
     sending.cancel()
@@ -93,10 +93,6 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     await gateway.aclose()
     await github.aclose()
     await database.close()
-
-
-async def _is_ours() -> bool:
-    return True
 
 
 def main() -> None:

@@ -57,7 +57,6 @@ CALLS: dict[str, Call] = {
     "refs.delete": lambda ada: ada.refs.delete(REPO, "soul/1-x"),
     "repositories.of_organization": lambda ada: ada.repositories.of_organization("green"),
     "repositories.organizations": lambda ada: ada.repositories.organizations(),
-    "repositories.organizations of another": lambda ada: ada.repositories.organizations("bea"),
     "repositories.pushers": lambda ada: ada.repositories.pushers(REPO),
     "repositories.generate": lambda ada: ada.repositories.generate(REPO, owner="green", name="new", description="D"),
     "repositories.star": lambda ada: ada.repositories.star(REPO),

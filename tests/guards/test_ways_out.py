@@ -27,7 +27,6 @@ _NO_TERMINAL = {
     ("modules/runtime/backup/restoring.py", "self._file.write"),
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
-    ("adapters/github/client.py", "ask.contents.write"),
     ("adapters/git/client.py", "stdin.write"),
     ("town/github/service.py", "stdin.write"),
 }

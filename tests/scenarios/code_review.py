@@ -11,9 +11,8 @@ from adapters.github.types import Repo
 from modules.runtime.home import Home
 from modules.services.outbox.github_bodies import PullRequestBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.naming import claim_key
 from modules.services.plans.plan_text import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import Plan, Task, claim_key
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.running_town import RunningSoul, RunningTown, call

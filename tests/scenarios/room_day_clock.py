@@ -2,10 +2,9 @@
 
 The server, the members, the model service, GitHub and every SOUL live in one loop and read one time from it. That loop
 knows when all of them are at rest: nothing is ready to run, no socket has anything to read, no child process runs, and
-no thread works (but for those that wait for the loop themselves, as PyGithub's do). Then the time jumps to the next
-moment that somebody waits for, at most a second at once. Bytes on their way over loopback lie in the reader's socket as
-soon as the write returns, so what was sent is seen before the jump; if a machine should ever hand them over late, the
-answer comes some simulated seconds later, as it may in life.
+no thread works. Then the time jumps to the next moment that somebody waits for, at most a second at once. Bytes on
+their way over loopback lie in the reader's socket as soon as the write returns, so what was sent is seen before the
+jump; if a machine should ever hand them over late, the answer comes some simulated seconds later, as it may in life.
 
 Every wait of the program is a wait of the loop (`Clock.sleep`, deadlines, keepalive of sockets, servers that close what
 is idle), so all of them keep their proportions. Only the figures of real time that libraries note for themselves do not
@@ -15,7 +14,6 @@ move along; nothing here depends on them.
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import selectors
 from collections.abc import Callable
@@ -34,7 +32,6 @@ MORNING = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 _LONGEST_JUMP_S = 1.0
 _LOOK_AT_THREADS_S = 0.05
 _TURNS_OF_A_TICK = 6
-_WAITS_FOR_THE_LOOP = "adapters.github"
 
 
 class DayLoop(asyncio.SelectorEventLoop):
@@ -57,9 +54,8 @@ class DayLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Future[T]:
         """As any loop; what works in a thread holds up the time."""
         working = super().run_in_executor(executor, func, *args)
-        if not _waits_for_the_loop(func):
-            self.at_work += 1
-            working.add_done_callback(self._back)
+        self.at_work += 1
+        working.add_done_callback(self._back)
         return working
 
     async def subprocess_exec(
@@ -88,13 +84,6 @@ class DayLoop(asyncio.SelectorEventLoop):
 
     def _back(self, _: asyncio.Future[Any]) -> None:
         self.at_work -= 1
-
-
-def _waits_for_the_loop(func: Callable[..., object]) -> bool:
-    """Whether a thread is only there to make a library believe that it speaks with the network."""
-    while isinstance(func, functools.partial):
-        func = func.args[0] if func.args else func.func
-    return str(getattr(func, "__module__", "")).startswith(_WAITS_FOR_THE_LOOP)
 
 
 class DayClock(Clock):

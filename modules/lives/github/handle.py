@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
-from adapters.github.line_comments import ReviewComment
 from adapters.github.sending import has_moved
-from adapters.github.types import Account, Comment, Issue, PullRequest, Review
+from adapters.github.types import Account, Comment, Issue, PullRequest, Review, ReviewComment
 from common.clock import iso
 from common.errors import Transient
 from common.importance import Importance

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Account, Comment, Review
+from adapters.github.types import Account, Comment, Review, ReviewComment
 from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Comment
+from adapters.github.types import Comment, ReviewComment
 from common.text.markdown import without_html_comments
 from common.text.untrusted import legible, one_line
 from modules.lives.github.types import IssueThread

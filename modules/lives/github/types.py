@@ -8,8 +8,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Literal
 
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Comment, Issue
+from adapters.github.types import Comment, Issue, ReviewComment
 from modules.services.agent.tools.types import Revision
 from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody

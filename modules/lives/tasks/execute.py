@@ -34,8 +34,7 @@ from modules.services.claims.claimer import Claimer, Ending, TaskComments
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.policy import Lease
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
-from modules.services.plans.naming import parse_task_branch
-from modules.services.plans.types import FoundPlan, Task
+from modules.services.plans.types import FoundPlan, Task, parse_task_branch
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.loop import STOP_LOOK_S
 from modules.services.workspaces.trust import plan_of
@@ -149,7 +148,10 @@ class Execution:
             return result
         phrase, name, ending = _ENDINGS[type(result)]
         about = task_digest(found.plan, task) if isinstance(result, Blocked) else ""
-        await self._report(lease, task, phrase, TaskEvent(task.number, name, max(lease.epoch, 1), about), told)
+        event, cause = TaskEvent(task.number, name, max(lease.epoch, 1), about), cause_of(lease)
+        details = told[:MOST_DETAILS_CHARS]
+        say = self.comments.say
+        await say(repo_of(lease), lease.issue, phrase, event, cause, title=task.title, details=details)
         await self.claimer.release(lease, ending)
         return result
 
@@ -168,9 +170,9 @@ class Execution:
             return Lost()
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
-        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries, talk)
+        held = HeldTask(found, task, lease.epoch, tries, talk)
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
-        watches = (until_left(self.orders, place, self.clock), until_lost(held.is_ours, self.clock))
+        watches = (until_left(self.orders, place, self.clock), until_lost(lambda: self._is_ours(kept), self.clock))
         return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
@@ -182,17 +184,6 @@ class Execution:
         checked = await self.claimer.check(kept[0])
         kept[0] = checked or kept[0]
         return checked is not None
-
-    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEvent, details: str) -> None:
-        await self.comments.say(
-            repo_of(lease),
-            lease.issue,
-            phrase,
-            event,
-            cause_of(lease),
-            title=task.title,
-            details=details[:MOST_DETAILS_CHARS],
-        )
 
 
 async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:

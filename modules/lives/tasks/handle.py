@@ -1,6 +1,6 @@
 """Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles.
 
-A claim leaves at once or not at all, so the rules and gates of the outbox are asked first.
+Whether a task may be claimed now is asked of the rules and gates of the outbox: a claim leaves at once, or not at all.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lo
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.claim_requests import PlanReading
-from modules.services.claims.claimer import ClaimOutcome, Claims
+from modules.services.claims.claim_requests import PlanReading, repo_of
+from modules.services.claims.claimer import Claimer, ClaimOutcome, Claims
 from modules.services.claims.offers import (
     ABANDONED,
     ASKS,
@@ -40,9 +40,10 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan, Task
-from modules.services.work.types import STOPPED, Disposition, Handler, WorkItem
+from modules.services.plans.types import FoundPlan, Task, claim_key
+from modules.services.work.loop import WorkLoop
+from modules.services.work.table import WorkTable
+from modules.services.work.types import STOPPED, Disposition, Handler, Perceiver, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 
 
@@ -147,7 +148,9 @@ class TaskHandler(Handler):
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error)
-        found, task = self._what(place, read.data)
+        plan = read.data.plan
+        found = FoundPlan(place.repo, read.data.issue, plan) if plan else None
+        task = plan.task(place.number) if plan else None
         worker = await self._worker(place.repo, task) if task else None
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
@@ -191,11 +194,6 @@ class TaskHandler(Handler):
         return any(
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
-
-    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None]:
-        """Return the plan and the task as they were read."""
-        found = FoundPlan(place.repo, reading.issue, reading.plan) if reading.plan else None
-        return found, found.plan.task(place.number) if found else None
 
     async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
         """Return the first work that can do a task. Raises `Transient` as the works do."""
@@ -351,3 +349,29 @@ def _is_of(lease: Lease, place: TaskPlace) -> bool:
         place.issue,
         place.number,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTasks(Perceiver):
+    """Lets each task that is claimed have a row that waits, so that the work goes on after a restart."""
+
+    claimer: Claimer
+    table: WorkTable
+
+    async def perceive(self) -> None:
+        """Look at the claims that are held."""
+        for lease in await self.claimer.held():
+            await self.table.offer(TaskPlace(repo_of(lease), lease.issue, lease.number).row)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLife:
+    """The loop of the life, what can be done in it, and what the owner says of a task."""
+
+    loop: WorkLoop
+    orders: TaskOrders
+    workers: Sequence[TaskWorker]
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether one of the workers can do a task."""
+        return any(one.can_do(task) for one in self.workers)

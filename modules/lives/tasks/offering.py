@@ -1,7 +1,7 @@
 """Turns the work on a task into a pull request: the branch, what is written there, the pull request, the reviews.
 
-Nothing is stored here. Each act is an intent of the outbox under a name of its own (`acts`), so that a life that was
-killed goes on where it ended.
+Nothing is stored here. Each act is an intent of the outbox under a name of its own: its task, the epoch, what it does.
+So the outbox lets none happen twice, and a life that was killed goes on where it ended.
 """
 
 from __future__ import annotations
@@ -12,20 +12,118 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import GitRef, PullRequest, Repository
+from adapters.github.types import Comment, GitRef, PullRequest, Repo, Repository
 from common.clock import Clock
 from common.result import ApiResult, Err
-from modules.lives.tasks.acts import TaskActs
-from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped, WorkResult
+from common.text.github_text import without_closing_words, without_mentions
+from common.text.markdown import without_html_comments
+from common.text.untrusted import one_line
+from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import PushBody, RefBody
+from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody, PushBody, RefBody
+from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
-from modules.services.plans.types import Task
+from modules.services.plans.types import (
+    Task,
+    claim_key,
+    get_task_branch_candidates,
+    get_task_branch_name,
+    parse_task_branch,
+)
+from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.reviewers import pick_reviewers
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, pulls_for, read_pulls
+
+FIRST_PAGE = "README.md"
+"""What the first commit of a repository holds."""
+
+TESTS_PASSED = "<!-- soul:tests=passed -->"
+"""What a pull request of ours holds whose tests all ran and passed before it was offered; no reader sees it."""
+TESTS_WEAKENED = "<!-- soul:tests=weakened -->"
+TESTS_FAILED = "<!-- soul:tests=failed -->"
+TESTS_UNRUN = "<!-- soul:tests=unrun -->"
+
+_TITLE_CHARS, _GOAL_CHARS = 120, 600
+
+
+@dataclass(frozen=True, slots=True)
+class TaskActs:
+    """The acts for one task under one claim."""
+
+    held: HeldTask
+
+    @property
+    def repo(self) -> Repo:
+        """Where it is done."""
+        return self.held.found.repo
+
+    @property
+    def issue(self) -> int:
+        """The number of the issue that holds the plan."""
+        return self.held.found.number
+
+    @property
+    def task(self) -> Task:
+        """What is done."""
+        return self.held.task
+
+    @property
+    def cause(self) -> str:
+        """What all acts for the task have in common, under whichever claim: `owner/repo#12/task-3`."""
+        return claim_key(self.repo.owner, self.repo.name, self.issue, self.task.number)
+
+    @property
+    def title(self) -> str:
+        """The title of the pull request and of its commits, which closes no issue by its words."""
+        title = one_line(f"task({self.task.number}): {self.task.title}", TITLE_CHARS)
+        return without_closing_words(without_mentions(title))
+
+    @property
+    def told(self) -> dict[str, str | int]:
+        """What the body of a pull request tells of the task and its plan, by the names in the phrases."""
+        plan = self.held.found.plan
+        return {
+            "number": self.task.number,
+            "title": without_mentions(one_line(self.task.title, _TITLE_CHARS)),
+            "issue": self.issue,
+            "plan": without_mentions(one_line(plan.title, _TITLE_CHARS)),
+            "goal": without_mentions(one_line(plan.goal, _GOAL_CHARS)),
+        }
+
+    def name(self, what: str) -> str:
+        """Return the name of an act."""
+        return f"{self.cause}@{self.held.epoch}:{what}"
+
+    def first_commit(self, description: str) -> ProposedAction:
+        """Return the page with which a repository without a commit begins: its name, and what it says of itself.
+
+        Whichever SOUL makes it, for whichever task, writes the same, so that it stands there once.
+        """
+        told = without_mentions(one_line(description, _GOAL_CHARS))
+        text = "\n\n".join(filter(None, (f"# {self.repo.name}", told))) + "\n"
+        contents = ContentsBody(**for_workspace(self.repo), path=FIRST_PAGE, content=text, message=self.title)
+        return self.action("first-commit", contents)
+
+    def pull_request(self, *, head: str, base: str, body: str, draft: bool = False) -> ProposedAction:
+        """Return the pull request from the branch `head` into `base`; no draft is merged."""
+        at = for_workspace(self.repo)
+        offered = PullRequestBody(**at, title=self.title, body=body, head=head, base=base, draft=draft)
+        return self.action("pull-request", offered)
+
+    def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
+        """Return the requests to review pull request `number`."""
+        asked = review_requests(self.repo, number, reviewers)
+        return [self.action(f"reviewer:{one.reviewers[0].lower()}", one) for one in asked]
+
+    def action(self, what: str, body: GitHubBody) -> ProposedAction:
+        """Return an act under the name of what it does. What changes code leaves only while the claim holds."""
+        if isinstance(body, OfTask):
+            body = body.model_copy(update={"task": self.cause, "epoch": self.held.epoch})
+        return ProposedAction(body, part=self.name(what), cause_id=self.cause)
+
 
 BranchCode = Literal["create", "go_on", "opened", "left"]
 
@@ -197,7 +295,7 @@ class Offering:
             return read(found).sha
         refused: TaskStopped | None = None
         try:
-            await self.done(acts, acts.first_commit(repository.description))
+            await self.done(acts.first_commit(repository.description))
         except TaskStopped as ended:
             # NOTE(self): somebody else may have made another first commit meanwhile.
             refused = ended
@@ -218,11 +316,11 @@ class Offering:
         Where its `push` waits for the owner it is proposed too, so that one approval lets both out.
         """
         if push is not None:
-            row = await self.proposed(acts, push)
+            row = await self.proposed(push)
             if row.state == "held":
-                await self.proposed(acts, pull_request)
+                await self.proposed(pull_request)
             await self.settled(row)
-        done = await self.done(acts, pull_request)
+        done = await self.done(pull_request)
         await self._ask_for_reviews(acts, done.issue_number)
         return Opened(done.result_uri or "", summary)
 
@@ -231,20 +329,16 @@ class Offering:
         await self._ask_for_reviews(acts, pull.number)
         return Opened(pull.html_url, summary)
 
-    async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
+    async def done(self, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""
-        return await self.settled(await self.proposed(acts, action))
+        return await self.settled(await self.proposed(action))
 
-    async def proposed(self, acts: TaskActs, action: ProposedAction) -> Intent:
+    async def proposed(self, action: ProposedAction) -> Intent:
         """Return the intent of an act, which is proposed where it was not, or came to nothing.
 
-        Raises `TaskStopped` where the task is not ours any more, and where it may not be done.
+        It leaves only while the claim holds (`lease_gate`). Raises `TaskStopped` where it may not be done.
         """
-        standing = await self.outbox.standing(action.kind, action.target, _TRIES)
-        if standing.code == "free":
-            if not await acts.held.is_ours():
-                raise TaskStopped(Lost())
-            standing = await self.outbox.do_once(action, _TRIES)
+        standing = await self.outbox.do_once(action, _TRIES)
         if standing.active is None:
             raise TaskStopped(Failed("not_allowed" if standing.advice else "not_sent", standing.reason))
         return standing.active
@@ -280,3 +374,21 @@ def read(result: ApiResult[T]) -> T:
 def _is_empty(found: ApiResult[GitRef]) -> bool:
     """Whether no branch could be read because there is no commit at all."""
     return isinstance(found, Err) and found.kind == "conflict"
+
+
+_SKILL, _SECTION = "code-review", "Asked"
+_COMMENT_CHARS, _MOST_COMMENTS = 2_000, 10
+
+
+def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
+    """Return the newest comments, oldest first, with a line that says what they are; "" where there is none."""
+    framed = [
+        framer.frame(
+            "reading",
+            author=f"@{one.author}",
+            uri=one.html_url,
+            text=without_html_comments(one.body).strip()[:_COMMENT_CHARS],
+        )
+        for one in talk[-_MOST_COMMENTS:]
+    ]
+    return skills.render(_SKILL, _SECTION, text="\n\n".join(framed)).strip() if framed else ""

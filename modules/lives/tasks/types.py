@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -17,14 +16,13 @@ class HeldTask:
     `tries` are the comments on the plan that tell how earlier attempts failed, oldest first; `talk` are the questions
     that SOULs asked about it on the plan, with what people said since.
 
-    The plan is as it was read before it was claimed. `is_ours` reads the plan again and returns whether the task is
-    still ours. The work asks it right before anything of it becomes public, and ends with `Lost` where it is not.
+    The plan is as it was read before it was claimed. No branch, file or pull request of the work leaves once the lease
+    of this epoch is over (`lease_gate`).
     """
 
     found: FoundPlan
     task: Task
     epoch: int
-    is_ours: Callable[[], Awaitable[bool]]
     tries: tuple[str, ...] = ()
     talk: tuple[Comment, ...] = ()
 
@@ -126,7 +124,7 @@ class TaskWorker(Protocol):
     (`TaskActs.name`), and it looks for what was paid for already before it pays again.
 
     It takes the SOUL's attention (`Attention.take`) for a short call of the model only, never for as long as the work
-    lasts. Right before anything becomes public it asks `HeldTask.is_ours`, and ends with `Lost` where it is not.
+    lasts.
     """
 
     def can_do(self, task: Task) -> bool:

@@ -16,17 +16,18 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, iso
 from common.wording import counted
 from modules.lives.workspaces.plan_upkeep import Closing
-from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
-from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import (
+from modules.lives.workspaces.policy import (
     HANDLED_AFTER,
     LastWord,
     is_workable,
     may_rest,
+    plans_to_claim_in,
     resting_code,
     rests_for,
     stale_after,
+    tasks_to_claim,
 )
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

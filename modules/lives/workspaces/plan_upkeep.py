@@ -16,8 +16,7 @@ from common.clock import parse_iso
 from common.result import Err
 from common.text.github_text import without_own_marks
 from common.wording import counted
-from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import (
+from modules.lives.workspaces.policy import (
     Duplicate,
     duplicates_among,
     is_work,
@@ -27,6 +26,7 @@ from modules.lives.workspaces.upkeep_policy import (
     unread_mark,
     unread_marks,
 )
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import (
@@ -44,8 +44,7 @@ from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.events import TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel
+from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, claim_key
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.acting import ActingTurns

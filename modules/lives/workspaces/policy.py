@@ -1,14 +1,40 @@
-"""How far plans are, and in which words that is told. Pure."""
+"""How far plans are and in which words that is told, and what is to be tidied up in a workspace. Pure.
+
+Tidied up are plans that are there twice, labels, comments, and issues that rest.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
 
+from adapters.github.types import Account, Issue
+from common.clock import parse_iso, parse_iso_or_none
+from common.text.strings import normalized_title
+from common.text.untrusted import one_line
 from common.wording import counted
 from modules.lives.workspaces.types import PlanProgress, Poll
 from modules.services.claims.policy import get_claimable_tasks
-from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task, has_docs_tasks
+from modules.services.plans.events import wish_of
+from modules.services.plans.plan_text import BODY_MARK, TITLE_MARK
+from modules.services.plans.types import (
+    ACTIVE_TASKS,
+    PLAN_LABEL,
+    FoundPlan,
+    Plan,
+    PlanLabel,
+    Task,
+    has_docs_tasks,
+    names_issue,
+    plan_labels,
+)
+from modules.services.workspaces.sentinel import FINISHED_LABEL
+from modules.services.workspaces.trust import TrustedAccounts
 
 
 def progress_of(plan: Plan) -> PlanProgress:
@@ -88,3 +114,178 @@ def tasks_to_claim(plan: Plan) -> list[Task]:
         return not (pages.has_agents_md or pages.has_scenarios_md)
 
     return sorted(get_claimable_tasks(plan), key=lambda task: (makes_no_page(task), task.number))
+
+
+HANDLED_AFTER = timedelta(hours=24)
+STALE_AFTER = timedelta(days=7)
+STALE_MEMO_AFTER = timedelta(days=3)
+MEMO_LABEL = "memo"
+
+_NOT_TALKED_ABOUT = frozenset({PLAN_LABEL, FINISHED_LABEL})
+_KEPT_LABELS = _NOT_TALKED_ABOUT | {"discussion"}
+_MOST_CARRIED = 30
+_TITLE_CHARS = 120
+_SUPERSEDED = f"{PLAN_LABEL}:superseded"
+_NO_MENTION = "@\u200b"
+_UNREAD = re.compile(r"<!-- soul:unread=([0-9a-f,]{1,400}) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A plan that another one makes needless, and its tasks that are not completed and that the other has not."""
+
+    plan: FoundPlan
+    kept: FoundPlan
+    carried: tuple[Task, ...]
+
+
+def duplicates_among(
+    plans: Iterable[FoundPlan], trusted: TrustedAccounts, issues_of: Callable[[Plan], Collection[int]]
+) -> list[Duplicate]:
+    """Return which of the open plans of one workspace are needless, the oldest first.
+
+    Plans do the same if they are for the same issue (`issues_of`), or neither is for any and both are for the same wish
+    or for none. Of those by whom is trusted the one with the most completed and active tasks is kept, the oldest of
+    several. A plan of the owner is never needless.
+    """
+    kept: list[tuple[FoundPlan, frozenset[int], str]] = []
+    found: list[Duplicate] = []
+    ours = (one for one in plans if trusted.covers(one.issue.account))
+    for one in sorted(ours, key=lambda each: (-_begun(each.plan), each.number)):
+        issues, wish = frozenset(issues_of(one.plan)), wish_of(one.issue.body)
+        alike = (k for k, theirs, its in kept if issues & theirs or (not issues | theirs and wish == its))
+        same = next(alike, None)
+        if same is None:
+            kept.append((one, issues, wish))
+        elif not trusted.is_owner(one.issue.account):
+            found.append(Duplicate(one, same, _missing(one.plan, same.plan)))
+    return sorted(found, key=lambda each: each.plan.number)
+
+
+def _begun(plan: Plan) -> int:
+    return sum(task.status == "completed" or task.status in ACTIVE_TASKS for task in plan.tasks)
+
+
+def _missing(plan: Plan, kept: Plan) -> tuple[Task, ...]:
+    there = {normalized_title(task.title) for task in kept.tasks}
+    left = (task for task in plan.tasks if task.status != "completed" and normalized_title(task.title) not in there)
+    return tuple(left)[:_MOST_CARRIED]
+
+
+def task_lines(tasks: Sequence[Task]) -> str:
+    """Return tasks as a list in Markdown, a line each, in which nobody is mentioned and no mark for machines stands."""
+    titles = (one_line(task.title.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
+    return "\n".join(f"- [ ] {title}" for title in titles)
+
+
+def quoted_lines(lines: Sequence[str]) -> str:
+    """Return lines as a quotation in Markdown, in which nobody is mentioned and no mark for machines stands.
+
+    What is quoted is no claim on a task, whatever it says.
+    """
+    texts = (one_line(line.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for line in lines)
+    return "\n>\n".join(f"> {text}" for text in texts)
+
+
+def unread_mark(line: str) -> str:
+    """Return what tells one thing that could not be read from others."""
+    return hashlib.sha256(line.encode()).hexdigest()[:12]
+
+
+def unread_marks(comment: str) -> list[str]:
+    """Return the marks of all that a comment tells could not be read."""
+    return [mark for found in _UNREAD.finditer(comment) for mark in found[1].split(",")]
+
+
+def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the labels that a plan's issue is to get and to lose for this status; None where they say so."""
+    wanted = {label.lower(): label for label in plan_labels(labels, status)}
+    has = {label.lower(): label for label in labels}
+    add = tuple(label for key, label in wanted.items() if key not in has)
+    remove = tuple(label for key, label in has.items() if key not in wanted)
+    return (add, remove) if add or remove else None
+
+
+def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan]) -> bool:
+    """Return whether an open issue may be closed at all for resting.
+
+    Plans, pull requests, discussions and what says that a workspace is finished may not, nor what the owner wrote, nor
+    what an open plan names.
+    """
+    labels = {label.lower() for label in issue.labels}
+    if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or trusted.is_owner(issue.account):
+        return False
+    return not any(names_issue(plan.issue.body, issue.number) for plan in plans)
+
+
+def is_work(issue: Issue) -> bool:
+    """Return whether an issue tells of work that may go into a plan; a memo tells of what was talked over."""
+    is_kept = issue.is_pull_request or issue.title.startswith(TITLE_MARK)
+    return not is_kept and (_KEPT_LABELS | {MEMO_LABEL}).isdisjoint(label.lower() for label in issue.labels)
+
+
+def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:
+    """Return the issues that tell of work, without those that a plan names.
+
+    A plan that was closed counts for what did not change since, unless another one took its place.
+    """
+    return [one for one in issues if is_work(one) and not any(_covers(plan, one) for plan in plans)]
+
+
+def happened_after(issue: Issue, moment: datetime | None) -> bool:
+    """Return whether something happened to an issue after that; None is before all."""
+    return moment is None or parse_iso(issue.updated_at) > moment
+
+
+def _covers(plan: Issue, issue: Issue) -> bool:
+    if not names_issue(plan.body, issue.number):
+        return False
+    if plan.state == "open":
+        return True
+    closed_at = parse_iso_or_none(plan.closed_at)
+    is_replaced = _SUPERSEDED in {label.lower() for label in plan.labels}
+    return not is_replaced and closed_at is not None and closed_at >= parse_iso(issue.updated_at)
+
+
+def rests_for(issue: Issue, now: datetime) -> timedelta:
+    """Return for how long nothing has happened to an issue."""
+    return now - parse_iso(issue.updated_at)
+
+
+def stale_after(issue: Issue) -> timedelta:
+    """Return for how long an issue may rest: a memo less than others."""
+    return STALE_MEMO_AFTER if MEMO_LABEL in {label.lower() for label in issue.labels} else STALE_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class LastWord:
+    """Whose the last word in an issue is, as it stood at `at`; the issue itself where it has no comment."""
+
+    at: str
+    author: Account
+    is_comment: bool
+
+
+def resting_code(
+    issue: Issue, last: LastWord, trusted: TrustedAccounts, rests: timedelta
+) -> Literal["handled", "stale"] | None:
+    """Return why an issue that has rested for so long may be closed; None where it may not.
+
+    `handled` where our comment is the last word. `stale` where that is ours or of a SOUL that the owner listed: else a
+    person waits for an answer.
+    """
+    if last.is_comment and trusted.why(last.author) == "us" and rests >= HANDLED_AFTER:
+        return "handled"
+    return "stale" if trusted.is_program(last.author) and rests >= stale_after(issue) else None
+
+
+def is_workable(issue: Issue, login: str, now: datetime) -> bool:
+    """Return whether the SOUL `login` is led to an open issue: it is no plan, no sentinel, not its own, not too old."""
+    if issue.author.lower() == login.lower():
+        return False
+    is_work = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _NOT_TALKED_ABOUT
+    return is_work and not _is_plan(issue) and rests_for(issue, now) < STALE_AFTER
+
+
+def _is_plan(issue: Issue) -> bool:
+    return issue.title.startswith(TITLE_MARK) or BODY_MARK in issue.body

@@ -16,8 +16,8 @@ from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
+from modules.lives.workspaces.policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

@@ -20,7 +20,7 @@ from common.clock import parse_iso
 from common.result import ApiResult, Ok, answering
 from common.text.github_text import own_words
 from common.text.untrusted import one_line
-from modules.lives.workspaces.upkeep_policy import is_work
+from modules.lives.workspaces.policy import is_work
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway

@@ -61,9 +61,8 @@ from modules.services.plans.events import (
     parse_task_event_markers,
     task_digest,
 )
-from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.plan_text import parse_plan
-from modules.services.plans.types import Expected, Plan, Task, TaskChange
+from modules.services.plans.types import Expected, Plan, Task, TaskChange, parse_task_branch
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import WorkspaceTrust, pulls_for, read_pulls
 

@@ -2,6 +2,9 @@
 
 A lease is written before its first request leaves, and deleted after all of it is undone, so that `kill -9` between two
 requests leaves nothing behind that nobody knows of. The view is written after the database, and never read.
+
+The gate keeps what is done for a task in, unless the task is ours: it is asked each time before such an act leaves, so
+that what was proposed under a claim that is over never does.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from common.clock import iso, parse_iso
 from common.json_lines import split_lines
 from common.result import Err
 from modules.services.plans.events import parse_task_event_markers
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
+from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange, claim_key
 
 LEASE = timedelta(minutes=30)
 RENEWED_AFTER = timedelta(minutes=5)

@@ -44,7 +44,10 @@ from modules.services.repository_rules.policy import (
     DEFAULTS,
     MOST_CHARS,
     MOST_FILES,
+    RepositoryVerdict,
+    Rule,
     RulePage,
+    VerdictCode,
     digest_of,
     is_fresh,
     names_shown,
@@ -53,7 +56,6 @@ from modules.services.repository_rules.policy import (
     questions,
     verdict_of,
 )
-from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
 from modules.services.skills.skills import Skills
 
 SKILL = "repository-rules"

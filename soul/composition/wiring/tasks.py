@@ -11,8 +11,7 @@ from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
 from modules.lives.tasks.execute import Execution
-from modules.lives.tasks.handle import ClaimDoor, TaskHandler
-from modules.lives.tasks.life import HeldTasks, TaskLife
+from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal

@@ -8,9 +8,8 @@ import pytest
 
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
-from adapters.github.people import GitHubPerson
 from adapters.github.sending import has_moved
-from adapters.github.types import Comment, Repo
+from adapters.github.types import Comment, GitHubPerson, Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok

@@ -133,15 +133,13 @@ async def test_what_asks_for_nothing_is_left_out() -> None:
 async def test_repositories_and_organisations_are_listed(server: Scripted, ada: GitHub) -> None:
     server.will([repo_json(), repo_json("orchard")])
     server.will([{"login": "green", "description": None}])
-    server.will([{"login": "green", "description": "We grow"}])
     found = ok(await ada.repositories.of_organization("green", sort="updated"))
     assert [(one.repo, one.can_push, one.archived) for one in found] == [
         (REPO, True, False),
         (Repo("ada", "orchard"), True, False),
     ]
     assert ok(await ada.repositories.organizations()) == (Organization("green"),)
-    assert ok(await ada.repositories.organizations("bea")) == (Organization("green", "We grow"),)
-    assert server.lines == ["GET /orgs/green/repos", "GET /user/orgs", "GET /users/bea/orgs"]
+    assert server.lines == ["GET /orgs/green/repos", "GET /user/orgs"]
     asked = {"type": "all", "sort": "updated", "direction": "desc", "per_page": "100", "page": "1"}
     assert server.asked[0].query == asked
 
@@ -222,7 +220,7 @@ async def test_the_budget_of_searches_is_not_that_of_the_rest(server: Scripted, 
 async def test_a_loop_waits_where_fewer_than_two_hundred_requests_are_left(server: Scripted, ada: GitHub) -> None:
     limits = {"x_ratelimit_limit": "5000", "x_ratelimit_reset": "9999999999", "x_ratelimit_resource": "core"}
     server.will([], x_ratelimit_remaining="199", also=limits)
-    ok(await ada.repositories.organizations())
+    ok(await ada.repositories.pushers(REPO))
     assert (ada.rate.remaining, ada.enough_for_loops) == (199, False)
     assert enough_for_loops(RateLimitStatus(200, 5000, 0))
     assert enough_for_loops(RateLimitStatus(12, 60, 0))

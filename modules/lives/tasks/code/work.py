@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from adapters.git.client import Git
-from adapters.git.worktree import BranchChanges, Worktree
+from adapters.git.diffs import fair_share
+from adapters.git.worktree import BranchChanges, TreeChange, Worktree
 from adapters.github.types import Repo
 from common.clock import parse_iso
 from common.errors import PolicyBlocked
@@ -26,11 +28,18 @@ from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED, TaskActs
-from modules.lives.tasks.offering import Offering, TaskStopped, read
-from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.talk import told_talk
-from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
+from modules.lives.tasks.offering import (
+    TESTS_FAILED,
+    TESTS_PASSED,
+    TESTS_UNRUN,
+    TESTS_WEAKENED,
+    Offering,
+    TaskActs,
+    TaskStopped,
+    read,
+    told_talk,
+)
+from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
@@ -283,7 +292,8 @@ class CodeWork(TaskWorker):
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
-            return await self._found(acts, folder, end.text, suites)
+            await folder.delete()
+            return AlreadyDone(f"{one_line(end.text, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
         shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
@@ -319,13 +329,6 @@ class CodeWork(TaskWorker):
         phrase = self.offering.phrase
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
         return "\n".join(f"- {one}" for one in said)
-
-    async def _found(self, acts: TaskActs, folder: TaskFolder, summary: str, suites: SuiteChange) -> AlreadyDone:
-        """Return that all of a task was there already, as long as it is ours."""
-        await folder.delete()
-        if not await acts.held.is_ours():
-            raise TaskStopped(Lost())
-        return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
 
     async def _coded(
         self,
@@ -523,3 +526,44 @@ def _listed(changes: BranchChanges) -> str:
     """The changed files as a list in Markdown."""
     lines = [f"- `{one_line(one.path, _LINE_CHARS).replace('`', '')}`" for one in changes.files[:_MOST_LISTED]]
     return "\n".join([*lines, *(["- …"] if len(changes.files) > _MOST_LISTED else [])])
+
+
+_MOST_CHARS = 20_000
+_PATH_CHARS = 2_000
+_SECTION = re.compile(r"^(?=diff --git )", re.MULTILINE)
+
+
+def shown_changes(changes: BranchChanges, clone: str) -> str:
+    """Return the files of a branch and its diff, of at most 20,000 characters.
+
+    Files that make the push wait come first. Each file gets a fair share of the diff, so that a long one hides no
+    other; what is left out is counted, with the command that shows it. `clone` is where the clone lies, from the home.
+    """
+    files = sorted(changes.files, key=lambda one: not first_trusted([one.path]))
+    listed = [f"- {one_line(one.path, _PATH_CHARS)} ({', '.join(_told(one))})" for one in files]
+    trusted = [one.path for one in files if first_trusted([one.path])]
+    sections = [one for one in _SECTION.split(changes.patch) if one]
+    sections.sort(key=lambda one: not any(path in one.partition("\n")[0] for path in trusted))
+    share = fair_share(map(len, sections), _MOST_CHARS)
+    shown = [_cut(one, share) for one in sections]
+    left_out = sum(max(0, len(one) - share) for one in sections)
+    told = [changes.stat, "\n".join(listed)]
+    if left_out or not changes.is_whole:
+        some = f"{left_out:,} characters" if changes.is_whole else "More than 4 MiB"
+        command = f"git --git-dir={clone}/.git diff {changes.base} {changes.sha}"
+        told.append(f"{some} of the diff are not shown. To see all of it, run in the folder of the home:\n{command}")
+    return "\n\n".join([*told, "".join(shown).strip("\n")])
+
+
+def _told(file: TreeChange) -> list[str]:
+    """What is told of a file beside its path."""
+    kinds = {"link": file.is_link, "repository": file.is_repository, "binary": file.is_binary and not file.is_link}
+    size = "deleted" if file.size is None and not file.is_repository else f"{file.size or 0:,} bytes"
+    waits = "needs your approval" if first_trusted([file.path]) else ""
+    return [size, *(kind for kind, is_it in kinds.items() if is_it), *filter(None, [waits])]
+
+
+def _cut(section: str, share: int) -> str:
+    if len(section) <= share:
+        return section
+    return f"{section[:share]}\n[{len(section) - share:,} more characters of this file]\n"

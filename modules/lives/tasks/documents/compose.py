@@ -19,9 +19,8 @@ from common.result import Err, Ok
 from common.text.echo import begins_alike, plain_words, tokenize_with_stemming
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.documents.policy import is_document_task, is_page
-from modules.lives.tasks.offering import Offering, TaskStopped, read
+from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
 from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
@@ -394,7 +393,7 @@ class DocumentWork(TaskWorker):
             await self.offering.settled(place.begun)
         elif place.is_new:
             head = await self.offering.head(acts, place.repository)
-            await self.offering.done(acts, acts.branch(place.branch, head))
+            await self.offering.done(acts.branch(place.branch, head))
         for path in acts.task.files:
             await self._write(acts, path, place.branch)
         body = self.offering.phrase("github.pull_request", **acts.told, count=len(acts.task.files), files=acts.files)
@@ -423,7 +422,7 @@ class DocumentWork(TaskWorker):
         if not written.text:
             lacks = (written.problem or "").lower().replace(" ", "_")
             raise TaskStopped(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
-        await self.offering.done(acts, acts.document(path, written.text, branch=branch, sha=sha))
+        await self.offering.done(acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _keep(self, acts: DocumentActs, result: ChatResult) -> None:
         """Keep an answer of the model with the steps of the task, for what the task cost."""

@@ -22,16 +22,22 @@ from common.line_kind import LineKind
 from common.result import Err, Ok
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
-from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED, TaskActs
 from modules.lives.tasks.code.work import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
-from modules.lives.tasks.offering import read
+from modules.lives.tasks.offering import (
+    TESTS_FAILED,
+    TESTS_PASSED,
+    TESTS_UNRUN,
+    TESTS_WEAKENED,
+    TaskActs,
+    read,
+    told_talk,
+)
 from modules.lives.tasks.review.handle import PullFiles
 from modules.lives.tasks.review.revise import Made, RevisionHandler
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
-from modules.lives.tasks.talk import told_talk
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -52,7 +58,7 @@ from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.naming import claim_key, parse_task_branch
+from modules.services.plans.types import claim_key, parse_task_branch
 from modules.services.skills.skills import Framer
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable

@@ -13,8 +13,7 @@ from typing import Literal, cast, get_args
 
 from adapters.git.diffs import FileDiff
 from adapters.github.client import GitHub
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewEvent
+from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewComment, ReviewEvent
 from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
@@ -23,7 +22,7 @@ from common.result import ApiResult, Ok, answering
 from common.text.github_text import without_mentions, without_own_marks
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, legible, one_line
-from modules.lives.tasks.talk import told_talk
+from modules.lives.tasks.offering import told_talk
 from modules.runtime.llm.dialect import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
@@ -35,8 +34,8 @@ from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
-from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.plan_text import format_task_markdown
+from modules.services.plans.types import parse_task_branch
 from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.trust import TrustedAccounts, plan_of
 

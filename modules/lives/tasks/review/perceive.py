@@ -14,7 +14,7 @@ from common.errors import Transient
 from common.result import Err, answering
 from modules.lives.tasks.review.handle import APPROVED, COMMENTED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
-from modules.services.plans.naming import parse_task_branch
+from modules.services.plans.types import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver, WorkItem
 from modules.services.workspaces.reviewers import is_reviewed_by_test, review_cause, reviews_to_answer

@@ -26,15 +26,12 @@ from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
-from modules.lives.tasks.acts import TaskActs
-from modules.lives.tasks.code.work import CodeWork, TreeTests
+from modules.lives.tasks.code.work import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
-from modules.lives.tasks.offering import TaskStopped, read
+from modules.lives.tasks.offering import TaskActs, TaskStopped, read, told_talk
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
-from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -47,8 +44,7 @@ from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import FoundPlan
+from modules.services.plans.types import FoundPlan, claim_key
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -135,7 +131,7 @@ class RevisionHandler(Handler):
         return await first_of(
             self._go_round(this, pull, held, reviews),
             _ends_as(_LEFT_ALONE, until_left(self.orders, place, self.clock)),
-            _ends_as(_GIVEN_BACK, until_lost(held.is_ours, self.clock)),
+            _ends_as(_GIVEN_BACK, until_lost(partial(self._is_held, this, pull), self.clock)),
         )
 
     async def _refusal(self, this: Round, place: TaskPlace) -> Disposition | None:
@@ -167,7 +163,7 @@ class RevisionHandler(Handler):
         if (task.assignee or "").lower() != self.github.login.lower() or place.number not in reading.open_pulls:
             return None
         found = FoundPlan(this.repo, reading.issue, reading.plan)
-        return HeldTask(found, task, this.count, partial(self._is_held, this, pull), talk=reading.talk(place.number))
+        return HeldTask(found, task, this.count, talk=reading.talk(place.number))
 
     async def _is_held(self, this: Round, pull: PullRequest) -> bool:
         return await self._held(this, pull) is not None
@@ -187,7 +183,7 @@ class RevisionHandler(Handler):
             return Disposition("done", "answered", "no change was needed")
         if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-        return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made))
+        return await self.code.offering.proposed(self._push(this, acts, files.work, made))
 
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]

@@ -10,8 +10,7 @@ from typing import get_args
 
 import pytest
 
-from adapters.github.line_comments import ReviewComment
-from adapters.github.types import Account, Comment
+from adapters.github.types import Account, Comment, ReviewComment
 from common.text.markdown import without_html_comments
 from modules.lives.github import policy
 from modules.lives.github.policy import (

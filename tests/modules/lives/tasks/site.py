@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from adapters.github.types import Repo
-from modules.lives.tasks.life import TaskLife
+from modules.lives.tasks.handle import TaskLife
 from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.loop import Cycle, CycleReport
 from modules.lives.workspaces.perceive import WorkspacePerceiver

@@ -12,8 +12,8 @@ import pytest
 
 from common.errors import SoulError
 from common.redact import Redactor
-from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
+from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.types import Failed, HeldTask, Stopped, WorkResult
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits

@@ -42,7 +42,6 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
         github = site.services.github
 
         async def write_page(work: HeldTask) -> WorkResult:
-            assert await work.is_ours()
             main = ok(await github.refs.get(SITE, "main")).sha
             ok(await github.refs.create(SITE, "task-2-scenarios", main))
             ok(await github.contents.write(SITE, "SCENARIOS.md", "#\n", message="m", branch="task-2-scenarios"))

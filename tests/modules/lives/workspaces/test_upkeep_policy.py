@@ -12,7 +12,7 @@ import pytest
 
 from adapters.github.types import Comment, Issue, Repo
 from modules.lives.workspaces.plan_upkeep import duplicate_comment_ids
-from modules.lives.workspaces.upkeep_policy import (
+from modules.lives.workspaces.policy import (
     HANDLED_AFTER,
     STALE_AFTER,
     STALE_MEMO_AFTER,

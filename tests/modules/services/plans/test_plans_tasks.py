@@ -36,15 +36,17 @@ from modules.services.plans.events import (
     wish_mark,
 )
 from modules.services.plans.missing import MOST_ADDED, read_missing, words_left
-from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
 from modules.services.plans.plan_text import MOST_BODY_CHARS, add_tasks_to_plan_body, generate_plan_markdown, parse_plan
 from modules.services.plans.types import (
     Plan,
     PlanLabel,
     Task,
     ensure_docs_tasks,
+    get_task_branch_candidates,
+    get_task_branch_name,
     has_docs_tasks,
     issues_of,
+    parse_task_branch,
     plan_labels,
 )
 from modules.services.skills.skills import Skills

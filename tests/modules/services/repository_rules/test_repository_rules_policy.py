@@ -14,6 +14,10 @@ from modules.services.repository_rules.policy import (
     MOST_NAMES,
     PIECE_CHARS,
     UNCLEAR_FOR,
+    WELCOME_OF,
+    RepositoryVerdict,
+    Rule,
+    VerdictCode,
     digest_of,
     is_fresh,
     nearest,
@@ -21,7 +25,6 @@ from modules.services.repository_rules.policy import (
     questions,
     verdict_of,
 )
-from modules.services.repository_rules.types import WELCOME_OF, RepositoryVerdict, Rule, VerdictCode
 
 HERE, DEFAULTS = Repo("ada", "tool"), Repo("ada", ".github")
 

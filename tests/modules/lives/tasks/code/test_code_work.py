@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import Comment
-from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.code.work import TaskFolder
-from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Lost, Opened, Stopped
+from modules.lives.tasks.offering import TESTS_PASSED
+from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stopped
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
@@ -290,12 +290,6 @@ async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: 
     assert await rig.workplace.branches() == ["main"]
     (held,) = await rig.workplace.outbox.of_kind("push", 5)
     assert "on: push" in held.body.preview
-
-
-async def test_who_lost_the_task_while_coding_pushes_nothing(rig: CodeRig) -> None:
-    rig.workplace.is_ours = False
-    assert await rig.does(*CODE) == Lost()
-    assert await rig.workplace.branches() == ["main"]
 
 
 async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_forbidden(rig: CodeRig) -> None:

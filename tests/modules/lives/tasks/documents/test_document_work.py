@@ -11,7 +11,7 @@ import pytest
 from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped
 from modules.services.coding.trajectory import spent
 from modules.services.outbox.bodies import IntentKind
-from modules.services.plans.naming import claim_key
+from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
@@ -82,15 +82,6 @@ async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(wo
     await workplace.put("SCENARIOS.md", "word " * 4_000)
     assert isinstance(await workplace.work.do(await workplace.held()), Failed)
     assert workplace.model.requests == []
-
-
-async def test_who_lost_the_task_meanwhile_opens_nothing(workplace: Workplace) -> None:
-    await workplace.lives_until("contents")
-    workplace.is_ours = False
-    await workplace.restart()
-    assert await workplace.work.do(await workplace.held()) == Lost()
-    assert await workplace.branches() == ["main", BRANCH]
-    assert await workplace.pulls() == ()
 
 
 _SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("ref", "contents")]

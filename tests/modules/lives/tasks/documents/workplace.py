@@ -89,7 +89,6 @@ class Workplace:
     approval: Approval = "off"
     issue: int = 0
     clock: HastyClock = field(default_factory=HastyClock)
-    is_ours: bool = True
     clients: dict[str, GitHub] = field(default_factory=dict)
 
     async def lay_out(self, *, has_commit: bool = True) -> None:
@@ -209,13 +208,9 @@ class Workplace:
         await TaskLeases(self.database, self.folder, self.clock).put(lease)
 
     async def held(self, task: Task = PLAN.tasks[0], *, epoch: int = 1) -> HeldTask:
-        """The task under the claim of this epoch; `is_ours` says what the test wants."""
+        """The task under the claim of this epoch."""
         issue = ok(await self.github.get_issue(GARDEN, self.issue))
-
-        async def is_ours() -> bool:
-            return self.is_ours
-
-        return HeldTask(FoundPlan(GARDEN, issue, PLAN), task, epoch, is_ours)
+        return HeldTask(FoundPlan(GARDEN, issue, PLAN), task, epoch)
 
     def writes(self, *documents: str) -> None:
         """Let the model answer with these."""

@@ -13,9 +13,9 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
-from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S
+from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
