@@ -159,7 +159,7 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        is_owners = _is_verbatim(args.body, turn)
+        is_owners = owner_said(args.body, turn)
         words = WordsOrigin(turn.asked_by, Provenance.OWNER if is_owners else turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
@@ -196,7 +196,7 @@ class MemoryTools:
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
-        if turn.provenance is not Provenance.OWNER and not _is_verbatim(args.value, turn):
+        if turn.provenance is not Provenance.OWNER and not owner_said(args.value, turn):
             return self.words.error("Not Their Words")
         change = await self.profiles.update(
             args.subject,
@@ -241,7 +241,7 @@ class MemoryTools:
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
 
 
-def _is_verbatim(text: str, turn: Turn) -> bool:
+def owner_said(text: str, turn: Turn) -> bool:
     """Return whether the owner's line holds `text` word for word, and came after all of others' words in the turn."""
     said = " ".join(turn.request.text.split()) if turn.request else ""
     return is_request_newest(turn) and bool(text.strip()) and " ".join(text.split()) in said

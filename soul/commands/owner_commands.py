@@ -33,6 +33,7 @@ from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
+from soul.commands.schedule import remove_schedule, schedule_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
@@ -150,6 +151,12 @@ class OwnerCommands(Commands):
     async def run_ritual(self, rest: str) -> Sequence[str]:
         started = await self.app.lives.rituals.start(rest, partial(self.app.scheduler.run_guarded, WorkLoop.name))
         return started_lines(started)
+
+    async def run_schedule(self, _: str) -> Sequence[str]:
+        return schedule_lines(await self._services.schedules.all(), self._zone)
+
+    async def run_unschedule(self, rest: str) -> Sequence[str]:
+        return [await remove_schedule(self._services.schedules, rest)]
 
     async def run_tasks(self, _: str) -> Sequence[str]:
         address = github_address(str(self._services.settings.github_api_url))

@@ -87,6 +87,7 @@ from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.store import RitualRuns
+from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.wiring.knowledge import Knowledge, open_stores
@@ -131,6 +132,7 @@ class BaseServices:
         self.attention, self.stages = Attention(), Stages()
         self.work = WorkTable(self.database, clock)
         jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS
+        self.schedules = Schedules(self.work, clock, settings.soul_timezone)
         self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)

@@ -57,6 +57,7 @@ _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
 _MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MOST_SCHEDULED = 3
 _MUCH = 0.7
 
 
@@ -134,6 +135,7 @@ class DayReader:
             waits=now.waits,
             leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
             commitments=_commitments(commitments_in(connection), start, end),
+            scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
             tasks=now.tasks,
             blocked=blocked,
             rituals={
