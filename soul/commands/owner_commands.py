@@ -19,7 +19,8 @@ from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.entries import see_held
+from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.outbox.approval import find, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
@@ -215,11 +216,15 @@ class OwnerCommands(Commands):
 
 
 def _history_lines(home: Home) -> list[str]:
-    with SelfHistory(home).alone() as history:
+    return [line for document in kept_documents(home) for line in _lines_of(home, document)]
+
+
+def _lines_of(home: Home, document: str) -> list[str]:
+    with SelfHistory(home, document).alone() as history:
         versions, held = history.versions(), history.held()
-    amiss = [history.amiss] if history.amiss else []
-    waits = [f"A change of SELF.md waits for your approval: {held.why} (`soul self held` shows it)"] if held else []
+    amiss, shows = [history.amiss] if history.amiss else [], see_held(document)
+    waits = [f"A change of {document} waits for your approval: {held.why} (`{shows}` shows it)"] if held else []
     if not versions:
-        return [*amiss, *waits, "SELF.md has not changed yet"]
+        return [*amiss, *waits, f"{document} has not changed yet"]
     shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])
-    return [*amiss, *waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]
+    return [*amiss, *waits, f"{document} as it was written, newest first (`soul self diff` shows more):", *shown]

@@ -58,6 +58,7 @@ from modules.services.explanation.story import known_handles
 from modules.services.github_threads.threads import ThreadInbox, leads_to
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.types import DOCUMENTS, SELF
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
@@ -286,9 +287,19 @@ class Services(BaseServices):
         )
         self.requested = RequestedRepositories(self.github, self.workspaces, self.outbox, journal, clock)
         self.rituals = self._build_rituals()
-        self.self_keeper = SelfKeeper(
-            home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
-        )
+        self.keepers = {
+            name: SelfKeeper(
+                home=home,
+                clock=clock,
+                journal=journal,
+                redactor=self.redactor,
+                publish=self.events.publish,
+                document=name,
+            )
+            for name in DOCUMENTS
+            if name == SELF or settings.soul_workspace == "home"
+        }
+        self.self_keeper = self.keepers[SELF]
 
     async def situation(self) -> Situation:
         """Return how the SOUL stands now."""

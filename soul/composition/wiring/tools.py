@@ -101,7 +101,7 @@ def _self_tools(services: Services) -> Sequence[Tool]:
     """Return those for SELF.md, and for what happened on a day."""
     tools = SelfTools(
         home=services.home,
-        keeper=services.self_keeper,
+        keepers=services.keepers,
         days=DayReader(services.settings, services.home, services.clock),
         rng=services.rng,
         skills=services.skills,
