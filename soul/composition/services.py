@@ -287,24 +287,28 @@ class Services(BaseServices):
         )
         self.requested = RequestedRepositories(self.github, self.workspaces, self.outbox, journal, clock)
         self.rituals = self._build_rituals()
-        self.keepers = {
-            name: SelfKeeper(
-                home=home,
-                clock=clock,
-                journal=journal,
-                redactor=self.redactor,
-                publish=self.events.publish,
-                document=name,
-            )
-            for name in DOCUMENTS
-            if name == SELF or settings.soul_workspace == "home"
-        }
+        self.keepers = self._build_keepers()
         self.self_keeper = self.keepers[SELF]
 
     async def situation(self) -> Situation:
         """Return how the SOUL stands now."""
         standing, now = self.control.standing(), self.clock.now()
         return await self.database.run(lambda connection: read_situation(connection, self.settings, standing, now))
+
+    def _build_keepers(self) -> dict[str, SelfKeeper]:
+        """Return the keeper of each document that the SOUL may change; those of the workspace where it lies at home."""
+        return {
+            name: SelfKeeper(
+                home=self.home,
+                clock=self.clock,
+                journal=self.journal,
+                redactor=self.redactor,
+                publish=self.events.publish,
+                document=name,
+            )
+            for name in DOCUMENTS
+            if name == SELF or self.settings.soul_workspace == "home"
+        }
 
     def _build_world(self) -> World:
         settings = self.settings
