@@ -22,7 +22,7 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         *(call("bluesky_post", text="The gutter sings before the roof does."), Completion("It is on its way.")),
         Completion("All is well."),
     ]
-    town.mind.answer = lambda _: acts.pop(0)
+    town.mind.answer = lambda _: acts.pop(0) if acts else Completion("NONE")
     async with awake(home) as soul:
         renew = soul.app.lives.turn_services.context_file.renew
         await renew()
@@ -36,7 +36,7 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         assert told.startswith(OWN)
         assert all(one in told for one in ("look at the gutter", "schedule_add", "bluesky_post", "- post ("))
         assert "gutter sings" not in told
-        prompt = town.mind.asked[-1].messages[0].text
+        prompt = "\n".join(one.text for one in town.mind.asked[-1].messages)
         assert OWN in prompt
         assert "look at the gutter" in prompt
         file.write_text(told.replace(OWN, "Later: the cellar.") + "\nAnd the attic.\n")
