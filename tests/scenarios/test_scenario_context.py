@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.day.context_file import with_state
+from common.person import Person, Trace
+from modules.services.owner_files.rules import with_state
+from modules.services.rights import records
 from tests.running_town import RunningTown, awake, call
 from town.model.types import Completion
 
@@ -55,3 +57,12 @@ def test_what_the_owner_wrote_stays_whatever_they_did_to_the_marks() -> None:
     torn = whole.partition("<!-- end")[0] + "after"
     assert "after" in with_state(torn, "")
     assert with_state("", "") == ""
+
+
+def test_who_is_forgotten_goes_from_what_the_program_wrote_and_the_owners_lines_stay() -> None:
+    trace = Trace(Person("did:plc:kit", ("kit.test",)))
+    text = with_state("Thank @kit.test for the ladder.", "- reply to @kit.test (done)")
+    assert records.is_known("workspace/CONTEXT.md")
+    assert records.without("workspace/CONTEXT.md", text, trace) == "Thank @kit.test for the ladder."
+    other = with_state("The roof.", "- reply to @ada.test (done)")
+    assert records.without("workspace/CONTEXT.md", other, trace) == other

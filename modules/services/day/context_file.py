@@ -18,10 +18,10 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import order_text
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.owner_files import OwnerFiles
+from modules.services.owner_files.rules import with_state
 from modules.services.sessions.store import going_on
 from modules.services.skills.skills import Skills
 
-_BEGIN, _END = "<!-- begin: written by the program -->", "<!-- end: written by the program -->"
 _MOST_ORDERS, _MOST_SCHEDULES, _MOST_DONE = 10, 3, 3
 _ALL_LATER = "~"
 
@@ -59,14 +59,6 @@ class ContextFile:
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])
             ),
         ).strip()
-
-
-def with_state(text: str, state: str) -> str:
-    """Return the text of the file with `state` in the place of what the program wrote before; all else stays."""
-    before, _, rest = text.partition(_BEGIN)
-    written, end, after = rest.partition(_END)
-    own = f"{before.rstrip()}\n\n{(after if end else written).lstrip()}".strip()
-    return "\n\n".join(filter(None, (own, f"{_BEGIN}\n\n{state}\n\n{_END}" if state else "")))
 
 
 def _lines(*told: str) -> str:
