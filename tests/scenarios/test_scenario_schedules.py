@@ -9,6 +9,8 @@ import pytest
 
 from common.errors import UsageError
 from common.provenance import Provenance
+from modules.lives.rhythm.turns import is_own
+from modules.services.agent.tools.policy import after_result, approval_reason
 from modules.services.agent.tools.types import Turn
 from soul.commands.run import owner_commands
 from soul.commands.schedule import run_schedule
@@ -83,6 +85,22 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
     assert len(told) == 2
     assert schedule.last is not None
     assert schedule.due - schedule.last == timedelta(days=7)
+
+
+async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_of_them(
+    running_town: RunningTown,
+) -> None:
+    more = {"AGENT_GITHUB_USERNAME": "rowan", "AGENT_GITHUB_TOKEN": "t" * 30}
+    async with awake(running_town.make_home("rowan", **more)) as soul:
+        registry = soul.app.lives.turn_services.turn_runner.executor.registry
+        ordered, own = Turn("schedule", Provenance.OWNER), Turn("schedule", Provenance.SELF)
+        after = after_result(ordered, Provenance.STRANGER)
+        names = [{one.name for one in registry.available(turn) if is_own(one, turn)} for turn in (ordered, own, after)]
+        post = next(one for one in registry.available(after) if one.name == "bluesky_post")
+    assert "github_list_issues" in names[0] - names[1]
+    assert {"memory_save", "self_update"} <= names[1] - names[0]
+    assert names[2].isdisjoint({"memory_save", "self_update", "schedule_add", "schedule_remove", "web_fetch"})
+    assert approval_reason(post, after)
 
 
 async def test_a_turn_about_a_strangers_words_can_schedule_nothing(running_town: RunningTown) -> None:

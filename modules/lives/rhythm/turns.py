@@ -17,9 +17,9 @@ from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, WorkItem
 
 SKILL = "own-time"
-_ACTS = frozenset(
-    {"bluesky_post", "memory_save", "schedule_add", "schedule_remove", "self_update", "web_fetch"}
-)  # nothing that is done to somebody else
+_ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
+_ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
+"""What it keeps of a turn that nobody ordered. One of the owner's may read what is private."""
 _PICTURES = "pictures"
 _WORDS_CHARS = 2_000
 
@@ -53,7 +53,7 @@ class OwnTurns:
             ),
             messages=(Message("user", told),),
             purpose=SKILL,
-            only=[one.name for one in tools if is_own(one)],
+            only=[one.name for one in tools if is_own(one, turn)],
             about=OwnTimeFacts(query),
         )
         words = one_line(result.text, _WORDS_CHARS)
@@ -64,7 +64,8 @@ class OwnTurns:
         return Disposition("done" if did else "silent", "done" if did else "nothing-to-do", words, held=held)
 
 
-def is_own(tool: Tool) -> bool:
-    """Return whether a turn of its own offers a tool that exists in it: it looks, or is among the few acts."""
-    looks = tool.effect == "look" and tool.name != MORE_TOOLS and tool.family != _PICTURES
-    return looks or tool.name in _ACTS
+def is_own(tool: Tool, turn: Turn) -> bool:
+    """Return whether such a turn offers a tool that exists in it: it looks, or is among the few acts."""
+    if tool.effect == "look":
+        return tool.name != MORE_TOOLS and tool.family != _PICTURES
+    return tool.name in _ACTS or (turn.asked_by is Provenance.SELF and tool.name in _ACTS_UNORDERED)
