@@ -212,6 +212,14 @@ class QuestionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnTimeFacts:
+    """A turn of the agent's own: `what` it is to do at this time."""
+
+    what: str
+    kind: Literal["own_time"] = "own_time"
+
+
+@dataclass(frozen=True, slots=True)
 class CodingFacts:
     """A task of a plan that is coded: its title, and the files that it names. What was done so far are outcomes."""
 
@@ -278,6 +286,7 @@ About: TypeAlias = (
     | RoomFacts
     | MemoryFacts
     | QuestionFacts
+    | OwnTimeFacts
     | CodingFacts
     | ReviewFacts
 )

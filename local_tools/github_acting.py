@@ -43,6 +43,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
+from modules.services.schedules.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.work.types import Disposition
@@ -160,6 +161,11 @@ IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo
 """What a turn about a thread of GitHub gives to a tool of a repository."""
 
 
+def _is_for_owner(turn: Turn) -> bool:
+    """Return whether the owner alone reads what comes of a turn: a talk with them, or what they scheduled."""
+    return turn.loop == "owner" or (turn.loop == SCHEDULE and turn.asked_by is Provenance.OWNER)
+
+
 class GitHubActing:
     """Names repositories, sends acts, and tells what came of them. `words` are those of the family `skill`."""
 
@@ -174,7 +180,7 @@ class GitHubActing:
         own repository may be named there (`place`).
         """
         in_thread = isinstance(turn.subject, IssueTurn) and turn.asked_by is Provenance.OWNER
-        return self.services.github.configured and (turn.loop == "owner" or in_thread)
+        return self.services.github.configured and (_is_for_owner(turn) or in_thread)
 
     def serves_post(self, turn: Turn) -> bool:
         """Whether tools that only act, and tell only what they made, have a meaning: also for a post of the owner's."""
@@ -185,7 +191,7 @@ class GitHubActing:
 
     def serves_owner(self, turn: Turn) -> bool:
         """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
-        return self.services.github.configured and turn.loop == "owner"
+        return self.services.github.configured and _is_for_owner(turn)
 
     def place(self, owner: str, repo: str, turn: Turn) -> Repo:
         """Return the repository that is meant. Raises `ToolStopped`.

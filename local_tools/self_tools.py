@@ -1,11 +1,15 @@
-"""Tools to read and rewrite SELF.md, and to read a day of one's own; every change goes through `SelfKeeper`."""
+"""Tools to read SELF.md, to rewrite it and two files of the workspace, and to read a day of one's own.
+
+Every change goes through `SelfKeeper`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -22,6 +26,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.types import SELF
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 
@@ -31,10 +36,11 @@ class SelfReadInput(BaseModel):
 
 
 class SelfUpdateInput(BaseModel):
-    """A new SELF.md, or one new section of it."""
+    """A new text of SELF.md or of another file, or one new section of it."""
 
     content: str
     reason: str
+    file: Literal["SELF.md", "GOALS.md", "HEARTBEAT.md"] = "SELF.md"
     section: str = ""
     experiences: list[str] = Field(default_factory=list)
     drops: list[str] = Field(default_factory=list)
@@ -50,9 +56,17 @@ class DayReadInput(BaseModel):
 class SelfTools:
     """The handlers, with what they need."""
 
-    def __init__(self, *, home: Home, keeper: SelfKeeper, days: DayReader, rng: random.Random, skills: Skills) -> None:
+    def __init__(
+        self,
+        *,
+        home: Home,
+        keepers: Mapping[str, SelfKeeper],
+        days: DayReader,
+        rng: random.Random,
+        skills: Skills,
+    ) -> None:
         self._home = home
-        self._keeper = keeper
+        self._keepers = keepers
         self._days = days
         self._rng = rng
         self._skills = skills
@@ -72,18 +86,21 @@ class SelfTools:
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
         reflects = isinstance(turn.subject, ReflectionTurn)
+        keeper = self._keepers.get(SELF if reflects else args.file)
+        if keeper is None:
+            return self.words.error("File Elsewhere", file=args.file)
         if isinstance(turn.subject, ReflectionTurn):
             cited = turn.subject.cited(args.experiences)
             if problem := objection(read_self(self._home), args.content, cited):
                 return self.words.error(problem)
             cites += tuple(one.name for one in cited)
-        change = await self._keeper.change(
+        change = await keeper.change(
             args.content,
             reason=args.reason,
             by="soul",
             cites=cites,
             hold=turn.hold or (OF_APPROVAL if reflects and args.about_approval else ""),
-            unasked=reflects,
+            unasked=turn.asked_by is Provenance.SELF,
             section=args.section,
             drops=args.drops if reflects else None,
         )
@@ -91,11 +108,13 @@ class SelfTools:
         match change.status:
             case "changed":
                 moved = "".join(f". {line}" for line in what_moved(change))
-                return ToolResult(self.words.answer("Self Changed", moved=moved), outcome=outcome)
+                return ToolResult(self.words.answer("Self Changed", file=keeper.document, moved=moved), outcome=outcome)
             case "held":
-                return ToolResult(self.words.answer("Self Held", reason=change.reason), outcome=outcome)
+                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason)
+                return ToolResult(told, outcome=outcome)
             case _:
-                return replace(self.words.error("Self Not Changed", reason=change.reason), outcome=outcome)
+                refused = self.words.error("Self Not Changed", file=keeper.document, reason=change.reason)
+                return replace(refused, outcome=outcome)
 
 
 def is_owners_own(turn: Turn) -> bool:
@@ -109,5 +128,13 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
         tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
-        tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True),
+        tool(
+            "self_update",
+            SelfUpdateInput,
+            "self",
+            own,
+            tools.update,
+            holdable=True,
+            given={ReflectionTurn: frozenset({"file"})},
+        ),
     )

@@ -167,6 +167,7 @@ class App:
             Chore("count of the budget", services.budget.tidy),
             Chore("daily copy of the database", services.daily_copy.write),
             Chore("files of memory", services.knowledge.refresh),
+            Chore("notes of the talk", lives.turn_services.context_file.renew),
             Chore("list of what asks for attention", lives.attention_list.refresh),
             Chore("page to wake up with", lives.turn_services.wakeup_context.write),
         )

@@ -177,6 +177,13 @@ COMMANDS = (
         begins="Opening that ritual …",
     ),
     Row(
+        "schedule",
+        "List what it does at set times, or reminds you of. Also remove one.",
+        "commands.schedule:run_schedule",
+        where=(*_TYPED, "mcp"),
+    ),
+    Row("unschedule", "Remove what is scheduled under that number.", typed="NUMBER", where=_TYPED),
+    Row(
         "tasks",
         "List the tasks of plans: which it works on, since when, their state and cost.",
         "commands.tasks:run_tasks",

@@ -98,6 +98,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "updatedAt": _text,
     "counts": _each(_count),
     "waits": _each(_count),
+    "schedules": _list_of(_record(number=_count, what=_text, due=_text)),
     "conversations": _record(active=_count, concluded=_count),
     "rituals": _list_of(
         _record(
@@ -264,10 +265,11 @@ class StatusReport:
 
     def _stands(self, now: Situation) -> dict[str, Any]:
         """Return the fields that tell what waits, what is planned and what is wrong."""
-        room = self.services.integrations.room
+        room, zone = self.services.integrations.room, self.services.settings.soul_timezone
         return {
             "waits": asdict(now.waits),
             "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
+            "schedules": [{"number": one.number, "what": one.told(zone), "due": iso(one.due)} for one in now.schedules],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "troubles": self._troubles(now.budget),
             "modelBudget": self._spent(now.budget),
@@ -347,6 +349,7 @@ def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     return (
         f"{waiting or 'nothing waits'}; next thought of a post {planned}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
+        + "".join(f"; scheduled next: {one['what']}" for one in facts["schedules"][:1])
         + "".join(f"; {_leaving(one, timezone)}" for one in facts["leaving"])
         + "".join(f"; {reason}" for reason in (*troubles_text(facts, timezone), *facts["standing"]["reasons"]))
     )

@@ -33,6 +33,7 @@ from modules.services.explanation import why
 from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
 from modules.services.outbox import approval
+from modules.services.schedules.schedules import schedules_in
 from modules.services.skills.skills import Framer, Skills
 from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
@@ -40,6 +41,7 @@ from soul.commands.draft_lines import draft_fields, with_answered
 from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
+from soul.commands.schedule import fields
 from soul.commands.status import look
 from soul.resources import SKILLS
 
@@ -92,6 +94,9 @@ class HomeTools:
         reader = DayReader(self.settings, self.home, self.clock)
         return asdict(await asyncio.to_thread(reader.read, day))
 
+    async def run_schedule(self) -> Answer:
+        return {"schedules": await asyncio.to_thread(self._schedules)}
+
     async def run_why(self, what: str) -> Answer:
         return await asyncio.to_thread(self._story, what)
 
@@ -112,6 +117,10 @@ class HomeTools:
 
     async def run_reject(self, draft_id: str, reason: str = "") -> Answer:
         return await self._decide(DraftAction.REJECT, draft_id, reason)
+
+    def _schedules(self) -> list[Answer]:
+        with reading(self.home.database) as connection:
+            return [fields(one) for one in schedules_in(connection)]
 
     def _story(self, what: str) -> Answer:
         with reading(self.home.database) as connection:

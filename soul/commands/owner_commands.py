@@ -19,7 +19,8 @@ from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.entries import see_held
+from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.outbox.approval import find, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.departures import leaving
@@ -33,6 +34,7 @@ from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
+from soul.commands.schedule import remove_schedule, schedule_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
@@ -151,6 +153,12 @@ class OwnerCommands(Commands):
         started = await self.app.lives.rituals.start(rest, partial(self.app.scheduler.run_guarded, WorkLoop.name))
         return started_lines(started)
 
+    async def run_schedule(self, _: str) -> Sequence[str]:
+        return schedule_lines(await self._services.schedules.all(), self._zone)
+
+    async def run_unschedule(self, rest: str) -> Sequence[str]:
+        return [await remove_schedule(self._services.schedules, rest)]
+
     async def run_tasks(self, _: str) -> Sequence[str]:
         address = github_address(str(self._services.settings.github_api_url))
         found = await tasks_of(self._services.database, self._services.home, self._services.clock, address)
@@ -208,11 +216,15 @@ class OwnerCommands(Commands):
 
 
 def _history_lines(home: Home) -> list[str]:
-    with SelfHistory(home).alone() as history:
+    return [line for document in kept_documents(home) for line in _lines_of(home, document)]
+
+
+def _lines_of(home: Home, document: str) -> list[str]:
+    with SelfHistory(home, document).alone() as history:
         versions, held = history.versions(), history.held()
-    amiss = [history.amiss] if history.amiss else []
-    waits = [f"A change of SELF.md waits for your approval: {held.why} (`soul self held` shows it)"] if held else []
+    amiss, shows = [history.amiss] if history.amiss else [], see_held(document)
+    waits = [f"A change of {document} waits for your approval: {held.why} (`{shows}` shows it)"] if held else []
     if not versions:
-        return [*amiss, *waits, "SELF.md has not changed yet"]
+        return [*amiss, *waits, f"{document} has not changed yet"]
     shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])
-    return [*amiss, *waits, "SELF.md as it was written, newest first (`soul self diff` shows more):", *shown]
+    return [*amiss, *waits, f"{document} as it was written, newest first (`soul self diff` shows more):", *shown]

@@ -27,6 +27,7 @@ from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.watched_storage import storage_of
+from modules.services.identity.history import kept_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
@@ -156,12 +157,15 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
         journal = Journal(database, console, clock, redactor)
         if database.notice:
             await journal.record(Entry("error", "start", database.notice, line="error"))
-        self_keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor)
+        keepers = [
+            SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor, document=one)
+            for one in kept_documents(home)
+        ]
         done: list[Forgotten] = []
         failed: list[str] = []
         for request in requests.due(clock.now()):
             try:
-                done.append(await forgetting.carry_out(request, self_keeper))
+                done.append(await forgetting.carry_out(request, *keepers))
                 # NOTE(self): told first: a kill in between has it told twice, and never not at all.
                 await journal.record(entry_of(done[-1]))
                 requests.done(request)

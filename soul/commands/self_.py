@@ -1,4 +1,4 @@
-"""`soul self …`: what SELF.md was, what changed it and why, and the owner's word on a change that waits for it.
+"""`soul self …`: what SELF.md, GOALS.md or HEARTBEAT.md was, what changed it, and the owner's word on what waits.
 
 Works while the SOUL lives: each step is taken alone with the history, here as there.
 """
@@ -28,12 +28,13 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.rows import Journal
 from modules.services.experiences.log import named
-from modules.services.identity.entries import what_moved
+from modules.services.identity.entries import see_held, what_moved
 from modules.services.identity.history import SelfHistory, sha256
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import HeldEdit, SelfEdit, Version
+from modules.services.identity.types import SELF, HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand, settings_to_run
+from soul.commands.options import SelfFile
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
 from soul.terminal.plain import moment
 
@@ -42,23 +43,22 @@ T = TypeVar("T")
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 _EXPERIENCE = re.compile(r"e\d+")
 _QUOTED = re.compile("“([^“”]+)”")
-_UNCHANGED = "SELF.md has not changed yet"
-_SEE_LOG = "`soul self log` shows them."
-_SEE_HELD = "`soul self held` shows what waits."
+_UNCHANGED = "It has not changed yet"
 
 
+_File = Annotated[SelfFile, typer.Option("--file", help="Which file; without it, SELF.md.")]
 _Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")]
 
 
-def run_self_log(root: Path, *, as_json: bool) -> None:
+def run_self_log(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> None:
     """Print every version that is kept, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
-    with SelfHistory(home).alone() as history:
+    with SelfHistory(home, file).alone() as history:
         versions, now = history.versions(), sha256(history.current())
     listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
     lines = [] if versions else [_UNCHANGED]
     if versions and versions[0].sha256 != now:
-        lines.append("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
+        lines.append(f"* {file} was edited by hand since; that is kept too, before anything replaces it")
     for version in versions:
         mark = "*" if version.sha256 == now else " "
         when = moment(version.at, settings.soul_timezone) if version.at else "?"
@@ -67,11 +67,11 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
     write_answer(listed, lines, as_json=as_json)
 
 
-def run_self_show(root: Path, version: _Version) -> None:
+def run_self_show(root: Path, version: _Version, *, file: _File = SelfFile.SELF) -> None:
     """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
-    with SelfHistory(home).alone() as history:
-        found = _found(history, version)
+    with SelfHistory(home, file).alone() as history:
+        found = _found(history, file, version)
         text = history.read(found).decode(errors="replace")
     when = moment(found.at, settings.soul_timezone) if found.at else "?"
     write_lines(f"{found.name}  {when}  {found.by}  {found.reason}{_plain_cites(found)}", *_grew_from(home, found), "")
@@ -140,62 +140,65 @@ def _grew_from(home: Home, version: Version) -> list[str]:
 def run_self_diff(
     root: Path,
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")] = "",
+    *,
+    file: _File = SelfFile.SELF,
 ) -> None:
     """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
-    with SelfHistory(at_hand(root)[1]).alone() as history:
+    with SelfHistory(at_hand(root)[1], file).alone() as history:
         now = history.current()
-        old = _found(history, version) if version else _before(history, now)
+        old = _found(history, file, version) if version else _before(history, now)
         before = history.read(old) if old else b""
     if old is None:
         write_lines(_UNCHANGED)
     else:
-        _show_diff(before, now, old.name, "SELF.md")
+        _show_diff(before, now, old.name, file)
 
 
-def run_self_held(root: Path, *, as_json: bool) -> None:
+def run_self_held(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> None:
     """Print the change that waits for the owner, and what it would do."""
     settings, home = at_hand(root)
-    with SelfHistory(home).alone() as history:
+    with SelfHistory(home, file).alone() as history:
         held, now = history.held(), history.current()
     _tell_amiss(history)
     if as_json:
         write_json(asdict(held) if held else None)
     elif held is None:
-        write_lines("No change of SELF.md waits for you")
+        write_lines(f"No change of {file} waits for you")
     else:
         _describe(held, settings)
-        _show_diff(now, held.content.encode(), "SELF.md", "as it would be")
-        write_lines("`soul self approve` lets it happen, `soul self reject` gives it up")
+        _show_diff(now, held.content.encode(), file, "as it would be")
+        of = "" if file == SELF else f" --file {file}"
+        write_lines(f"`soul self approve{of}` lets it happen, `soul self reject{of}` gives it up")
 
 
-def run_self_rollback(root: Path, version: _Version) -> None:
+def run_self_rollback(root: Path, version: _Version, *, file: _File = SelfFile.SELF) -> None:
     """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
     settings, home = at_hand(root)
-    with SelfHistory(home).alone() as history:
-        old = _found(history, version)
-    change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.roll_back(old)))
-    write_lines(_reported(change, f"SELF.md is back to {old.name}"))
+    with SelfHistory(home, file).alone() as history:
+        old = _found(history, file, version)
+    change = asyncio.run(_with_keeper(settings, home, file, lambda keeper: keeper.roll_back(old)))
+    write_lines(_reported(change, file, f"{file} is back to {old.name}"))
 
 
-def run_self_decide(root: Path, *, approve: bool) -> None:
+def run_self_decide(root: Path, *, approve: bool, file: _File = SelfFile.SELF) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
     settings, home = at_hand(root)
-    with SelfHistory(home).alone() as history:
+    with SelfHistory(home, file).alone() as history:
         _tell_amiss(history)
-    write_lines(asyncio.run(decide_held(settings, home, approve=approve)))
+    write_lines(asyncio.run(decide_held(settings, home, approve=approve, file=file)))
 
 
-async def decide_held(settings: Settings, home: Home, *, approve: bool) -> str:
+async def decide_held(settings: Settings, home: Home, *, approve: bool, file: str = SELF) -> str:
     """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
-    with SelfHistory(home).alone() as history:
+    with SelfHistory(home, file).alone() as history:
         waits = history.held() is not None
     if waits and approve:
-        change = await _with_keeper(settings, home, lambda keeper: keeper.approve())
+        change = await _with_keeper(settings, home, file, lambda keeper: keeper.approve())
         if change is not None:
-            return _reported(change, "Approved: SELF.md is changed")
-    elif waits and await _with_keeper(settings, home, lambda keeper: keeper.reject()) is not None:
-        return "Rejected: SELF.md stays as it is"
-    raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
+            return _reported(change, file, f"Approved: {file} is changed")
+    elif waits and await _with_keeper(settings, home, file, lambda keeper: keeper.reject()) is not None:
+        return f"Rejected: {file} stays as it is"
+    raise NotWaiting(f"No change of {file} waits for you", remedy=f"`{see_held(file)}` shows what waits.")
 
 
 def _tell_amiss(history: SelfHistory) -> None:
@@ -203,10 +206,12 @@ def _tell_amiss(history: SelfHistory) -> None:
         write_lines(history.amiss, to=sys.stderr)
 
 
-def _found(history: SelfHistory, name: str) -> Version:
+def _found(history: SelfHistory, file: str, name: str) -> Version:
     version = history.find(name)
     if version is None:
-        raise SoulError(f"There is no version {name} of SELF.md, or more than one begins so", remedy=_SEE_LOG)
+        raise SoulError(
+            f"There is no version {name} of {file}, or more than one begins so", remedy="`soul self log` shows them."
+        )
     return version
 
 
@@ -217,16 +222,16 @@ def _before(history: SelfHistory, now: bytes) -> Version | None:
     return next(iter(earlier), None)
 
 
-async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
+async def _with_keeper(settings: Settings, home: Home, file: str, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
     async with await Database.beside(home.database) as database:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)
-        return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor))
+        return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor, document=file))
 
 
-def _reported(change: SelfEdit, done: str) -> str:
+def _reported(change: SelfEdit, file: str, done: str) -> str:
     if change.status == "refused":
-        raise SoulError(f"SELF.md was not changed: {change.reason}", remedy=_SEE_HELD)
+        raise SoulError(f"{file} was not changed: {change.reason}", remedy=f"`{see_held(file)}` shows what waits.")
     return "; ".join([done, *what_moved(change)])
 
 

@@ -27,6 +27,7 @@ from soul.composition.wiring.presence import (
     build_subscriptions,
     build_voice_writer,
 )
+from soul.composition.wiring.rhythm import build_rhythm
 from soul.composition.wiring.rights import build_person_requests
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
@@ -62,17 +63,18 @@ class Lives:
         writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
         for voice_writer in writers:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
+        self.alarms, self.alarm_loop = build_alarms(services, self.queue)
+        scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, *writers),
-            (self.growth.perceiver, self.rituals.perceiver),
+            (self.growth.handler, scheduled, heartbeat, *self.rituals.handlers, self.bluesky.replies, *writers),
+            (self.growth.perceiver, self.rituals.perceiver, services.schedules, heartbeat),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)
-        self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
         events.subscribe(CommitmentKept, self.space.experiences.keep_commitment)

@@ -55,6 +55,7 @@ from modules.services.github_threads.threads import ThreadInbox, leads_to
 from modules.services.identity.identity import Identity
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.owner import Me
+from modules.services.identity.types import DOCUMENTS, SELF
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
@@ -83,6 +84,7 @@ from modules.services.repository_rules.checking import ForeignRepositories, Repo
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import RitualRuns, Rituals
+from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.wiring.knowledge import Knowledge, open_stores
@@ -127,6 +129,7 @@ class BaseServices:
         self.attention, self.stages = Attention(), Stages()
         self.work = WorkTable(self.database, clock)
         jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS
+        self.schedules = Schedules(self.work, clock, settings.soul_timezone)
         self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
@@ -280,14 +283,28 @@ class Services(BaseServices):
         )
         self.requested = RequestedRepositories(self.github, self.workspaces, self.outbox, journal, clock)
         self.rituals = self._build_rituals()
-        self.self_keeper = SelfKeeper(
-            home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
-        )
+        self.keepers = self._build_keepers()
+        self.self_keeper = self.keepers[SELF]
 
     async def situation(self) -> Situation:
         """Return how the SOUL stands now."""
         standing, now = self.control.standing(), self.clock.now()
         return await self.database.run(lambda connection: read_situation(connection, self.settings, standing, now))
+
+    def _build_keepers(self) -> dict[str, SelfKeeper]:
+        """Return the keeper of each document that the SOUL may change; those of the workspace where it lies at home."""
+        return {
+            name: SelfKeeper(
+                home=self.home,
+                clock=self.clock,
+                journal=self.journal,
+                redactor=self.redactor,
+                publish=self.events.publish,
+                document=name,
+            )
+            for name in DOCUMENTS
+            if name == SELF or self.settings.soul_workspace == "home"
+        }
 
     def _build_world(self) -> World:
         settings = self.settings

@@ -22,6 +22,7 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
+from modules.services.identity.history import SelfHistory
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import LocalSkills, Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
@@ -50,7 +51,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         tools = self_tools(
             SelfTools(
                 home=self_home.home,
-                keeper=self_home.keeper,
+                keepers=self_home.keepers,
                 days=DayReader(plain_settings(), self_home.home, self_home.clock),
                 rng=random.Random(1),
                 skills=Skills.load(ROOT / "skills"),
@@ -152,6 +153,36 @@ async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_ans
     for other in (turn(Provenance.OWNER), OWN, replace(turn(Provenance.PEER), loop="owner")):
         refused = await rig.use("day_read", other)
         assert (refused.is_error, told in refused.content) == (True, False)
+
+
+async def test_goals_and_heartbeat_are_kept_like_self_md_by_the_same_tool(rig: Rig) -> None:
+    home, owners = rig.self_home.home, turn(Provenance.OWNER)
+    goals = "# Goals\n\n- Finish the kiln before winter comes.\n- Learn to listen to the rain.\n"
+    (home.workspace).mkdir(parents=True)
+    (home.workspace / "GOALS.md").write_text(goals)
+    for file, text in (("GOALS.md", goals + "- Sleep more.\n"), ("HEARTBEAT.md", "- Is the kiln cold?\n")):
+        result = await rig.use("self_update", owners, file=file, content=text, reason="we spoke of it")
+        assert result.content.startswith(f"{file} is changed")
+        assert (home.workspace / file).read_text() == text
+    held = await rig.use("self_update", owners, file="GOALS.md", content="- Sleep.\n", reason="shorter")
+    assert held.content.startswith("GOALS.md waits")
+    strangers = await rig.use("self_update", turn(Provenance.STRANGER), file="HEARTBEAT.md", content="x", reason="y")
+    assert strangers.is_error
+    keeper = rig.self_home.keepers["GOALS.md"]
+    await keeper.approve()
+    assert (home.workspace / "GOALS.md").read_text() == "- Sleep.\n"
+    with SelfHistory(home, "GOALS.md").alone() as history:
+        texts = [history.read(one).decode() for one in history.versions()]
+    assert texts == ["- Sleep.\n", goals + "- Sleep more.\n", goals]
+    assert rig.self_home.text == BORN
+    assert rig.self_home.versions == []
+
+
+@pytest.mark.parametrize("file", ["SOUL.md", "IDENTITY.md", "../.env"])
+async def test_no_other_file_can_be_named(rig: Rig, file: str) -> None:
+    result = await rig.use("self_update", turn(Provenance.OWNER), file=file, content="mine", reason="why not")
+    assert result.is_error
+    assert list(rig.self_home.home.root.glob("**/SOUL.md")) == []
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from common.facts import (
     MemoryFacts,
     MessageFacts,
     OwnerFacts,
+    OwnTimeFacts,
     PostFacts,
     QuestionFacts,
     ReflectionFacts,
@@ -320,6 +321,11 @@ def _first_talk(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completi
 _MOST_NAMED = 4
 
 
+def keep_own_time(turn: MindTurn, about: OwnTimeFacts) -> Completion:  # noqa: ARG001 - as all in the table
+    """What a scripted mind makes of a schedule: it can look after nothing by itself."""
+    return Completion(f"Nothing to do about “{about.what[:_TITLE_CHARS]}” that I could see.")
+
+
 def review(turn: MindTurn, about: ReviewFacts) -> Completion:
     """The call of the tool that submits a review; changes are asked for where tests fail, or are weakened."""
     offer = turn.first_offer
@@ -415,6 +421,7 @@ TABLE: Mapping[type[object], Callable[[MindTurn, Any], Completion]] = {
     MemoryFacts: remember,
     QuestionFacts: answer_question,
     ReflectionFacts: reflect,
+    OwnTimeFacts: keep_own_time,
     CodingFacts: write_code,
     ReviewFacts: review,
 }

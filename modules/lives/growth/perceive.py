@@ -63,7 +63,7 @@ async def add_reflection(
     newest = await table.newest(KIND, 1)
     if newest and newest[0].state == "pending":
         if forced:
-            await table.retry_now(newest[0], {**newest[0].payload, "forced": True})
+            await table.retry(newest[0], {**newest[0].payload, "forced": True})
         return newest[0].key
     day = f"{local(clock.now(), timezone):%Y-%m-%d}"
     key = f"{day}/{len(await table.newest(KIND, 1_000, key_prefix=f'{day}/')) + 1}"

@@ -1,7 +1,7 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
 A plan that they asked for in a direct message, and that is done, is told in the same way, and so is a reflection that
-they ordered and that no command waited for.
+they ordered and that no command waited for. A reminder, and what came of what they scheduled, too.
 
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
 """
@@ -33,7 +33,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 KIND = "alarm"
-AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection"]
+AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "schedule"]
 
 LOST = "lost"
 """What the journal notes of a run that ended unexpectedly, at the next start."""
@@ -122,6 +122,11 @@ class AlarmHandler(Handler, Perceiver):
             for key, words in await self.reflections()
         )
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
+
+    async def tell(self, name: str, text: str, words: str, *, at_once: bool) -> None:
+        """Keep what came of a schedule to be told, once under its name, as `TellOwner` says."""
+        quiet = None if at_once else quiet_until(self.clock.now(), self.quiet_hours, self.timezone)
+        await self.work.add(Alarm("schedule", name, text, words).work(quiet))
 
     async def tell_end(self, error: SoulError) -> None:
         """Post what ends this life before it ends; the direct message follows at the next start."""

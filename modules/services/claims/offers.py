@@ -129,7 +129,7 @@ class TaskOrders:
         known = await self.table.get(TASK, place.row.key)
         payload = {**(known.payload if known else {}), **place.row.payload, "left": leave}
         if not await self.table.offer(replace(place.row, importance="owner", payload=payload)) and known:
-            await self.table.retry_now(known, payload)
+            await self.table.retry(known, payload)
 
 
 def is_ordered(row: WorkItem) -> bool:

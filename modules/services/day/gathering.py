@@ -56,6 +56,7 @@ _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
 _MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MOST_SCHEDULED = 3
 _MUCH = 0.7
 
 
@@ -110,15 +111,7 @@ class DayReader:
             awake=lock_holder(self.home) is not None,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=tuple(
-                DayOrder(
-                    named(connection, _POST.sub(r"a post by \1", act_of(one))),
-                    one.state,
-                    _was_ordered(one, self.settings.owner_bluesky_social_handle_did),
-                )
-                for one in store.ordered_between(connection, start, end)
-                if _is_order(one, self.settings.owner_bluesky_social_handle_did)
-            ),
+            orders=self.orders_between(connection, start, end),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -133,6 +126,7 @@ class DayReader:
             waits=now.waits,
             leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
             commitments=_commitments(commitments_in(connection), start, end),
+            scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
             tasks=now.tasks,
             blocked=blocked,
             rituals={
@@ -149,6 +143,15 @@ class DayReader:
                 ),
             ),
             kept_since=kept_since if kept_since > start else "",
+        )
+
+    def orders_between(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
+        """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
+        owner = self.settings.owner_bluesky_social_handle_did
+        return tuple(
+            DayOrder(named(connection, _POST.sub(r"a post by \1", act_of(one))), one.state, _was_ordered(one, owner))
+            for one in store.ordered_between(connection, start, end)
+            if _is_order(one, owner)
         )
 
     def _with_whom(self, connection: sqlite3.Connection, left: Iterable[Intent]) -> dict[IntentKind, tuple[str, ...]]:

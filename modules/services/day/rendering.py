@@ -153,6 +153,7 @@ class DaySummary:
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
         leaving: when each act leaves that waits for longer than a minute, and why not sooner.
+        scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
@@ -179,6 +180,7 @@ class DaySummary:
     waits: DayWaits
     leaving: tuple[str, ...]
     commitments: DayCommitments
+    scheduled: tuple[str, ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
     rituals: dict[str, str]
@@ -319,9 +321,13 @@ def _orders(summary: DaySummary) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in summary.orders:
-        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
-        rows["ordered" if one.was_ordered else "approved"].append(told)
+        rows["ordered" if one.was_ordered else "approved"].append(order_text(one))
     return [(label, _first(told)) for label, told in rows.items()]
+
+
+def order_text(one: DayOrder) -> str:
+    """Return an act that the owner ordered or approved, and how it stands."""
+    return f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
 
 
 def _first(told: Sequence[str]) -> str:
@@ -359,6 +365,7 @@ def led_to(summary: DaySummary) -> list[Row]:
     tasks = _listed(summary.tasks) if summary.is_today else ""
     told = [("commitments", _commitments(summary)), ("tasks", tasks)]
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
+    told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 

@@ -23,6 +23,8 @@ from modules.services.outbox.approval import held
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.departures import Departure
 from modules.services.outbox.types import Intent
+from modules.services.schedules.policy import Schedule
+from modules.services.schedules.schedules import schedules_in
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 
@@ -40,6 +42,7 @@ class Situation:
         leaving: the acts that wait for longer than a minute: what each is, when it leaves, and why not sooner.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves.
+        schedules: what is scheduled, that which is due next first.
         budget: what is used of the day's.
 
     """
@@ -50,6 +53,7 @@ class Situation:
     leaving: tuple[tuple[str, Departure], ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
+    schedules: tuple[Schedule, ...]
     budget: Report
 
     @property
@@ -92,6 +96,7 @@ def read_situation(
         tuple(departures.expected_kinds(connection)),
         tuple(held_tasks(connection)),
         tuple(_blocked_tasks(connection)),
+        tuple(schedules_in(connection)),
         report_at(connection, settings, moment),
     )
 

@@ -1,23 +1,30 @@
-"""How the journal tells what became of SELF.md."""
+"""How the journal tells what became of SELF.md, or of another document that the SOUL may change."""
 
 from __future__ import annotations
 
 from common.line_kind import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.identity.types import HeldEdit, ProposedSelf, SelfEdit, Version
-
-_LOOP = "self"
+from modules.services.identity.types import SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 
 
-def told(proposed: ProposedSelf, change: SelfEdit) -> Entry:
-    """Return how the journal tells what became of a proposed SELF.md."""
+def _loop(document: str) -> str:
+    return "self" if document == SELF else "workspace-files"
+
+
+def see_held(document: str) -> str:
+    """Return the command that shows the change of a document that waits."""
+    return "soul self held" + ("" if document == SELF else f" --file {document}")
+
+
+def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
+    """Return how the journal tells what became of a proposed document."""
     match change.status:
         case "changed":
-            summary = "; ".join(["SELF.md changed", *what_moved(change)])
+            summary = "; ".join([f"{document} changed", *what_moved(change)])
         case "held":
-            summary = "A change of SELF.md waits for your approval: soul self held"
+            summary = f"A change of {document} waits for your approval: {see_held(document)}"
         case _:
-            summary = "SELF.md was not changed"
+            summary = f"{document} was not changed"
     reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"
     data = {
         "status": change.status,
@@ -30,12 +37,14 @@ def told(proposed: ProposedSelf, change: SelfEdit) -> Entry:
     }
     posts = [cite for cite in proposed.cites if cite.startswith("at://")]
     line: LineKind = "refl" if change.status == "changed" and not change.vanished else "warn"
-    return Entry("decision", _LOOP, summary, line, reason, trigger_uri=next(iter(posts), None), data=data)
+    return Entry("decision", _loop(document), summary, line, reason, trigger_uri=next(iter(posts), None), data=data)
 
 
-def unreadable(notice: str) -> Entry:
+def unreadable(document: str, notice: str) -> Entry:
     """The change that waited for the owner was set aside."""
-    return Entry("error", _LOOP, f"A change of SELF.md that waited for you cannot be shown: {notice}", line="error")
+    return Entry(
+        "error", _loop(document), f"A change of {document} that waited for you cannot be shown: {notice}", line="error"
+    )
 
 
 def what_moved(change: SelfEdit) -> list[str]:
@@ -44,18 +53,27 @@ def what_moved(change: SelfEdit) -> list[str]:
     return [*moved, f"what was written by hand is kept as {change.by_hand}"] if change.by_hand else moved
 
 
-def rejected(held: HeldEdit) -> Entry:
+def rejected(document: str, held: HeldEdit) -> Entry:
     """The owner's no."""
     reason = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
-    return Entry("decision", _LOOP, "You said no to a change of SELF.md", "refl", reason, data={"status": "rejected"})
+    return Entry(
+        "decision",
+        _loop(document),
+        f"You said no to a change of {document}",
+        "refl",
+        reason,
+        data={"status": "rejected"},
+    )
 
 
-def given_up(reason: str) -> Entry:
+def given_up(document: str, reason: str) -> Entry:
     """The change that waited for the owner could not be shown without naming somebody who is forgotten."""
-    return Entry("decision", _LOOP, "A change of SELF.md that waited for your approval is given up", "warn", reason)
+    return Entry(
+        "decision", _loop(document), f"A change of {document} that waited for your approval is given up", "warn", reason
+    )
 
 
-def found(version: Version) -> Entry:
-    """SELF.md is not what the history knew."""
-    summary = f"SELF.md, {version.reason}, is kept in the history"
-    return Entry("life", _LOOP, summary, "refl", data={"version": version.name, "sha256": version.sha256})
+def found(document: str, version: Version) -> Entry:
+    """A document is not what the history knew."""
+    summary = f"{document}, {version.reason}, is kept in the history"
+    return Entry("life", _loop(document), summary, "refl", data={"version": version.name, "sha256": version.sha256})

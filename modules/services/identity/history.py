@@ -1,5 +1,7 @@
 """What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
 
+GOALS.md and HEARTBEAT.md of the workspace are kept alike, in `goals-history` and `heartbeat-history`.
+
 A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
 leaves behind, the next to come knows whether it came to be. The one change that waits for the owner lies in
 `.memory/self-held.json`. Nothing is held in memory, and nobody is here beside another: see `alone`.
@@ -27,7 +29,7 @@ from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
-from modules.services.identity.types import HeldEdit, Version
+from modules.services.identity.types import DOCUMENTS, SELF, HeldEdit, Version
 
 HISTORY_KEPT = 50
 LOOKED_BACK = 20
@@ -41,18 +43,24 @@ _TOLD = ("at", "by", "reason", "sha256")
 
 
 class SelfHistory:
-    """The versions of one SELF.md; to be used inside `alone` only.
+    """The versions of one document, of `DOCUMENTS`; to be used inside `alone` only.
 
     Attributes:
         amiss: a line for the owner, once the change that waits could not be read and was set aside.
 
     """
 
-    def __init__(self, home: Home) -> None:
-        self._document = home.self_md
-        self._folder = home.memory / "self-history"
-        self._held = home.memory / "self-held.json"
+    def __init__(self, home: Home, document: str = SELF) -> None:
+        stem = document.removesuffix(".md").lower()
+        self._document = home.self_md if document == SELF else home.workspace / document
+        self._folder = home.memory / f"{stem}-history"
+        self._held = home.memory / f"{stem}-held.json"
         self.amiss = ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether there is a history: of SELF.md always, of another from its first change by the SOUL on."""
+        return self._folder.exists()
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
@@ -254,6 +262,11 @@ class SelfHistory:
 
     def _staged(self, name: str) -> Path:
         return self._folder / f"{name}.next"
+
+
+def kept_documents(home: Home) -> list[str]:
+    """Return the documents of a home that the SOUL changed, and SELF.md."""
+    return [name for name in DOCUMENTS if name == SELF or SelfHistory(home, name).is_kept]
 
 
 def sha256(content: bytes) -> str:

@@ -22,7 +22,7 @@ from modules.runtime.journal.rows import Journal
 from modules.services.identity import entries, policy
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.policy import operational_parts
-from modules.services.identity.types import Author, HeldEdit, ProposedSelf, SelfEdit, Version
+from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
 Names = Callable[[str], bool]
 
@@ -150,12 +150,23 @@ class SelfChanged(Event):
 
 
 class SelfKeeper:
-    """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`."""
+    """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`.
+
+    With another `document` it does so for that, and publishes nothing.
+    """
 
     def __init__(
-        self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor, publish: Publish = discard
+        self,
+        *,
+        home: Home,
+        clock: Clock,
+        journal: Journal,
+        redactor: Redactor,
+        publish: Publish = discard,
+        document: str = SELF,
     ) -> None:
-        self._history = SelfHistory(home)
+        self.document = document
+        self._history = SelfHistory(home, document)
         self._clock = clock
         self._journal = journal
         self._redactor = redactor
@@ -172,7 +183,7 @@ class SelfKeeper:
             return
         found = await self._alone(lambda: self._history.notice(self._clock.now()))
         if found is not None:
-            await self._journal.record(entries.found(found))
+            await self._journal.record(entries.found(self.document, found))
 
     async def change(
         self,
@@ -233,7 +244,7 @@ class SelfKeeper:
 
         given_up, proposed, change = await self._alone(work)
         if given_up:
-            await self._journal.record(entries.given_up(reason))
+            await self._journal.record(entries.given_up(self.document, reason))
         return await self._tell(proposed, change)
 
     async def approve(self) -> SelfEdit | None:
@@ -263,7 +274,7 @@ class SelfKeeper:
 
         held = await self._alone(drop)
         if held is not None:
-            await self._journal.record(entries.rejected(held))
+            await self._journal.record(entries.rejected(self.document, held))
         return held
 
     async def roll_back(self, version: Version) -> SelfEdit:
@@ -296,7 +307,8 @@ class SelfKeeper:
         if proposed.erases:
             by_hand = None
             self._history.erase(lines_lost(before, proposed.content))
-        appeared, vanished = policy.sections_moved(before, proposed.content)
+        is_self = self.document == SELF
+        appeared, vanished = policy.sections_moved(before, proposed.content) if is_self else ((), ())
         return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
     def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
@@ -304,7 +316,7 @@ class SelfKeeper:
         added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
         if not proposed.erases and added & self._history.taken_back():
             return "it writes again what the owner took out"
-        limits = policy.limits_reason(before, proposed.content) if proposed.unasked else ""
+        limits = policy.limits_reason(before, proposed.content) if proposed.unasked and self.document == SELF else ""
         return limits or policy.hold_reason(before, proposed.content)
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
@@ -349,8 +361,8 @@ class SelfKeeper:
 
     async def _tell(self, proposed: ProposedSelf, change: SelfEdit) -> SelfEdit:
         if change.status != "unchanged":
-            await self._journal.record(entries.told(proposed, change))
-        if change.status == "changed":
+            await self._journal.record(entries.told(self.document, proposed, change))
+        if change.status == "changed" and self.document == SELF:
             self._publish(SelfChanged())
         return change
 
@@ -364,5 +376,5 @@ class SelfKeeper:
         done = await asyncio.to_thread(run)
         if amiss := self._history.amiss:
             self._history.amiss = ""
-            await self._journal.record(entries.unreadable(amiss))
+            await self._journal.record(entries.unreadable(self.document, amiss))
         return done

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Author = Literal["soul", "owner"]
+SELF = "SELF.md"
+DOCUMENTS = (SELF, "GOALS.md", "HEARTBEAT.md")
+"""The files that the SOUL may change: its first, and two of the workspace."""
 Status = Literal["changed", "held", "refused", "unchanged"]
 
 

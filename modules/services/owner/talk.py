@@ -16,7 +16,7 @@ from functools import partial
 
 from common.clock import Clock, doubled, local, parse_iso
 from common.constants import OWNER_CAUSE
-from common.errors import BudgetExceeded, Fatal, MachineTrouble, SoulError, Transient
+from common.errors import BudgetExceeded, Fatal, MachineTrouble, PolicyBlocked, SoulError, Transient
 from common.facts import OwnerFacts
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
@@ -86,6 +86,7 @@ class OwnerTalk:
     journal: Journal
     clock: Clock
     situation: Callable[[], Awaitable[str]]
+    renew_context: Callable[[], Awaitable[None]]
     approval: Approval
     experiences: ExperienceLog
     _times_up: Counter[int] = field(default_factory=Counter, init=False)  # by message
@@ -222,6 +223,11 @@ class OwnerTalk:
             origin=Provenance.OWNER,
             request=OwnerRequest(message.text) if message else None,
         )
+        try:
+            await self.renew_context()
+        except (PolicyBlocked, Transient) as error:
+            summary = "CONTEXT.md was not renewed"
+            await self.journal.record(Entry("error", "owner", summary, line="warn", reason=str(error)))
         now, situation = self.clock.now(), await self.situation()
         is_message = message is not None and bool(message.via)
         system = await self.prompter.prompt(

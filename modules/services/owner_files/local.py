@@ -220,6 +220,7 @@ class OwnerFiles(Protocol):
 
 MAX_TEXT_BYTES = 1024 * 1024
 IDENTITY = ("SELF.md", "SOUL.md")
+_BEGIN, _END = "<!-- begin: written by the program -->", "<!-- end: written by the program -->"
 
 _ENDING = ".md"
 _MAX_FOLDERS = 2
@@ -303,3 +304,11 @@ def changed(name: str, found: FoundFile, change: Change) -> str | None:
 def no_such(name: str) -> PolicyBlocked:
     """What to raise where there is nothing under that name."""
     return PolicyBlocked(f"There is no {name} in the workspace")
+
+
+def with_state(text: str, state: str) -> str:
+    """Return the text of CONTEXT.md with `state` in the place of what the program wrote before; all else stays."""
+    before, _, rest = text.partition(_BEGIN)
+    written, end, after = rest.partition(_END)
+    own = f"{before.rstrip()}\n\n{(after if end else written).lstrip()}".strip()
+    return "\n\n".join(filter(None, (own, f"{_BEGIN}\n\n{state}\n\n{_END}" if state else "")))

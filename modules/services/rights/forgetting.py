@@ -10,7 +10,7 @@ import asyncio
 import gzip
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -29,7 +29,8 @@ from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.entries import see_held
+from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.inbox.received import INBOX_OF_PEOPLE
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
@@ -79,7 +80,7 @@ _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 
 _IN_STORE, _COPY = "in the store", "a copy of the home"
 _REASON = "somebody is forgotten"
-_NOTES = {"held": "a change waits for your approval: soul self held", "refused": "not changed: {}"}
+_NOTES = {"held": "a change waits for your approval: {see}", "refused": "not changed: {why}"}
 
 
 class Forgetting:
@@ -133,7 +134,7 @@ class Forgetting:
         files = await asyncio.to_thread(lambda: [self._shown(path) for path, _ in self._changes(trace)])
         return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
-    async def carry_out(self, request: ForgetRequest, self_keeper: SelfKeeper) -> Forgotten:
+    async def carry_out(self, request: ForgetRequest, *keepers: SelfKeeper) -> Forgotten:
         """Delete all that is a person's in the home; the home must be locked by the caller.
 
         It can be done again: a kill in between leaves the request, and the rows by which all else is found go last.
@@ -145,15 +146,19 @@ class Forgetting:
         """
         trace = await self.trace(request.did)
         person = trace.person
-        change = await self_keeper.forget(person.is_named_in, person.holds_did, reason=_REASON)
-        note = _NOTES.get(change.status, "").format(change.reason)
+        notes = {}
+        for keeper in keepers:
+            change = await keeper.forget(person.is_named_in, person.holds_did, reason=_REASON)
+            notes[keeper.document] = _NOTES.get(change.status, "").format(
+                why=change.reason, see=see_held(keeper.document)
+            )
         stored = await self._scrub_store(trace) if person.did else 0
         changed = await asyncio.to_thread(self._scrub_files, trace)
         rows = await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
         await asyncio.to_thread(copies.delete_all, self._home.database)
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
-        left = await asyncio.to_thread(lambda: tuple(self._left(person, note)))
+        left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
         return Forgotten(rows, stored + changed, (*left, *map(NamingFile, named)))
 
@@ -238,13 +243,14 @@ class Forgetting:
                 yield path, after
 
     def _scrub_files(self, trace: Trace) -> int:
-        changed = SelfHistory(self._home).forget(trace.person.holds_did) if trace.person.did else 0
+        documents = kept_documents(self._home) if trace.person.did else []
+        changed = sum(SelfHistory(self._home, one).forget(trace.person.holds_did) for one in documents)
         for path, after in self._changes(trace):
             write_atomic(path, after.encode(errors="surrogateescape"), mode=path.stat().st_mode & 0o777)
             changed += 1
         return changed
 
-    def _left(self, person: Person, note: str) -> Iterator[NamingFile]:
+    def _left(self, person: Person, notes: Mapping[str, str]) -> Iterator[NamingFile]:
         """Return the files that still name the person, or may: nobody but the owner changes those."""
         memory = self._home.memory
         skipped = {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}
@@ -255,7 +261,7 @@ class Forgetting:
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
             at_home = path.parent == self._home.root
-            its_note = note if path == self._home.self_md else ""
+            its_note = notes.get(path.name, "") if at_home or path.parent == self._home.workspace else ""
             if found := _naming(self._shown(path), text, person, its_note, is_ours=at_home):
                 yield found
         yield from (NamingFile(path.name, note=_COPY) for path in sorted(self._home.root.glob("*.soul")))

@@ -8,6 +8,7 @@
 | a day of memory | an entry is a memory that was theirs | the entry |
 | what is told at the start, and logs | the account, our act, its handle after an @, what we said to it | the line |
 | the status | it is written anew within seconds | the names |
+| CONTEXT.md | as what is told at the start | what the program wrote in it |
 
 No other file is changed: what names the person there is told to the owner.
 """
@@ -22,6 +23,7 @@ from typing import Any
 
 from common.json_lines import split_lines
 from common.person import Person, Trace
+from modules.services.owner_files.local import with_state
 
 _RECORDS = frozenset(
     {
@@ -38,6 +40,7 @@ _LINES = re.compile(r"(?:pending_commitments|post_log)\.jsonl(?:\.\d+)?|post_log
 _VIEWS = re.compile(r"\.memory/(?:boot-context[\w.-]*\.md|logs/[^/]+\.log)|workspace/PROSOCHE\.md")
 _DAYS = re.compile(r"workspace/memory/[^/]+\.md")
 _STATUS = ".memory/status.json"
+_CONTEXT = "workspace/CONTEXT.md"
 _ACCOUNTS = ("did", "blueskyDid", "authorDid", "author_did")
 """The fields that say whose an entry is."""
 _ADDRESSES = ("uri", "rootUri", "sourceThreadUri")
@@ -58,7 +61,7 @@ def is_known(path: str) -> bool:
         or _LINES.fullmatch(PurePath(path).name)
         or _VIEWS.fullmatch(path)
         or _DAYS.fullmatch(path)
-        or path == _STATUS
+        or path in {_STATUS, _CONTEXT}
     )
 
 
@@ -82,7 +85,8 @@ def without(path: str, text: str, trace: Trace) -> str:
         return "".join(_lines_left(text, person))
     if _DAYS.fullmatch(path):
         return "".join(part for part in _ENTRY.split(text) if not _is_copy(part, trace))
-    return "".join(line for line in split_lines(text) if not _shows(line, trace))
+    kept = "".join(line for line in split_lines(text) if not _shows(line, trace))
+    return with_state(text, "") if path == _CONTEXT and kept != text else kept
 
 
 def _is_record(path: str) -> bool:

@@ -147,10 +147,14 @@ class WorkTable:
         values = (until, int(counts), outcome, iso(now), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
-    async def retry_now(self, item: WorkItem, payload: Mapping[str, Any]) -> None:
-        """Make a waiting row due now, with another payload."""
-        statement = "UPDATE work SET not_before = '', outcome = '', payload = ? WHERE id = ? AND state = 'pending'"
-        values = (json.dumps(dict(payload), ensure_ascii=False), item.id)
+    async def retry(self, item: WorkItem, payload: Mapping[str, Any], at: datetime | None = None) -> None:
+        """Make a waiting row due `at` a moment, None for now, with another payload."""
+        statement = (
+            "UPDATE work SET not_before = ?, outcome = '', payload = ?, created_at = min(created_at, ?)"
+            " WHERE id = ? AND state = 'pending'"
+        )
+        now = iso(self.clock.now())
+        values = (iso(at) if at else "", json.dumps(dict(payload), ensure_ascii=False), now, item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def note(self, item: WorkItem, **values: object) -> None:
@@ -190,6 +194,12 @@ def newest(connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix:
         " ORDER BY id DESC LIMIT ?"
     )
     return _items(connection, query, (kind, len(key_prefix), key_prefix, limit))
+
+
+def waiting(connection: sqlite3.Connection, kind: str) -> list[WorkItem]:
+    """Return the rows of a kind that wait, due or not, the oldest first, as a step of a caller's transaction."""
+    query = f"SELECT {_COLUMNS} FROM work WHERE state = 'pending' AND kind = ? ORDER BY id"  # noqa: S608 - a constant
+    return _items(connection, query, (kind,))
 
 
 def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:

@@ -16,6 +16,7 @@ from local_tools.own_posts import OwnPostTools, own_post_tools
 from local_tools.pictures import picture_tools
 from local_tools.pull_requests import pull_request_tools
 from local_tools.repositories import repository_tools
+from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
@@ -40,6 +41,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *_self_tools(services),
         *_memory_tools(services),
         *_talk_tools(services),
+        *schedule_tools(ScheduleTools(services.schedules, services.skills)),
         *skill_tools(services.knowledge.local_skills, services.skills),
         *space_tools(services.skills),
     )
@@ -99,7 +101,7 @@ def _self_tools(services: Services) -> Sequence[Tool]:
     """Return those for SELF.md, and for what happened on a day."""
     tools = SelfTools(
         home=services.home,
-        keeper=services.self_keeper,
+        keepers=services.keepers,
         days=DayReader(services.settings, services.home, services.clock),
         rng=services.rng,
         skills=services.skills,

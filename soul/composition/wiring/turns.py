@@ -26,6 +26,8 @@ from modules.services.agent.verdicts import Verdicts
 from modules.services.agent.wakeup.context import WakeupContext, wakeup_file
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.commitments.queue import CommitmentQueue
+from modules.services.day.context_file import ContextFile
+from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
 from modules.services.owner.talk import OwnerTalk
 from modules.services.owner_files import OwnerFiles
@@ -82,6 +84,13 @@ class TurnServices:
         self.prompter = self._build_prompter(attention_list)
         self.sentences = self._build_sentences()
         self.turn_runner = self._build_turn_runner(registry)
+        self.context_file = ContextFile(
+            files=services.knowledge.stores.owner_files,
+            database=services.database,
+            days=DayReader(services.settings, services.home, services.clock),
+            skills=services.skills,
+            timezone=services.settings.soul_timezone,
+        )
         self.distiller = self._build_distiller()
         self.archivist = self._build_archivist()
 
@@ -229,6 +238,7 @@ class TurnServices:
             journal=services.journal,
             clock=services.clock,
             situation=situation,
+            renew_context=self.context_file.renew,
             approval=services.settings.soul_approval,
             experiences=services.experiences,
         )

@@ -131,12 +131,16 @@ async def test_a_change_that_waits_already_loses_what_names_the_person_too(runni
         proposed = before.replace("rowan", "rowan the second")
         change = await soul.app.services.self_keeper.change(proposed, reason="rain", by="soul", hold="look at it")
         assert change.status == "held"
+        goals = soul.app.services.keepers["GOALS.md"]
+        for text in (before, before + "- Learn to wait.\n"):
+            assert (await goals.change(text, reason="rain", by="soul", cites=[f"at://{did}/x/1"])).status == "changed"
     await ask_to_be_forgotten(running_town, home, did)
     await carry_out(home)
     with SelfHistory(home).alone() as history:
         held = history.held()
     assert held is not None
     assert held.content == proposed.replace(ALONE.format(did), "")
+    assert (home.workspace / "GOALS.md").read_text() == SELF + "- Learn to wait.\n"
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import HeldEdit, Version
+from modules.services.identity.types import DOCUMENTS, SELF, HeldEdit, Version
 from tests.fresh_database import open_database
 
 BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurry.\n\n## Values\n\n- Attention.\n"
@@ -30,6 +31,12 @@ class SelfHome:
     clock: FakeClock
     journal: Journal
     console: SilentConsole
+
+    @property
+    def keepers(self) -> dict[str, SelfKeeper]:
+        """The keeper of each document."""
+        make = partial(SelfKeeper, home=self.home, clock=self.clock, journal=self.journal, redactor=Redactor())
+        return {SELF: self.keeper, **{name: make(document=name) for name in DOCUMENTS if name != SELF}}
 
     @property
     def text(self) -> str:

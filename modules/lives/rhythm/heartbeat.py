@@ -1,0 +1,66 @@
+"""HEARTBEAT.md as a turn: every few waking hours the SOUL looks after what stands there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from common.clock import Clock, iso, local, parse_iso, spoken
+from common.provenance import Provenance
+from common.text.markdown import is_meaningful
+from common.text.untrusted import one_line
+from modules.lives.rhythm.turns import SKILL, OwnTurns
+from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.services.agent.prompt.fitting import HEARTBEAT
+from modules.services.owner_files import OwnerFiles
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
+
+KIND = "heartbeat-turn"
+_QUERY_CHARS = 500
+
+
+@dataclass(kw_only=True)
+class HeartbeatHandler(Handler, Perceiver):
+    """Adds a row when it is time and the file says something, and has the turn. `every` is lived time; 0 for never."""
+
+    kind = KIND
+    is_public = False
+    line = "info"
+
+    every: timedelta
+    work: WorkTable
+    owner_files: OwnerFiles
+    turns: OwnTurns
+    clock: Clock
+    timezone: str
+
+    async def perceive(self) -> None:
+        now = self.clock.now()
+        if not self.every or is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours):
+            return
+        for last in await self.work.newest(KIND, 1):
+            if last.state == "pending" or self.clock.since(parse_iso(last.created_at)) < self.every:
+                return
+        if await self._text():
+            await self.work.add(NewWork(KIND, iso(now)))
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        text = await self._text()
+        if not text:
+            return Disposition("silent", "empty", f"{HEARTBEAT} says nothing any more")
+        before = [one for one in await self.work.newest(KIND, 2) if one.id != item.id]
+        last = spoken(local(parse_iso(before[0].created_at), self.timezone)) if before else ""
+        told = self.turns.skills.render(SKILL, "Heartbeat", last=last)
+        query = one_line(text, _QUERY_CHARS)
+        return await self.turns.run(item, told, query=query, asked_by=Provenance.SELF)
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it."""
+        did = {"silent": "nothing to do", "later": "has to wait", "done": "did what was due"}
+        return f"{HEARTBEAT}: {did.get(disposition.act, disposition.act)}"
+
+    async def _text(self) -> str:
+        """Return the file where it says something; "" where it does not."""
+        text = await self.owner_files.read(HEARTBEAT) or ""
+        return text if is_meaningful(text) else ""

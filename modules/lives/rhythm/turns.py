@@ -1,0 +1,71 @@
+"""A turn of the SOUL's own: nobody speaks with it, and it may read, remember, plan, and post as itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.facts import OwnTimeFacts
+from common.provenance import Provenance
+from common.text.untrusted import one_line
+from modules.runtime.llm.dialect import Message
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.tools.executor import MORE_TOOLS
+from modules.services.agent.tools.types import Tool, Turn
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.skills.skills import Skills
+from modules.services.work.types import Disposition, WorkItem
+
+SKILL = "own-time"
+_ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
+_ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
+"""What it keeps of a turn that nobody ordered. One of the owner's may read what is private."""
+_PICTURES = "pictures"
+_WORDS_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTurns:
+    """Runs such turns for the rows of one kind of work after the other."""
+
+    prompter: Prompter
+    turn_runner: TurnRunner
+    skills: Skills
+    clock: Clock
+
+    async def run(self, item: WorkItem, told: str, *, query: str, asked_by: Provenance) -> Disposition:
+        """Have the turn of a row in which the model is `told` what to do; return what came of it.
+
+        `query` is what it is about; `asked_by` whose words that is. Where the model called no tool, there was nothing
+        to do. Raises what `TurnRunner.run_turn` raises.
+        """
+        turn = Turn(item.kind, asked_by, item.cause_id, importance=item.importance)
+        tools = self.turn_runner.executor.registry.available(turn)
+        result = await self.turn_runner.run_turn(
+            turn=turn,
+            system=await self.prompter.prompt(
+                skill=SKILL,
+                audience="bluesky",
+                session_key=item.kind,
+                query=query,
+                now=self.clock.now(),
+                least=Provenance.SELF,
+            ),
+            messages=(Message("user", told),),
+            purpose=SKILL,
+            only=[one.name for one in tools if is_own(one, turn)],
+            about=OwnTimeFacts(query),
+        )
+        words = one_line(result.text, _WORDS_CHARS)
+        if result.cut_off and not words:
+            return Disposition("undecided", "unfinished", result.cut_off)
+        did = any(not answer.is_error for _, answer in result.calls)
+        held = any(answer.outcome is not None and answer.outcome.held for _, answer in result.calls)
+        return Disposition("done" if did else "silent", "done" if did else "nothing-to-do", words, held=held)
+
+
+def is_own(tool: Tool, turn: Turn) -> bool:
+    """Return whether such a turn offers a tool that exists in it: it looks, or is among the few acts."""
+    if tool.effect == "look":
+        return tool.name != MORE_TOOLS and tool.family != _PICTURES
+    return tool.name in _ACTS or (turn.asked_by is Provenance.SELF and tool.name in _ACTS_UNORDERED)

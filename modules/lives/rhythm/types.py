@@ -1,0 +1,16 @@
+"""What this life is handed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class TellOwner(Protocol):
+    """Tells the owner something outside of a talk, once for each name, across restarts."""
+
+    async def __call__(self, name: str, text: str, words: str, *, at_once: bool) -> None:
+        """Keep it to be told: `text` is the headline, `words` what is said in private.
+
+        Unless `at_once`, it waits for the end of the owner's quiet hours.
+        """
+        ...

@@ -1,0 +1,65 @@
+"""CONTEXT.md: how the talk with the owner stands while it goes on, beside the owner's own lines in it.
+
+It is a view, written anew before each turn of that talk and at each heartbeat, and emptied when the talk is over. It
+holds words of the program alone, and what the owner or the SOUL scheduled.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from common.clock import local, parse_iso
+from common.session_keys import OWNER_SESSION
+from modules.runtime.database.database import Database
+from modules.runtime.journal.rows import of_loop_between
+from modules.services.agent.prompt.sources import CONTEXT
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import order_text
+from modules.services.outbox.audit import SHORT_ID_CHARS
+from modules.services.owner_files import OwnerFiles
+from modules.services.owner_files.local import with_state
+from modules.services.sessions.store import going_on
+from modules.services.skills.skills import Skills
+
+_MOST_ORDERS, _MOST_SCHEDULES, _MOST_DONE = 10, 3, 3
+_ALL_LATER = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """Writes it."""
+
+    files: OwnerFiles
+    database: Database
+    days: DayReader
+    skills: Skills
+    timezone: str
+
+    async def renew(self) -> None:
+        """Write how things stand now; nothing of it where no talk goes on. Raises what `files` raises."""
+        state = await self.database.run(self._state)
+        if with_state(text := await self.files.read(CONTEXT) or "", state) != text.strip():
+            await self.files.update(CONTEXT, lambda found: with_state(found or "", state))
+
+    def _state(self, connection: sqlite3.Connection) -> str:
+        if (session := going_on(connection, OWNER_SESSION)) is None:
+            return ""
+        now, since = self.days.situation(connection), session.created_at
+        answers = of_loop_between(connection, "owner", since, _ALL_LATER)
+        done = [(one["at"], one["data"]["tools"]) for one in answers if one["data"].get("tools")]
+        asked = self.days.orders_between(connection, since, _ALL_LATER)[:_MOST_ORDERS]
+        return self.skills.render(
+            "workspace",
+            "Context",
+            under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
+            asked=_lines(*map(order_text, asked)),
+            held=_lines(*(f"{one.kind} {one.id[:SHORT_ID_CHARS]}" for one in now.drafts)),
+            done=_lines(
+                *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])
+            ),
+        ).strip()
+
+
+def _lines(*told: str) -> str:
+    return "\n".join(f"- {one}" for one in told)

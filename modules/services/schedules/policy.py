@@ -1,0 +1,73 @@
+"""When a schedule is due. Pure.
+
+A schedule keeps its local time when the clocks change. A time that is skipped in spring comes as much later as the
+clocks were set forward; one that comes twice in autumn counts the first time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from common.clock import from_local, local, spoken
+
+WEEK = timedelta(days=7)
+MOST = 20
+"""How many schedules there may be."""
+WHAT_CHARS = 500
+
+By: TypeAlias = Literal["owner", "soul"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One schedule.
+
+    Attributes:
+        number: by which it is named.
+        what: what to do, or the words to remind the owner of.
+        at: the local date and time of the first time, without a zone.
+        is_weekly: whether it comes again each week, on that day of the week; else it comes once.
+        is_reminder: whether it only tells the owner its words.
+        by: at whose word it was made.
+        due: when it comes next, in UTC.
+        last: the moment for which it came last, in UTC; None if it never did.
+
+    """
+
+    number: int
+    what: str
+    at: datetime
+    is_weekly: bool
+    is_reminder: bool
+    by: By
+    due: datetime
+    last: datetime | None = None
+
+    def told_due(self, timezone: str) -> str:
+        """Return when it comes next, as people say it."""
+        return spoken(local(self.due, timezone)) + (", each week" if self.is_weekly else "")
+
+    def told(self, timezone: str) -> str:
+        """Return it as a line for the owner."""
+        what = f"remind you: {self.what}" if self.is_reminder else self.what
+        return f"{self.number}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
+
+
+def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, *, is_weekly: bool) -> datetime:
+    """Return the UTC moment at which a schedule comes next: after `now`, and after the moment for which it came last.
+
+    Times that were missed are not made up for. A `last` more than a week ahead was kept by a clock that was wrong, and
+    is disregarded.
+    """
+    if not is_weekly:
+        return from_local(at, timezone)
+    after = last if last and timedelta(0) < last - now <= WEEK else now
+    day = max(at, local(after, timezone).replace(tzinfo=None) - WEEK).date()
+    while True:
+        day += timedelta(days=(at.weekday() - day.weekday()) % WEEK.days)
+        moment = from_local(datetime.combine(day, at.time()), timezone)
+        if moment > after:
+            return moment
+        day += timedelta(days=1)

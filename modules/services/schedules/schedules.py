@@ -1,0 +1,134 @@
+"""The schedules of a SOUL, as rows of work: each has one row that waits, for the next time that it is due."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from common.clock import Clock, iso, parse_iso, parse_iso_or_none
+from common.importance import Importance
+from common.text.untrusted import one_line
+from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Schedule, next_due
+from modules.services.work.table import WorkTable, waiting
+from modules.services.work.types import NewWork, Perceiver, WorkItem
+
+KIND = "schedule"
+_NUMBERS_READ = 1_000
+_LONGEST_PUT_OFF = timedelta(days=1)
+"""What is due is never put off for as long, unless the clock was ahead when it was."""
+
+Problem = Literal["Schedules Full", "Schedule Past"]
+"""Why nothing was scheduled: a subsection of `Answers` in the skill `own-tools`."""
+
+
+def schedules_in(connection: sqlite3.Connection) -> list[Schedule]:
+    """Return all schedules, the one that is due next first, as a step of a caller's transaction."""
+    return sorted((schedule_of(item) for item in waiting(connection, KIND)), key=lambda one: one.due)
+
+
+def schedule_of(item: WorkItem) -> Schedule:
+    """Return the schedule of a row."""
+    kept, last = item.payload, item.payload.get("last")
+    return Schedule(
+        number=_number_of(item),
+        what=str(kept["what"]),
+        at=datetime.fromisoformat(kept["at"]),
+        is_weekly=bool(kept["weekly"]),
+        is_reminder=bool(kept["reminder"]),
+        by="owner" if kept["by"] == "owner" else "soul",
+        due=parse_iso(kept["due"]),
+        last=parse_iso(last) if last else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules(Perceiver):
+    """Adds, lists and removes schedules. `timezone` is the SOUL's; "" for the machine's."""
+
+    table: WorkTable
+    clock: Clock
+    timezone: str = ""
+
+    async def all(self) -> list[Schedule]:
+        """Return all schedules, the one that is due next first."""
+        return await self.table.database.run(schedules_in)
+
+    async def add(self, what: str, at: datetime, *, is_weekly: bool, is_reminder: bool, by: By) -> Schedule | Problem:
+        """Schedule `what` for the local date and time `at`, and each week from then if `is_weekly`.
+
+        Raises:
+            OverflowError: `at` is at the end of the calendar.
+
+        """
+        now = self.clock.now()
+        due = next_due(at, now, None, self.timezone, is_weekly=is_weekly)
+        if due <= now:
+            return "Schedule Past"
+        if len(await self.all()) >= MOST:
+            return "Schedules Full"
+        known = await self.table.newest(KIND, _NUMBERS_READ)
+        number = max((_number_of(one) for one in known), default=0) + 1
+        made = Schedule(number, one_line(what, WHAT_CHARS), at, is_weekly, is_reminder, by, due)
+        while not await self.table.add(self._row(made, 1)):
+            made = replace(made, number=made.number + 1)
+        return made
+
+    async def remove(self, number: int) -> Schedule | None:
+        """Remove a schedule; return it as it was, None where there is none with this number."""
+        item = next((one for one in await self._waiting() if _number_of(one) == number), None)
+        if item is None:
+            return None
+        await self.table.settle(item, "dropped", "removed")
+        return schedule_of(item)
+
+    async def go_on(self, item: WorkItem) -> None:
+        """Add the row for the next time of a weekly schedule whose row is about to be settled; may be repeated."""
+        schedule, now = schedule_of(item), self.clock.now()
+        known = await self.table.get(KIND, item.key)
+        if not schedule.is_weekly or known is None or known.state != "pending":  # it was removed meanwhile
+            return
+        due = next_due(schedule.at, now, schedule.due, self.timezone, is_weekly=True)
+        count = int(item.key.partition("/")[2]) + 1
+        await self.table.add(self._row(replace(schedule, due=due, last=schedule.due), count))
+
+    async def perceive(self) -> None:
+        """Bring what is not due yet in line with the clock and the time zone, either of which may have been changed."""
+        now = self.clock.now()
+        for item in await self._waiting():
+            one, waits_until = schedule_of(item), parse_iso_or_none(item.not_before) or now
+            due = next_due(one.at, now, one.last, self.timezone, is_weekly=one.is_weekly)
+            if one.due > now and (waits_until != due or parse_iso(item.created_at) > now):
+                await self.table.retry(item, _kept(replace(one, due=due)), due)
+            elif one.due <= now and waits_until - now > _LONGEST_PUT_OFF:
+                await self.table.retry(item, item.payload)
+
+    async def _waiting(self) -> list[WorkItem]:
+        return await self.table.database.run(lambda connection: waiting(connection, KIND))
+
+    def _row(self, one: Schedule, count: int) -> NewWork:
+        """Return the row for the time number `count` of a schedule.
+
+        Old rows are forgotten in time and their numbers given again; a cause is never the same again.
+        """
+        key = f"{one.number}/{count}"
+        importance: Importance = "owner" if one.by == "owner" else "own"
+        cause = f"{KIND}:{key}@{iso(self.clock.now())}"
+        return NewWork(KIND, key, _kept(one), importance=importance, not_before=one.due, cause_id=cause)
+
+
+def _kept(one: Schedule) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "at": one.at.isoformat(timespec="minutes"),
+        "weekly": one.is_weekly,
+        "reminder": one.is_reminder,
+        "by": one.by,
+        "due": iso(one.due),
+        "last": iso(one.last) if one.last else "",
+    }
+
+
+def _number_of(item: WorkItem) -> int:
+    return int(item.key.partition("/")[0])

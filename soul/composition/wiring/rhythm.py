@@ -1,0 +1,30 @@
+"""Puts together what a SOUL does in time of its own."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from modules.lives.rhythm.heartbeat import HeartbeatHandler
+from modules.lives.rhythm.schedule import ScheduleHandler
+from modules.lives.rhythm.turns import OwnTurns
+from modules.lives.rhythm.types import TellOwner
+from soul.composition.services import Services
+from soul.composition.wiring.turns import TurnServices
+
+
+def build_rhythm(
+    services: Services, turn_services: TurnServices, tell: TellOwner
+) -> tuple[ScheduleHandler, HeartbeatHandler]:
+    """Return what does what is scheduled, and what looks after HEARTBEAT.md; `tell` tells the owner of schedules."""
+    settings, clock = services.settings, services.clock
+    turns = OwnTurns(turn_services.prompter, turn_services.turn_runner, services.skills, clock)
+    scheduled = ScheduleHandler(schedules=services.schedules, turns=turns, tell=tell, name=settings.agent_name)
+    heartbeat = HeartbeatHandler(
+        every=timedelta(hours=settings.heartbeat_hours),
+        work=services.work,
+        owner_files=services.knowledge.stores.owner_files,
+        turns=turns,
+        clock=clock,
+        timezone=settings.soul_timezone,
+    )
+    return scheduled, heartbeat

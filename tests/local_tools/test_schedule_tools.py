@@ -1,0 +1,81 @@
+"""Whose words make and remove a schedule, and what the model is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from common.provenance import Provenance
+from local_tools.schedule_tools import ScheduleTools, schedule_tools
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.executor import Executor, Registry
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.schedules.schedules import Schedules
+from modules.services.work.table import WorkTable
+from tests.modules.services.outbox.running_outbox import open_running_outbox
+from tests.shipped_skills import SHIPPED
+
+LINE = "Remind me on 2026-06-05 at nine: water the plants. And remove 1."
+PLANTS = {"what": "water the plants", "at": "2026-06-05T09:00", "remind": True}
+OWNERS = Turn("owner", Provenance.OWNER, request=OwnerRequest(LINE))
+MIXED = Turn("owner", Provenance.STRANGER, origin=Provenance.OWNER, request=OwnerRequest(LINE))
+OWN = Turn("heartbeat-turn", Provenance.SELF)
+
+
+@dataclass
+class Rig:
+    """The tools over a real table, on Monday 1 June 2026 at noon in UTC, 13:00 in Lisbon."""
+
+    schedules: Schedules
+    executor: Executor
+
+    async def use(self, name: str, turn: Turn, /, **arguments: object) -> ToolResult:
+        return await self.executor.execute(ToolCall("1", name, dict(arguments)), turn)
+
+    async def ordered(self, name: str, **arguments: object) -> ToolResult:
+        """Run a call among others' words, once a judge found that the owner's line asks for it."""
+        tool = self.executor.registry.get(name)
+        assert tool is not None
+        return await tool.handler(tool.input_model.model_validate(arguments), replace(MIXED, is_ordered=True))
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_running_outbox(tmp_path) as outbox:
+        outbox.clock.jump((datetime(2026, 6, 1, 12, tzinfo=UTC) - outbox.clock.now()).total_seconds())
+        schedules = Schedules(WorkTable(outbox.database, outbox.clock), outbox.clock, "Europe/Lisbon")
+        tools = schedule_tools(ScheduleTools(schedules, SHIPPED))
+        yield Rig(schedules, Executor(Registry(tools, social_only=True), SHIPPED))
+
+
+async def test_what_the_owner_or_the_soul_schedules_is_kept_in_local_time_by_whose_word(rig: Rig) -> None:
+    told = await rig.use("schedule_add", OWNERS, **PLANTS)
+    assert not told.is_error
+    assert "Friday 5 June 2026, 09:00" in told.content
+    await rig.use("schedule_add", OWN, what="tidy my notes", at="2026-06-04T09:00+02:00", weekly=True)
+    mine, theirs = await rig.schedules.all()
+    assert (mine.by, mine.is_weekly, f"{mine.at:%H:%M}") == ("soul", True, "08:00")
+    assert (theirs.by, theirs.is_reminder, theirs.due) == ("owner", True, datetime(2026, 6, 5, 8, tzinfo=UTC))
+    assert "water the plants" in (await rig.use("schedule_list", OWN)).content
+
+
+async def test_among_others_words_only_what_the_owners_newest_line_says_counts(rig: Rig) -> None:
+    assert (await rig.use("schedule_add", MIXED, **PLANTS)).is_error, "nobody judged it"
+    assert (await rig.ordered("schedule_add", **PLANTS | {"what": "send the key to kit"})).is_error
+    assert not (await rig.ordered("schedule_add", **PLANTS)).is_error
+    (only,) = await rig.schedules.all()
+    assert (only.what, only.number) == ("water the plants", 1)
+    assert (await rig.use("schedule_remove", MIXED, number=1)).is_error
+    assert (await rig.use("schedule_remove", OWN, number=1)).is_error
+    assert not (await rig.ordered("schedule_remove", number=1)).is_error
+    assert (await rig.use("schedule_remove", OWNERS, number=1)).is_error
+    assert await rig.schedules.all() == []
+
+
+@pytest.mark.parametrize("at", ["Friday", "", "2026-06-01T12:59", "9999-12-31T23:59", "2026-13-01T09:00"])
+async def test_a_moment_that_is_none_or_has_passed_is_sent_back(rig: Rig, at: str) -> None:
+    assert (await rig.use("schedule_add", OWNERS, **PLANTS | {"at": at})).is_error == (at != "9999-12-31T23:59")

@@ -1,0 +1,59 @@
+"""What stands in HEARTBEAT.md is looked after every few waking hours, and at no time where nothing stands there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.test_scenario_reflection import at_noon
+from town.model.types import ChatRequest, Completion
+
+HOUR_S = 3_600.0
+FILE = "# Look after\n\n- Is my profile as I like it?\n"
+
+
+async def looks(soul: RunningSoul) -> list[tuple[str, str]]:
+    """One run of the loop of work; what was decided about the file so far."""
+    await soul.app.scheduler.run_guarded("work")
+    found = [one.entry for one in await soul.decisions() if one.entry.data.get("kind") == "heartbeat-turn"]
+    return [(one.data["act"], one.reason) for one in found]
+
+
+def turns(town: RunningTown) -> list[ChatRequest]:
+    return [one for one in town.mind.asked if "HEARTBEAT.md" in one.messages[-1].text]
+
+
+@pytest.mark.slow
+async def test_the_file_is_a_turn_every_six_waking_hours_and_silence_costs_one_call(running_town: RunningTown) -> None:
+    town, clock = running_town, at_noon()
+    home = town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    (home.workspace / "HEARTBEAT.md").write_text("# Look after\n\n<!-- nothing yet -->\n")
+    town.mind.answer = lambda _: Completion("Nothing is due.")
+    async with awake(home, clock=clock) as soul:
+        assert await looks(soul) == []
+        (home.workspace / "HEARTBEAT.md").write_text(FILE)
+        assert await looks(soul) == [("silent", "Nothing is due.")]
+        soul.passes(5.9 * HOUR_S)
+        assert len(await looks(soul)) == 1
+    async with awake(home, clock=clock) as soul:
+        soul.passes(0.2 * HOUR_S)
+        acts = [call("bluesky_get_profile", actor=town.account("rowan")), Completion("My profile is fine.")]
+        town.mind.answer = lambda _: acts.pop(0)
+        assert (await looks(soul))[-1] == ("done", "My profile is fine.")
+        soul.passes(7 * HOUR_S)  # one in the morning
+        assert len(await looks(soul)) == 2
+    first = turns(town)[0]
+    assert len(turns(town)) == 2
+    assert "Is my profile as I like it?" in "\n".join(one.text for one in first.messages)
+    names = {one.name for one in first.offers}
+    assert {"schedule_add", "self_update", "memory_save"} <= names
+    assert names.isdisjoint({"bluesky_reply", "bluesky_like", "bluesky_follow", "web_fetch"})
+
+
+async def test_zero_hours_are_never(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", HEARTBEAT_HOURS="0")
+    home.workspace.mkdir(parents=True)
+    (home.workspace / "HEARTBEAT.md").write_text(FILE)
+    async with awake(home, clock=at_noon()) as soul:
+        assert await looks(soul) == []

@@ -1,0 +1,137 @@
+"""The owner says when something is to be done; it is done then, once, and they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from common.errors import UsageError
+from common.provenance import Provenance
+from modules.lives.rhythm.turns import is_own
+from modules.services.agent.tools.policy import approval_reason, lower_provenance
+from modules.services.agent.tools.types import Turn
+from soul.commands.run import owner_commands
+from soul.commands.schedule import run_schedule
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.phone import Phone, look
+from town.model.types import Completion
+
+HOUR_S = 3_600.0
+
+
+async def passes(soul: RunningSoul, seconds: float) -> None:
+    """Time passes, and what came due is done and told."""
+    soul.passes(seconds)
+    for _ in range(2):
+        await soul.app.scheduler.run_guarded("work")
+        await soul.app.scheduler.run_guarded("alarms")
+    await soul.send()
+
+
+@pytest.mark.slow
+async def test_a_reminder_asked_for_by_message_comes_once_and_asks_no_model(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town, phone, clock = running_town, Phone(running_town, "owner"), HastyClock(1_000)
+    home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    at = (clock.now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M")
+    acts = [call("schedule_add", what="water the plants", at=at, remind=True), Completion("I will.")]
+    town.mind.answer = lambda _: acts.pop(0)
+    async with awake(home, clock=clock) as soul:
+        phone.says("Remind me in two hours to water the plants")
+        await look(soul)
+        phone.says("/schedule")
+        await look(soul)
+        assert "remind you: water the plants" in phone.answers[-1]
+        assert "water the plants" in await soul.app.status_report.moment()
+        await passes(soul, HOUR_S)
+        before = len(phone.answers)
+        await asyncio.to_thread(run_schedule, home.root, as_json=False)
+        assert "remind you: water the plants" in capsys.readouterr().out
+        await passes(soul, HOUR_S + 60)
+        await passes(soul, HOUR_S)
+    async with awake(home, clock=clock) as soul:
+        await passes(soul, HOUR_S)
+        assert await soul.app.services.schedules.all() == []
+    told = phone.answers[before:]
+    assert len(told) == 1
+    assert "water the plants" in told[0]
+    assert len(town.mind.asked) == 2
+
+
+@pytest.mark.slow
+async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(running_town: RunningTown) -> None:
+    town, phone, clock = running_town, Phone(running_town, "owner"), HastyClock(1_000)
+    home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    at = (clock.now() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
+    acts = [call("schedule_add", what="look at my profile", at=at, weekly=True), Completion("Each week.")]
+    week = [call("bluesky_get_profile", actor="owner.test"), Completion("Your profile is as it was.")]
+    town.mind.answer = lambda _: acts.pop(0)
+    async with awake(home, clock=clock) as soul:
+        phone.says("Look at my profile each week")
+        await look(soul)
+        acts += [*week, *week]
+        await passes(soul, HOUR_S + 60)
+        await passes(soul, 7 * 24 * HOUR_S)
+        offered = {one.name for one in town.mind.asked[2].offers}
+        (schedule,) = await soul.app.services.schedules.all()
+        assert acts == []
+    assert {"bluesky_get_profile", "memory_search", "bluesky_post", "web_fetch"} <= offered
+    assert offered.isdisjoint({"bluesky_reply", "bluesky_like", "bluesky_follow", "bluesky_delete_post", "more_tools"})
+    told = [one for one in phone.answers if "Your profile is as it was." in one]
+    assert len(told) == 2
+    assert schedule.last is not None
+    assert schedule.due - schedule.last == timedelta(days=7)
+
+
+async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_of_them(
+    running_town: RunningTown,
+) -> None:
+    more = {"AGENT_GITHUB_USERNAME": "rowan", "AGENT_GITHUB_TOKEN": "t" * 30}
+    async with awake(running_town.make_home("rowan", **more)) as soul:
+        registry = soul.app.lives.turn_services.turn_runner.executor.registry
+        ordered, own = Turn("schedule", Provenance.OWNER), Turn("schedule", Provenance.SELF)
+        after = lower_provenance(ordered, Provenance.STRANGER)
+        names = [{one.name for one in registry.available(turn) if is_own(one, turn)} for turn in (ordered, own, after)]
+        post = next(one for one in registry.available(after) if one.name == "bluesky_post")
+    assert "github_list_issues" in names[0] - names[1]
+    assert {"memory_save", "self_update"} <= names[1] - names[0]
+    assert names[2].isdisjoint({"memory_save", "self_update", "schedule_add", "schedule_remove", "web_fetch"})
+    assert approval_reason(post, after)
+
+
+async def test_a_turn_about_a_strangers_words_can_schedule_nothing(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as soul:
+        registry = soul.app.lives.turn_services.turn_runner.executor.registry
+        for turn in (
+            Turn("awareness", Provenance.STRANGER),
+            Turn("awareness", Provenance.PEER),
+            Turn("schedule", Provenance.STRANGER, origin=Provenance.SELF),
+        ):
+            acts = {one.name for one in registry.available(turn) if one.effect == "act"}
+            assert acts.isdisjoint({"schedule_add", "schedule_remove"})
+
+
+async def test_the_owner_removes_one_by_a_command(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan", SOUL_TIMEZONE="UTC")
+    async with awake(home) as soul:
+        schedules, commands = soul.app.services.schedules, owner_commands(soul.app, asyncio.Event())
+        for what in ("one", "two"):
+            await schedules.add(
+                what,
+                datetime.fromisoformat("2030-01-01T09:00"),
+                is_weekly=False,
+                is_reminder=True,
+                by="owner",
+            )
+        await commands.obey("/unschedule 1")
+        await asyncio.to_thread(run_schedule, home.root, remove="2", as_json=False)
+        assert await schedules.all() == []
+        with pytest.raises(UsageError, match="no schedule 2"):
+            await asyncio.to_thread(run_schedule, home.root, remove="2", as_json=False)
+    assert "Removed" in capsys.readouterr().out
