@@ -10,7 +10,7 @@ from datetime import datetime
 import regex
 
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Barrier, Notification, Post, PostLabel
+from adapters.atproto.types import Barrier, Notification, Post, PostLabel, Profile
 from common.clock import parse_iso_or_none
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -39,8 +39,16 @@ class Shown:
     barrier: Barrier = ""
 
 
-def shown(post: Post | Notification) -> Shown:
-    """Return what of a post is looked at; of a notification neither tags nor labels are known."""
+def shown(post: Post | Notification | Profile) -> Shown:
+    """Return what of a post or an account is looked at; of a notification neither tags nor labels are known."""
+    if isinstance(post, Profile):
+        return Shown(
+            "",
+            (post.display_name, post.description),
+            labels=post.labels,
+            is_followed=post.is_followed,
+            barrier=post.barrier,
+        )
     texts = (post.text, *(picture.alt for picture in post.pictures if picture.alt))
     seen = Shown(post.uri, texts, is_followed=post.author.is_followed, barrier=post.author.barrier)
     return replace(seen, tags=post.tags, labels=post.labels) if isinstance(post, Post) else seen
