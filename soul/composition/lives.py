@@ -67,8 +67,8 @@ class Lives:
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, *writers),
-            (self.growth.perceiver, self.rituals.perceiver),
+            (*self.growth.handlers, *self.rituals.handlers, self.bluesky.replies, *writers),
+            (*self.growth.perceivers, self.rituals.perceiver),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)

@@ -13,7 +13,7 @@ import pytest
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import Message, ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.memory.admission import Query
+from modules.services.memory.admission import Kind, Query
 from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.types import ProposedAction
 from tests.modules.lives.bluesky.test_preferences import declare
@@ -185,7 +185,8 @@ async def test_a_hundred_crafted_posts_in_search_results_lead_to_no_act_towards_
         counts = await life.app.services.outbox.counts()
         assert len(met) == 100
         assert {"done", "pending"}.isdisjoint(counts), counts
-        sworn = Query("vera", kinds=("protocol",))
+        kinds: tuple[Kind, ...] = ("protocol",)
+        sworn = Query("vera", kinds=kinds)
         assert await life.app.services.knowledge.stores.memories.search(sworn, life.clock.now()) == []
         assert (len(network.posts(1000)) - 10, home.self_md.read_text()) == before
     assert not network.index.follows.count(running_town.account("vera"))

@@ -26,6 +26,7 @@ from common.facts import (
     OwnerFacts,
     PostFacts,
     QuestionFacts,
+    ReadingFacts,
     ReflectionFacts,
     ReviewFacts,
     RoomFacts,
@@ -66,6 +67,15 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     else:
         text = revised(words, last.draft) if last.draft else post_of_two(words, about)
     return turn.call(tool, {"text": text})
+
+
+def look_up(turn: MindTurn, about: ReadingFacts) -> Completion:
+    """One search for the longest word of a question, then the thought that comes nearest to it, if there is one."""
+    words = turn.words(text=about.question)
+    if turn.last is None and turn.may("bluesky_search"):
+        return turn.call("bluesky_search", {"query": max(_WORD.findall(about.question), key=len, default="today")})
+    near = words.match(about.question, words.own_fields)
+    return turn.call("reading_done", {"finding": near.say if near and turn.last and not turn.last.failed else ""})
 
 
 def came_to(words: BankWords, last: ToolOutcome) -> str:
@@ -161,6 +171,7 @@ _POST_THIS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
+_WORD = re.compile(r"\w{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your|about)\b|^$", re.IGNORECASE)
 _TOMORROW = re.compile(r"\btomorrow\b(?: morning)? at (\d{1,2})\b:?\s*", re.IGNORECASE)
@@ -419,6 +430,7 @@ TABLE: Mapping[type[object], Callable[[MindTurn, Any], Completion]] = {
     MemoryFacts: remember,
     QuestionFacts: answer_question,
     ReflectionFacts: reflect,
+    ReadingFacts: look_up,
     CodingFacts: write_code,
     ReviewFacts: review,
 }

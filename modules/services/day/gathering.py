@@ -27,6 +27,7 @@ from modules.services.day.rendering import (
     DayCommitments,
     DayLearned,
     DayOrder,
+    DayReading,
     DayReason,
     DayRefusal,
     DaySpent,
@@ -51,7 +52,7 @@ from modules.services.rituals.store import all_runs
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
-_SPOKE = "spoke"
+_SPOKE, _READING = "spoke", "reading"
 _POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
@@ -140,6 +141,7 @@ class DayReader:
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
             learned=self._learned(connection, since, until),
+            readings=_readings(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -176,6 +178,11 @@ class DayReader:
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
+
+
+def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+    looked_up = rows.of_loop_between(connection, _READING, start, end)
+    return tuple(DayReading(row["data"].get("question", ""), row["data"].get("finding", "")) for row in looked_up)
 
 
 def _spent(report: Report) -> DaySpent:

@@ -84,7 +84,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
-        *reading_tools(ReadingTools(atproto, on_bluesky.looks)),
+        *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work)),
         *web_tools(services.web, on_bluesky, skills),
     )
 
