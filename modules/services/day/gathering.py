@@ -52,7 +52,7 @@ from modules.services.rituals.store import all_runs
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
-_SPOKE, _READING = "spoke", "reading"
+_SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
@@ -181,8 +181,15 @@ class DayReader:
 
 
 def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
-    looked_up = rows.of_loop_between(connection, _READING, start, end)
-    return tuple(DayReading(row["data"].get("question", ""), row["data"].get("finding", "")) for row in looked_up)
+    posted: dict[int, str] = {}
+    for row in rows.of_loop_between(connection, _EXPRESSION, start, "~"):
+        intent = store.get(connection, row["intent_id"] or "")
+        posted[row["data"].get("finding", 0)] = web_url(intent.result_uri or "") if intent else ""
+    looked_up = [row["data"] for row in rows.of_loop_between(connection, _READING, start, end)]
+    return tuple(
+        DayReading(data.get("question", ""), data.get("finding", ""), posted.get(data.get("memory") or -1, ""))
+        for data in looked_up
+    )
 
 
 def _spent(report: Report) -> DaySpent:

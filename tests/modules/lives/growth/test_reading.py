@@ -17,7 +17,7 @@ from modules.services.day.rendering import led_to
 from modules.services.memory.admission import Memory, Query
 from modules.services.rights.preferences import FRESH
 from tests.modules.lives.bluesky.test_preferences import declare
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Completion, ToolUse
 
@@ -40,8 +40,8 @@ class Reader:
 
 async def ask(life: RunningSoul, question: str = QUESTION, *, by: Provenance = Provenance.SELF) -> str:
     turn = Turn("reflection", by, "reflection")
-    call = ToolCall("1", "want_to_know", {"question": question})
-    return (await life.app.lives.turn_services.turn_runner.executor.execute(call, turn)).content
+    asked = ToolCall("1", "want_to_know", {"question": question})
+    return (await life.app.lives.turn_services.turn_runner.executor.execute(asked, turn)).content
 
 
 async def read(life: RunningSoul) -> None:
@@ -133,3 +133,28 @@ async def test_the_towns_own_mind_reads_too(running_town: RunningTown) -> None:
         [row] = await life.app.services.work.newest(READING, 1)
         assert (row.state, row.outcome) in {("done", "found"), ("done", "nothing")}
     assert [one.facts.outcomes[0].tool for one in running_town.mind.asked if one.facts.outcomes] == ["bluesky_search"]
+
+
+async def test_a_finding_starts_one_post_and_the_day_tells_which(running_town: RunningTown) -> None:
+    running_town.network.post_as(running_town.account("sam"), "Copper on the ridge: no moss for years.")
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        running_town.mind.answer = Reader()
+        await ask(life)
+        await read(life)
+        offers: list[set[str]] = []
+
+        def share(request: ChatRequest) -> Completion:
+            offers.append({offer.name for offer in request.offers})
+            told = "<reading-" in request.messages[-1].text and FINDING in request.messages[-1].text
+            return call(*offers[-1], text="A strip of copper does it. Who has tried?" if told else "Rain. Or snow?")
+
+        running_town.mind.answer = share
+        for _ in range(8):
+            await life.app.lives.bluesky.expression.express()
+            await life.send()
+        assert [one for one in offers if one != {"bluesky_post"}] == [{"bluesky_post_reading"}]
+        assert running_town.texts("rowan").count("A strip of copper does it. Who has tried?") == 1
+        day = await asyncio.to_thread(DayReader(life.app.services.settings, home, life.clock).read)
+        [reading] = day.readings
+        assert reading.led_to.startswith(f"https://bsky.app/profile/{running_town.account('rowan')}/post/")
