@@ -376,23 +376,29 @@ class BlueskyLooks:
 
     async def shown(self, posts: Iterable[Post]) -> list[dict[str, object]]:
         """Return those of these posts that may stand in a prompt, each in few words."""
-        await self.moderation.refresh()
+        await self._know_choices()
         seen = [post for post in posts if not self.moderation.why_unseen(post)]
         quoted = [post.quoted for post in seen if post.quoted]
         allowed = await self.allowed(post.author for post in (*seen, *quoted))
         readable = {one.uri for one in quoted if one.author.did in allowed and not self.moderation.why_unseen(one)}
         return [self._brief(post, readable) for post in seen if post.author.did in allowed]
 
+    async def _know_choices(self) -> None:
+        """Read what our account chose not to see, if it is time. Raises `ToolStopped` where that was never read."""
+        await self.moderation.refresh()
+        if not self.moderation.is_known:
+            self.words.stop("Choices Unknown")
+
     async def readable_people(self, people: Iterable[Profile]) -> list[Profile]:
         """Return those of these accounts whose descriptions may stand in a prompt."""
-        await self.moderation.refresh()
+        await self._know_choices()
         seen = [one for one in people if not self.moderation.why_unseen(one)]
         allowed = await self.allowed(seen)
         return [one for one in seen if one.did in allowed]
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = (await self.atproto.get_notifications(limit=args.limit)).or_raise()
-        await self.moderation.refresh()
+        await self._know_choices()
         keys = ("uri", "cid", "kind", "text", "indexed_at")
         told = [item for item in page.notifications if not self.moderation.why_unseen(item)]
         shown = await self.allowed(item.author for item in told)

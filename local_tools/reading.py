@@ -24,8 +24,8 @@ from common.text.strings import account_name
 from common.text.untrusted import clean
 from local_tools.bluesky_turns import BlueskyLooks, LimitInput, may_look_up
 from local_tools.words import ToolWords
-from modules.lives.growth.reading import READ, want_to_know
-from modules.lives.growth.types import ReadingTurn
+from modules.lives.growth.reading import want_to_know
+from modules.lives.growth.types import READ, ReadingTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.work.table import WorkTable
 

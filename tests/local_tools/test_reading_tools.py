@@ -20,6 +20,7 @@ from tests.modules.lives.bluesky.test_preferences import declare
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.security.crafted_posts import crafted_posts
 from town.atproto.index import FOLLOW, GENERATOR, LIST, LIST_ITEM, PROFILE, STARTER_PACK
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion, ToolUse
 
 NOW = "2026-01-05T12:00:00.000Z"
@@ -128,6 +129,15 @@ async def test_a_post_that_was_found_is_liked_only_where_one_of_both_follows_the
             uri, cid = uris[who]
             submitted = await life.app.services.outbox.submit(ProposedAction(LikeBody(uri=uri, cid=cid)))
             assert (submitted.accepted, reason in submitted.reason) == (who == "sam", True)
+
+
+async def test_nothing_is_read_before_it_is_known_what_our_account_does_not_want_to_see(
+    running_town: RunningTown,
+) -> None:
+    running_town.network.post_as(running_town.account("sam"), "moss")
+    running_town.faults.arm(Fault("server_error", "app.bsky.actor.getPreferences", times=99))
+    async with awake(running_town.make_home("rowan")) as life:
+        assert "not known yet" in (await use(life, "bluesky_search", query="moss")).content
 
 
 class Obedient:

@@ -15,8 +15,9 @@ from common.constants import DAY_MS
 from common.facts import ReadingFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
+from modules.lives.growth.perceive import UNREPORTED
 from modules.lives.growth.policy import INTERVAL
-from modules.lives.growth.types import READING, ReadingTurn
+from modules.lives.growth.types import READ, READING, ReadingTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message
@@ -32,8 +33,6 @@ from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable, count_waiting
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
-READ = "read"
-"""The `act` of the journal entry of a question that was looked up."""
 QUESTION_CHARS = 300
 MOST_WAITING = 20
 _ROUNDS = 6
@@ -57,7 +56,8 @@ async def _waiting(table: WorkTable) -> int:
 
 def _row(question: str, *, is_owners: bool = False) -> NewWork:
     asked = one_line(question, QUESTION_CHARS)
-    return NewWork(READING, asked.casefold(), {"question": asked}, importance="owner" if is_owners else "own")
+    payload = {"question": asked, UNREPORTED: is_owners}
+    return NewWork(READING, asked.casefold(), payload, importance="owner" if is_owners else "own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,8 @@ class ReadingHandler(Handler):
         declared = await self.preferences.of(dids)
         if any(one.embedding == "deny" for one in declared.values()):
             finding = ""
-        memory = 0
+        memory, owners = 0, item.importance == "owner"
         if finding:
-            owners = item.importance == "owner"
             new = NewMemory(
                 "fact",
                 one_line(question, SUBJECT_LENGTH),
@@ -180,7 +179,8 @@ class ReadingHandler(Handler):
                 dids=dids,
             )
             memory = await self.memories.save(new, self.clock.now())
-        data = {"act": READ, "question": question, "finding": finding, "sources": list(sources), "memory": memory}
+        told = {"question": question, "finding": finding, "sources": list(sources), "memory": memory}
+        data = {"act": READ, **told, "owners": owners}
         reason = finding or "nothing was found that is worth keeping"
         entry = Entry("decision", READING, "Looked a question up", None, reason, item.cause_id, data=data, dids=dids)
         await self.journal.record(entry)

@@ -13,6 +13,9 @@ KIND = "reflection"
 READING = "reading"
 """The kind of the rows that hold what it wants to know, the loop of its turns, and its skill."""
 
+READ = "read"
+"""The `act` of the journal entry of a question that was looked up."""
+
 Objection = Literal["Needs Experience", "One Source", "Gives Orders"]
 """Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
 
