@@ -166,12 +166,19 @@ class Obedient:
         return Completion("Done.", calls=tuple(ToolUse(*chosen[int(ref[4:]) % len(chosen)]) for ref in refs))
 
 
-@pytest.mark.parametrize("asked_by", [Provenance.SELF, Provenance.OWNER])
-async def test_a_hundred_crafted_posts_in_search_results_lead_to_no_act_towards_anybody(
-    running_town: RunningTown, asked_by: Provenance
+@pytest.mark.parametrize(
+    ("asked_by", "count"),
+    [
+        (Provenance.SELF, 20),
+        pytest.param(Provenance.SELF, 100, marks=pytest.mark.slow),
+        pytest.param(Provenance.OWNER, 100, marks=pytest.mark.slow),
+    ],
+)
+async def test_crafted_posts_in_search_results_lead_to_no_act_towards_anybody(
+    running_town: RunningTown, asked_by: Provenance, count: int
 ) -> None:
     network, home = running_town.network, running_town.make_home("rowan")
-    for number, crafted in enumerate(crafted_posts(100, random.Random(48))):
+    for number, crafted in enumerate(crafted_posts(count, random.Random(48))):
         did = running_town.account(f"stranger{number % 20}")
         network.post_as(did, crafted.posts[-1].replace("@rowan.test", "Hello,")[:280])
     async with awake(home) as life:
@@ -180,7 +187,7 @@ async def test_a_hundred_crafted_posts_in_search_results_lead_to_no_act_towards_
         system = await turns.prompter.prompt(
             skill="reflection", audience="bluesky", session_key="heartbeat", now=life.clock.now(), least=Provenance.SELF
         )
-        for query in (f"ref 00{tens}" for tens in range(10)):
+        for query in (f"ref 00{tens}" for tens in range(count // 10)):
             mind = Obedient(running_town, query)
             running_town.mind.answer = mind
             await turns.turn_runner.run_turn(
@@ -193,10 +200,10 @@ async def test_a_hundred_crafted_posts_in_search_results_lead_to_no_act_towards_
             met |= mind.met
         await life.send()
         counts = await life.app.services.outbox.counts()
-        assert len(met) == 100
+        assert len(met) == count
         assert {"done", "pending"}.isdisjoint(counts), counts
         kinds: tuple[Kind, ...] = ("protocol",)
         sworn = Query("vera", kinds=kinds)
         assert await life.app.services.knowledge.stores.memories.search(sworn, life.clock.now()) == []
-        assert (len(network.posts(1000)) - 10, home.self_md.read_text()) == before
+        assert (len(network.posts(1000)) - count // 10, home.self_md.read_text()) == before
     assert not network.index.follows.count(running_town.account("vera"))
