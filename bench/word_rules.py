@@ -9,7 +9,7 @@ third nothing but the figures is shown. Ends with exit code 1 where a rule is be
 What is expected is a yes or a no (a closing, a question), or the addresses that the text holds. What is not
 plainly a closing is read by a model, here by the town's scripted mind, which likes or answers: both together are
 measured. Whether a post repeats another (`echo`) a judge decides, so those cases are not measured here:
-`tests/model/test_real_model_verdicts.py` asks a small real model about them.
+`tests/model/test_real_model_plans.py` asks a small real model about them.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
-from modules.services.agent.echo_judge import ClaimJudge
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.departures import SOON_S
 from modules.services.outbox.types import Wait
@@ -74,7 +74,7 @@ class BlueskyTools:
         atproto: Atproto,
         publisher: Publisher,
         looks: Callable[[ToolWords, Callable[..., ToolResult]], BlueskyLooks],
-        judge: ClaimJudge,
+        judge: YesNoJudge,
         *,
         skills: Skills,
         rng: random.Random,

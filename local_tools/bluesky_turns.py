@@ -39,7 +39,7 @@ from modules.lives.bluesky.reply_check import (
 from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.lives.messages.types import MessageTurn
-from modules.services.agent.echo_judge import ClaimJudge
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
@@ -128,7 +128,7 @@ class ReplyCheck:
     """Checks replies. `publisher` knows where we spoke; `judge` is asked once about each text."""
 
     publisher: Publisher
-    judge: ClaimJudge
+    judge: YesNoJudge
 
     async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
         """Return why these words must not stand in the thread; None if they may. Raises `Fatal`.

@@ -67,7 +67,7 @@ class SelfTools:
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
         framed = Framer(self._skills, self._rng).frame("reading", author="", uri="", text=told_text(summary))
-        return ToolResult(framed, provenance=Provenance.STRANGER)
+        return ToolResult(framed, provenance=None if summary.is_empty else Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()

@@ -1,8 +1,12 @@
-"""Time that can be passed in: the fake clock behaves like the real one, only faster."""
+"""Time that can be passed in: the fake clock behaves like the real one, only faster.
+
+The numbers make sense together, and a faster life keeps their proportions.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock, ScaledClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
+from common.pace import Pace
 
 
 @pytest.mark.parametrize(("passes_s", "ends"), [(4.9, False), (5.1, True)])
@@ -116,3 +121,14 @@ def test_the_owners_day_can_be_in_any_time_zone() -> None:
 
 def test_a_moment_is_told_as_people_tell_it() -> None:
     assert spoken(datetime(2026, 1, 5, 12, 4, tzinfo=UTC)) == "Monday 5 January 2026, 12:04"
+
+
+@given(st.floats(min_value=0.01, max_value=1000))
+def test_a_faster_life_keeps_every_proportion(speed: float) -> None:
+    normal, fast = Pace(), Pace().at(ScaledClock(FakeClock(), speed))
+    for field in fields(Pace):
+        assert getattr(fast, field.name) * speed == pytest.approx(getattr(normal, field.name))
+
+
+def test_production_is_the_plain_pace() -> None:
+    assert Pace().at(FakeClock()) == Pace()

@@ -1,4 +1,8 @@
-"""Proves that a misspelt key of `.env` is noticed, and that a file shared with other programs is left alone."""
+"""Proves that a misspelt key of `.env` is noticed, and that a file shared with other programs is left alone.
+
+What stands in `.env` is read as it was meant, and what cannot be read is named by its line, never by its words. An
+extra is added in the way in which the program was installed.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import KNOWN, unknown_among, unknown_in_environment, unknown_in_file, unknown_keys
+from common.env_file import given
+from common.errors import ConfigError
+from common.installation import command_in
+from common.settings import KNOWN, load_settings, unknown_among, unknown_in_environment, unknown_in_file, unknown_keys
+from soul.commands.init import fill_env
 from soul.resources import template
+from tests.common.test_settings import REQUIRED, write_env
 
 
 @pytest.mark.parametrize(
@@ -75,3 +84,68 @@ def test_in_the_environment_only_what_looks_misspelt_counts(monkeypatch: pytest.
     assert unknown_in_environment() == ()
     monkeypatch.setenv("BUDGET_TOKEN_PER_DAY", "1")
     assert [one.meant for one in unknown_in_environment()] == ["BUDGET_TOKENS_PER_DAY"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("'a${HOME}b'", "a${HOME}b"),
+        ("'it\\'s ${X}'", "it's ${X}"),
+        ("${SOUL_TEST_NAME}/memory", "rowan/memory"),
+        ('"${SOUL_TEST_NAME}"', "rowan"),
+        ("a$b{c}", "a$b{c}"),
+        ("${SOUL_TEST_NOBODY}", None),
+    ],
+)
+def test_only_what_is_in_single_quotes_is_taken_to_the_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, value: str | None
+) -> None:
+    monkeypatch.setenv("SOUL_TEST_NAME", "rowan")
+    write_env(tmp_path, {"A_VALUE": written})
+    assert given(tmp_path).values.get("a_value") == value
+
+
+@pytest.mark.parametrize("password", ["a${HOME}b", "it's ${X}", "\\'", "a\\n#b", '= "c"=\\', "$(id)`id`"])
+def test_what_init_was_told_is_read_back_to_the_letter(tmp_path: Path, password: str) -> None:
+    (tmp_path / ".env").write_text(fill_env(template(".env.example"), {"AGENT_BLUESKY_PASSWORD": password}))
+    found = given(tmp_path)
+    assert found.values["agent_bluesky_password"] == password
+    assert found.problems == ()
+
+
+def test_a_mark_at_the_beginning_hides_no_variable(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"\xef\xbb\xbfA_VALUE=one\r\nANOTHER=two\r\n")
+    found = given(tmp_path).values
+    assert (found["a_value"], found["another"]) == ("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("OPERATOR_CONTACT='secret-words", "in line 7"),
+        ("SOUL_BOT_LABEL: secret-words", "in line 7"),
+        ("SOUL_APPROVAL", "SOUL_APPROVAL stands in .* without a value"),
+    ],
+)
+def test_a_line_that_cannot_be_read_stops_what_needs_the_settings(tmp_path: Path, line: str, said: str) -> None:
+    file = write_env(tmp_path, REQUIRED) / ".env"
+    file.write_text(f"{file.read_text()}{line}\n")
+    with pytest.raises(ConfigError, match=said) as found:
+        load_settings(tmp_path)
+    assert found.value.remedy
+    assert "secret-words" not in f"{found.value}{found.value.remedy}"
+
+
+@pytest.mark.parametrize(
+    ("mark", "origin", "command"),
+    [
+        ("uv-receipt.toml", "file:///d/a.whl", "uv tool install --reinstall 'py-general-agent[mcp] @ file:///d/a.whl'"),
+        ("pipx_metadata.json", "", "pipx install --force 'py-general-agent[mcp]'"),
+        ("pyvenv.cfg", "", "{}/bin/python -m pip install 'py-general-agent[mcp]'"),
+    ],
+)
+def test_an_extra_is_added_by_whoever_made_the_environment(
+    tmp_path: Path, mark: str, origin: str, command: str
+) -> None:
+    (tmp_path / mark).touch()
+    assert command_in(tmp_path, "mcp", origin, has_pip=True) == command.format(tmp_path)

@@ -1,4 +1,7 @@
-"""Which names a branch may have, judged by `git` itself."""
+"""Which names a branch may have, judged by `git` itself.
+
+Pages and repositories lie where the configured service keeps them, GitHub's own or another.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.git_names import is_branch_name
+from common.github_address import github_address
 from tests.town.github_place import needs_git
 
 GOOD = [
@@ -43,3 +47,16 @@ def test_names_that_git_allows_are_allowed_and_what_could_mean_something_else_is
 def test_git_takes_every_name_that_is_allowed(name: str) -> None:
     if is_branch_name(name):
         subprocess.run(["git", "check-ref-format", "--branch", name], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("api_url", "address"),
+    [
+        ("https://api.github.com", "https://github.com"),
+        ("https://api.github.com/", "https://github.com"),
+        ("https://git.example.org/api/v3", "https://git.example.org"),
+        ("http://127.0.0.1:8002", "http://127.0.0.1:8002"),
+    ],
+)
+def test_where_the_pages_and_the_repositories_lie(api_url: str, address: str) -> None:
+    assert github_address(api_url) == address

@@ -1,4 +1,8 @@
-"""Reading: profiles, posts, threads, feeds, likes, follows, search."""
+"""Reading: profiles, posts, threads, feeds, likes, follows, search.
+
+Threadgates: who may reply to a post, and what becomes of a reply by somebody else. An account's own labels go
+wherever the account is shown, so that whoever reads it knows a bot without asking.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import pytest
 from atproto import client_utils, models
 
 from tests.contract.people import Person, UnderTest, refusal
-from tests.contract.wire import FOLLOW, LIKE, POST, PROFILE, REPOST, TID, R
+from tests.contract.wire import FOLLOW, LIKE, POST, PROFILE, REPOST, TID, R, post_record
 
 DEFS = "app.bsky.feed.defs"
 
@@ -314,3 +318,118 @@ def test_a_repost_leaves_the_feed_with_its_post(network_under_test: UnderTest, a
     bob.delete(post.uri)
     network_under_test.settle()
     assert texts(alice.client.get_author_feed(alice.did)) == []
+
+
+GATE = "app.bsky.feed.threadgate"
+KEY = "3jzfcijpj2z2a"
+CREATE = "com.atproto.repo.applyWrites#create"
+
+
+def gate_record(post_uri: str, *rules: str) -> dict[str, Any]:
+    allow = [{"$type": f"{GATE}#{rule}Rule"} for rule in rules]
+    return {"$type": GATE, "post": post_uri, "allow": allow, "createdAt": "2026-01-01T00:00:00.000Z"}
+
+
+def gated_post(network: UnderTest, author: Person, record: dict[str, Any], *rules: str) -> Any:
+    """A post and who may reply to it, in one step; the answer."""
+    uri = f"at://{author.did}/{POST}/{KEY}"
+    values = ((POST, record), (GATE, gate_record(uri, *rules)))
+    writes = [{"$type": CREATE, "collection": name, "rkey": KEY, "value": value} for name, value in values]
+    return network.post(f"{R}applyWrites", {"repo": author.did, "writes": writes}, author.token)
+
+
+def replies_to(author: Person, uri: str) -> list[str]:
+    thread: Any = author.client.get_post_thread(uri).thread
+    return [reply.post.record.text for reply in thread.replies or []]
+
+
+def test_only_those_whom_a_rule_names_can_reply(network_under_test: UnderTest, alice: Person, bob: Person) -> None:
+    carol = network_under_test.person()
+    hello = client_utils.TextBuilder().text("hello ").mention(f"@{bob.handle}", bob.did)
+    facets = [facet.model_dump(by_alias=True, exclude_none=True) for facet in hello.build_facets()]
+    answer = gated_post(network_under_test, alice, post_record(text=hello.build_text(), facets=facets), "mention")
+    post, gate = answer.json()["results"]
+    assert (post["validationStatus"], gate["validationStatus"]) == ("valid", "valid")
+    network_under_test.settle()
+    shown: Any = bob.client.get_posts([post["uri"]]).posts[0]
+    assert shown.threadgate.uri == gate["uri"]
+    assert not shown.viewer.reply_disabled
+    kept_out: Any = carol.client.get_posts([post["uri"]]).posts[0]
+    assert kept_out.viewer.reply_disabled
+    bob.reply("I was asked", shown)
+    carol.reply("I was not", shown)
+    network_under_test.settle()
+    assert replies_to(alice, post["uri"]) == ["I was asked"]
+    assert [one.record.text for one in alice.notifications()] == ["I was asked"]
+
+
+def test_a_gate_without_rules_lets_nobody_but_the_author_reply(
+    network_under_test: UnderTest, alice: Person, bob: Person
+) -> None:
+    bob.client.follow(alice.did)
+    post = gated_post(network_under_test, alice, post_record()).json()["results"][0]
+    network_under_test.settle()
+    shown: Any = bob.client.get_posts([post["uri"]]).posts[0]
+    assert shown.viewer.reply_disabled
+    alice.reply("to myself", shown)
+    bob.reply("to you", shown)
+    network_under_test.settle()
+    assert replies_to(alice, post["uri"]) == ["to myself"]
+
+
+def test_the_same_step_again_is_refused_and_changes_nothing(network_under_test: UnderTest, alice: Person) -> None:
+    assert gated_post(network_under_test, alice, post_record(), "follower").is_success
+    again = gated_post(network_under_test, alice, post_record(), "follower")
+    assert (again.status_code, again.json()["error"]) == (500, "InternalServerError")
+
+
+def test_a_gate_under_another_key_than_its_post_counts_for_nothing(
+    network_under_test: UnderTest, alice: Person, bob: Person
+) -> None:
+    post = alice.post("open to all")
+    body = {"repo": alice.did, "collection": GATE, "rkey": KEY, "record": gate_record(post.uri)}
+    assert network_under_test.post(f"{R}putRecord", body, alice.token).is_success
+    network_under_test.settle()
+    bob.reply("so I can", post)
+    network_under_test.settle()
+    assert replies_to(alice, post.uri) == ["so I can"]
+
+
+LABELS = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
+
+
+def own(view: Any) -> list[tuple[str, str]]:
+    return [(label.val, label.src) for label in view.labels or ()]
+
+
+def test_a_bot_is_labelled_in_every_view_of_it(
+    network_under_test: UnderTest, alice: Person, bob: Person, carol: Person
+) -> None:
+    body = {"repo": alice.did, "collection": PROFILE, "rkey": "self", "record": {"$type": PROFILE, "labels": LABELS}}
+    network_under_test.post(f"{R}putRecord", body, alice.token).raise_for_status()
+    network_under_test.settle()
+    post = bob.post("question")
+    alice.reply("answer", post)
+    alice.client.follow(bob.did)
+    network_under_test.settle()
+    bot = [("bot", alice.did)]
+    assert own(carol.client.get_profile(alice.did)) == bot
+    (told,) = bob.notifications(reasons=["reply"])
+    assert own(told.author) == bot
+    (reply,) = bob.client.get_post_thread(post.uri).thread.replies
+    assert own(reply.post.author) == bot
+    (line, *_) = carol.client.get_author_feed(alice.did).feed
+    assert own(line.post.author) == bot
+    (follower,) = carol.client.get_followers(bob.did).followers
+    assert own(follower) == bot
+    assert own(carol.client.get_post_thread(post.uri).thread.post.author) == []
+
+
+def test_a_profile_is_replaced_only_as_it_was_read(network_under_test: UnderTest, alice: Person) -> None:
+    body = {"repo": alice.did, "collection": PROFILE, "rkey": "self", "record": {"$type": PROFILE}, "swapRecord": None}
+    made = network_under_test.post(f"{R}putRecord", body, alice.token).raise_for_status().json()
+    changed = {**body, "record": {"$type": PROFILE, "labels": LABELS}}
+    stale = network_under_test.post(f"{R}putRecord", changed, alice.token)
+    assert (stale.status_code, stale.json()["error"]) == (400, "InvalidSwap")
+    fresh = network_under_test.post(f"{R}putRecord", {**changed, "swapRecord": made["cid"]}, alice.token)
+    assert fresh.status_code == 200

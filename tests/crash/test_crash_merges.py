@@ -1,8 +1,13 @@
-"""A merge, and a pull request that is taken back, killed at any request or commit: each is done once, to its end."""
+"""A merge, and a pull request that is taken back, killed at any request or commit: each is done once, to its end.
+
+The work on a document, killed at each request: an empty workspace gets one first commit and one pull request. What
+changes GitHub, by a process that is killed again and again: none of it is done twice, and none is lost.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -13,11 +18,16 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import SystemClock
+from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
 from tests.children import child_of
-from tests.crash.crash_rig import Moment, Nursery, Watch, kill
+from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die
+from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.loopback import to_loopback
+from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
+from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
+from town.github.faults import Fault, FaultKind, GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -27,7 +37,7 @@ LIFE_S = 60.0
 MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """A life ends at one of so many requests or commits; at which of them differs from one moment to the other."""
-MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")
+DURABLE_MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")
 BRANCH = "task-1-count"
 
 
@@ -60,7 +70,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
             stack.push_async_callback(one.aclose)
         process = await stack.enter_async_context(child_of("tests.crash.merge_child", str(tmp_path), url))
         nursery = Nursery(process)
-        for first, moment in enumerate(MOMENTS, 1):
+        for first, moment in enumerate(DURABLE_MOMENTS, 1):
             for number in range(first, MOST, EVERY):
                 repo = Repo("ada", f"www-lil-intdev-{first}-{number}")
                 network.create_repo(ada, repo.name, collaborators=["bea"])
@@ -70,7 +80,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
                 if was_killed:
                     kills[moment] += 1
                     await nursery.live_on(LIFE_S)
-                await _check(people["bea"], repo, pull, conflicts=conflicts)
+                await _check_merge(people["bea"], repo, pull, conflicts=conflicts)
                 if not was_killed:
                     break
             else:
@@ -105,7 +115,7 @@ async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> 
     return word == "ended -9"
 
 
-async def _check(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> None:
+async def _check_merge(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> None:
     """One commit more on the main branch and no other branch, or one comment, no commit, and the branch stays."""
     read = ok(await bea.pulls.get(repo, number))
     assert (read.state, read.merged) == ("closed", not conflicts)
@@ -119,3 +129,127 @@ async def _check(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> No
     assert len(comments) == 0
     (before,) = ok(await bea.refs.commit(repo, main)).parents
     assert ok(await bea.refs.commit(repo, before)).parents == ()
+
+
+MOST_REQUESTS = 80
+MOST_COMMITS = 120
+
+
+@needs_git
+@pytest.mark.crash
+@pytest.mark.timeout(900)
+async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) -> None:
+    kills: Counter[Moment] = Counter()
+    (tmp_path / "git").mkdir()
+    async with AsyncExitStack() as stack:
+        network = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git")
+        ada = network.create_account("ada", token="t-ada")
+        network.create_account("bea")
+        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
+        url = await stack.enter_async_context(serve(watch))
+        github = GitHub(
+            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
+        )
+        stack.push_async_callback(github.aclose)
+        model = stack.enter_context(serving())
+        process = await stack.enter_async_context(child_of("tests.crash.document_child", str(tmp_path), url, model.url))
+        nursery = Nursery(process)
+        for first, moment in enumerate(DURABLE_MOMENTS, 1):
+            for number in range(first, max(MOST_REQUESTS, MOST_COMMITS), EVERY):
+                repo = Repo("ada", f"garden-{first}-{number}")
+                network.create_repo(ada, repo.name, description="Beans.", collaborators=["bea"])
+                ok(await github.create_issue(repo, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN)))
+                (tmp_path / "place").write_text(repo.name)
+                model.plays(says(DOCUMENT), says(DOCUMENT))
+                was_killed = await _dies(watch, nursery, moment, number)
+                if was_killed:
+                    kills[moment] += 1
+                    await nursery.live_on(LIFE_S)
+                await _check_document(github, repo)
+                if not was_killed:
+                    break
+            else:
+                pytest.fail("a document takes more than is tried")
+        sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}); each document was offered once\n")
+        assert min(kills.values()) >= 10 // EVERY
+
+
+async def _check_document(github: GitHub, repo: Repo) -> None:
+    """One first commit, one branch with one commit upon it, one pull request, which one peer is asked to review."""
+    main = ok(await github.refs.get(repo, "main")).sha
+    assert ok(await github.refs.commit(repo, main)).parents == ()
+    (pull,) = ok(await github.pulls.list(repo, state="all"))
+    branches = ok(await github.refs.branches(repo))
+    assert [one.name for one in branches] == ["main", pull.head.ref]
+    assert ok(await github.contents.read(repo, "SCENARIOS.md", ref=pull.head.ref)).text == DOCUMENT
+    head = ok(await github.refs.commit(repo, pull.head.sha))
+    (own,) = head.parents
+    assert ok(await github.refs.commit(repo, own)).parents == (main,)
+    assert [one.login for one in pull.requested_reviewers] == ["bea"]
+
+
+KILLS = max(10, int(os.environ.get("CRASH_KILLS", "100")) // 2)
+SEED = int(os.environ.get("CRASH_SEED", "1"))
+GITHUB_LIFE_S = 4.0
+LAST_LIFE_S = 300.0
+SPREAD = Spread(commits=60, requests=12, any_time_s=1.5, life_s=GITHUB_LIFE_S)
+_FAULTS: tuple[FaultKind, ...] = ("lost_answer", "lost_request", "server_error")
+
+
+@needs_git
+@pytest.mark.crash
+@pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
+async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(tmp_path: Path) -> None:
+    rng, kills, lives = random.Random(SEED), Counter[str](), 0
+    (tmp_path / "git").mkdir()
+    async with AsyncExitStack() as stack:
+        network, faults = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git"), GitHubFaults(rng)
+        rowan = network.create_account("rowan", token="ghp_rowan")
+        network.create_account("kit", token="ghp_kit")
+        repo = network.create_repo(rowan, "site", collaborators=["kit"])
+        watch = Watch(github_app(network, faults=faults, meter=GitHubMeter(network.clock, known=10**6)))
+        works = network.create_account(ORGANISATION, kind="Organization")
+        network.state.members[ORGANISATION] = {"rowan"}
+        network.create_repo(works, TEMPLATE.partition("/")[2]).is_template = True
+        url = await stack.enter_async_context(serve(watch))
+        github, other = _client(url, "rowan", "ghp_rowan"), _client(url, "kit", "ghp_kit")
+        stack.push_async_callback(github.aclose)
+        stack.push_async_callback(other.aclose)
+        for title in ("One", "Two"):
+            ok(await github.create_issue(REPO, title, "…"))
+        ok(await github.contents.write(REPO, "README.md", "Hello.\n", message="Begin"))
+        main = ok(await github.refs.get(REPO, "main")).sha
+        process = await stack.enter_async_context(
+            child_of("tests.crash.github_child", str(tmp_path), url, "rowan", "ghp_rowan")
+        )
+        nursery, work = Nursery(process), Work(tmp_path, network, repo, main, github, other)
+        while kills.total() < KILLS:
+            faults.clear()
+            await work.refill()
+            if rng.random() < 0.3:
+                fault = rng.choice(_FAULTS)
+                faults.arm(Fault(fault, rng.choice(["POST *", "PUT *", "PATCH *"])))
+            lives += 1
+            moment = rng.choice(MOMENTS)
+            if await live_and_die(watch, nursery, moment, rng, SPREAD):
+                kills[moment] += 1
+        faults.clear()
+        while work.unfinished():
+            lives += 1
+            await nursery.birth()
+            assert await nursery.receive() == "awake"
+            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+        expected, found = work.expected(), await work.found()
+        acts = Counter(one["turn"] for one in work.wanted)
+        sys.stdout.write(
+            f"\n{kills.total()} SIGKILLs ({dict(kills)}) over {lives} lives; {dict(acts)}; "
+            f"{(found - expected).total()} done twice, {(expected - found).total()} lost; seed {SEED}\n"
+        )
+        assert found == expected
+        assert set(work.states()) == {"done"}
+        changed = {label.name for label in repo.issues[2].labels} if repo.issues[2] else set()
+        assert len(changed) == 1
+
+
+def _client(url: str, login: str, token: str) -> GitHub:
+    return GitHub(api_url=url, login=login, token=token, clock=SystemClock(), min_spacing_s=0, transport=to_loopback)

@@ -1,8 +1,13 @@
-"""Proves that a SOUL is wired once: in few lines, in short functions, and with no callback assigned later."""
+"""Proves that a SOUL is wired once: in few lines, in short functions, and with no callback assigned later.
+
+The page that says where a rule stands names what stands there. The tests of a folder lie in the folder of the same
+name below `tests`.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +16,7 @@ import pytest
 from tests.project import ROOT, product_trees
 
 pytestmark = pytest.mark.guard
+
 
 MOST_FILES, MOST_LINES, SCREEN = 5, 800, 60
 APP = ROOT / "soul" / "app.py"
@@ -124,3 +130,66 @@ def test_only_its_own_loop_lets_acts_out_of_the_outbox() -> None:
         if isinstance(node, ast.Attribute) and node.attr == "deliver_due"
     }
     assert drivers == {"modules/services/outbox/outbox.py"}
+
+
+PAGE = ROOT / "docs" / "rules.md"
+_ROW = re.compile(r"\| \[(?P<names>[^\]]+)\]\((?P<path>[^)]+)\) \|")
+
+
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def missing(text: str) -> list[str]:
+    """Return what a page links to and is not there: a file, or a name that the linked file does not define."""
+    found: list[str] = []
+    for row in _ROW.finditer(text):
+        name, _, heading = row["path"].partition("#")
+        path = PAGE.parent / name
+        code = path.read_text() if path.is_file() else ""
+        headings = [re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in _HEADING.findall(code)]
+        code = code if not heading or heading in headings else ""
+        names = [name for name in re.findall(r"`(\w+)`", row["names"]) if path.suffix == ".py"]
+        absent = [name for name in names if not re.search(rf"^(?:(?:async )?def |class )?{name}\b", code, re.MULTILINE)]
+        found += absent if code else [row["path"]]
+    return found
+
+
+def test_each_rule_stands_where_the_page_says() -> None:
+    assert missing(PAGE.read_text()) == []
+
+
+def test_a_rule_that_moved_is_found() -> None:
+    well = ("[`elect`](../common/election.py)", "[a claim](plans.md#a-claim)")
+    rows = ("[`gone`](../common/election.py)", "[`elect`](../common/moved.py)", "[gone](plans.md#gone)", *well)
+    page = "\n".join(f"| {row} |" for row in rows)
+    assert missing(page) == ["gone", "../common/moved.py", "plans.md#gone"]
+
+
+OF_THE_WHOLE = {
+    "contract",  # what every service of a kind must do
+    "crash",
+    "fixtures",
+    "github_rig",
+    "guards",  # what is read from the source, for `make check`
+    "interop",
+    "model",
+    "network",
+    "scenarios",
+    "security",
+}
+"""Folders of tests that belong to no single folder of the program."""
+
+
+def _folders_of_tests() -> set[Path]:
+    """Folders below `tests` that hold a test, relative to it."""
+    return {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+
+
+def test_each_folder_of_tests_is_one_of_the_program() -> None:
+    held = [folder for folder in _folders_of_tests() if folder.parts and folder.parts[0] not in OF_THE_WHOLE]
+    assert {"adapters/space", "modules/lives/space", "soul/commands"} <= {folder.as_posix() for folder in held}
+    assert [folder.as_posix() for folder in sorted(held) if not (ROOT / folder).is_dir()] == []
+
+
+def test_each_folder_of_the_whole_is_there() -> None:
+    assert sorted(name for name in OF_THE_WHOLE if not (ROOT / "tests" / name).is_dir()) == []

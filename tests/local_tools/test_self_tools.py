@@ -1,4 +1,7 @@
-"""Proves who may touch SELF.md through a tool, and what the model is told of it."""
+"""Proves who may touch SELF.md through a tool, and what the model is told of it.
+
+Proves who may load a skill through a tool, and what the model is told when there is none of that name.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from adapters.storage.local import open_storage
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
+from local_tools.skill_tools import skill_tools
+from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
-from modules.services.skills.skills import Skills
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.skills import LocalSkills, Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
 from tests.plain_settings import plain_settings
 from tests.project import ROOT
@@ -135,8 +142,9 @@ async def test_a_section_cannot_be_emptied(rig: Rig) -> None:
 async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_answer(rig: Rig) -> None:
     told = "Staying silent with @kit.test"
     entry = Entry("decision", "awareness", told, reason="no", trigger_uri=POST, data={"act": "silent"})
-    await rig.self_home.journal.record(entry)
     owners = replace(turn(Provenance.OWNER), loop="owner")
+    assert (await rig.use("day_read", owners)).provenance is None, "nobody wrote anything yet"
+    await rig.self_home.journal.record(entry)
     answer = await rig.use("day_read", owners)
     assert told in answer.content
     assert answer.provenance is Provenance.STRANGER, "what others wrote may stand in it"
@@ -144,3 +152,35 @@ async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_ans
     for other in (turn(Provenance.OWNER), OWN, replace(turn(Provenance.PEER), loop="owner")):
         refused = await rig.use("day_read", other)
         assert (refused.is_error, told in refused.content) == (True, False)
+
+
+@pytest.fixture
+async def executor(tmp_path: Path) -> Executor:
+    owner_files = LocalOwnerFiles(Home.at(tmp_path), print)
+    await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
+    storage = open_storage("", root=tmp_path / "store")
+    local = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
+    return Executor(Registry(skill_tools(local, Skills.load(ROOT / "skills")), social_only=True), SHIPPED)
+
+
+async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:
+    return await executor.execute(ToolCall("1", "skill_load", {"name": name}), Turn("test", provenance))
+
+
+@pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.OWNER])
+async def test_the_soul_and_its_owner_can_load_a_skill(executor: Executor, provenance: Provenance) -> None:
+    result = await load(executor, " tea ", provenance)
+    assert (result.content, result.is_error, result.provenance) == ("Boil water.", False, None)
+
+
+@pytest.mark.parametrize("provenance", [Provenance.STRANGER, Provenance.PEER])
+async def test_a_turn_that_somebody_else_began_can_not(executor: Executor, provenance: Provenance) -> None:
+    result = await load(executor, "tea", provenance)
+    assert result.is_error
+    assert "Boil" not in result.content
+
+
+@pytest.mark.parametrize("name", ["coffee", "core", "../../SOUL.md"])
+async def test_for_a_name_that_is_not_there_the_model_learns_which_are(executor: Executor, name: str) -> None:
+    result = await load(executor, name, Provenance.OWNER)
+    assert (result.is_error, result.content) == (True, "Error: there is no skill of that name. There are: tea.")

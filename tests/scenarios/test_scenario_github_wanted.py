@@ -1,4 +1,8 @@
-"""Before any act in a repository of somebody else its own rules are asked, once for all acts, whoever proposes them."""
+"""Before any act in a repository of somebody else its own rules are asked, once for all acts, whoever proposes them.
+
+What a repository of somebody else says of AI agents is read before the first word there, and heeded. A crowd calls
+on GitHub: one repository gets so many turns in an hour, and the owner is answered all the same.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,34 @@ import pytest
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
+from modules.runtime.journal.types import StoredEntry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.params import read_params
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
+from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY
 from tests.github_moves import delete_repo
 from tests.running_town import RunningSoul, RunningTown, awake
-from tests.scenarios.github_talk import CLOCK, RULES, Place, in_foreign_place, minding, open_place, put_files
+from tests.scenarios.github_talk import (
+    CLOCK,
+    PAGES,
+    RULES,
+    SAID,
+    Place,
+    acts,
+    commit_files,
+    in_foreign_place,
+    look,
+    minding,
+    open_place,
+    put_files,
+)
 from town.github.faults import Fault
+from town.github.values import StoredIssue, StoredRepo
+from town.model.types import ChatRequest, Completion
 
 BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}
 CONDITIONS = {"AI_POLICY": "You must disclose AI."}
@@ -210,3 +232,203 @@ async def test_a_second_pull_request_waits_until_the_first_is_closed(running_tow
         assert (await state_of(soul, pull(place, "one")))[0] == "pending"
         state, reason = await state_of(soul, pull(place, "two"))
         assert (state, reason) == ("blocked", "1 open pull requests already, the limit is 1")
+
+
+FOREIGN = [
+    ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 1),
+    ("nothing at all", {}, "none", "commented", 0),
+    ("a ban", {"CONTRIBUTING": "Be kind. AI-generated comments are not accepted."}, "forbidden", "silent", 1),
+    ("a ban in its README", {"README": "# Tool\n\n## Taking part\n\nNo AI."}, "forbidden", "silent", 1),
+    ("a ban in a template", {".github/ISSUE_TEMPLATE/bug": "- [ ] No AI."}, "forbidden", "silent", 1),
+    ("conditions", {"AI_POLICY": "You must disclose AI."}, "conditions", "held", 1),
+    ("an answer that cannot be read", {"AI_POLICY": "You must disclose AI."}, "well", "held", 2),
+    ("a page too long to read", {"CONTRIBUTING": "Write tests. " * 5_000}, "none", "held", 0),
+    ("a welcome", {"AI_POLICY": "AI agents are welcome here."}, "allowed", "commented", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "rule", "act", "asked"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN]
+)
+@pytest.mark.slow
+async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
+    running_town: RunningTown, files: dict[str, str], rule: str, act: str, asked: int
+) -> None:
+    running_town.mind.answer = minding(rule=rule)
+    async with in_foreign_place(running_town, **files) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            held = await soul.app.services.outbox.held()
+            assert place.comments == ([SAID] if act == "commented" else [])
+            assert len(held) == (act == "held")
+            assert (await acts(soul))[-1][0] == ("silent" if act == "silent" else "commented")
+            read = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert len(read) == asked
+
+
+@pytest.mark.slow
+async def test_the_pages_that_an_owner_shows_for_all_of_their_repositories_are_heeded(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
+    async with in_foreign_place(running_town) as place:
+        defaults = place.network.create_repo(place.repo.owner, ".github")
+        await put_files(place.network, defaults, {"CONTRIBUTING": "KI-Beiträge sind nicht erlaubt."})
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
+            (asked,) = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert "KI-Beiträge sind nicht erlaubt." in asked.messages[-1].text
+            (told,) = [one for one in await soul.decisions() if one.entry.loop == "repository-rules"]
+            assert told.entry.data["path"] == "stranger/.github/CONTRIBUTING.md"
+
+
+@pytest.mark.slow
+async def test_where_it_is_not_clear_the_owner_decides_and_decides_for_the_next_comment_too(
+    running_town: RunningTown,
+) -> None:
+    said = iter([SAID, "Measure the wide one as well, then."])
+    running_town.mind.answer = minding(*said, rule="conditions")
+    async with in_foreign_place(running_town, AI_POLICY="You must disclose AI.") as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            (draft,) = await soul.app.services.outbox.held()
+            assert "AI_POLICY.md has conditions" in (draft.error or "")
+            await look(soul)
+            assert place.comments == []
+            await soul.app.services.outbox.approve(draft.id)
+            await soul.send()
+            assert place.comments == [SAID]
+            place.say("kit", "And then?")
+            place.post_link()
+            await look(soul)
+            assert await soul.app.services.outbox.held() == []
+    assert place.comments == [SAID, "Measure the wide one as well, then."]
+
+
+async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding()
+    async with in_foreign_place(running_town) as place:
+        place.repo.pull_policy = "collaborators_only"
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert place.comments == []
+            assert len(await soul.app.services.outbox.held()) == 1
+
+
+JAPANESE = {"README": "A tool.", "docs/ja/guide": "\u5f85\u3064", "docs/ja/\u8ca2\u732e": "AI \u306f\u4e0d\u53ef"}
+
+
+async def test_a_ban_in_the_docs_of_another_language_is_found_and_read_again_only_once_a_page_changed(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(rule="forbidden", pages=("README.md", "\u8ca2\u732e.md"))
+
+    def asked(words: str) -> int:
+        return sum(words in one.messages[0].text for one in running_town.mind.asked)
+
+    async with in_foreign_place(running_town, **JAPANESE) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
+            (rules,) = [one.messages[-1].text for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert "AI \u306f\u4e0d\u53ef" in rules
+            assert "\u5f85\u3064" not in rules
+            await commit_files(place.network, place.repo, {"main.py": "print()"})
+            place.say("kit", "@rowan and now?")
+            place.post_link()
+            await look(soul)
+            assert (asked(PAGES), asked(RULES), place.comments) == (1, 1, [])
+            running_town.mind.answer = minding(pages=("README.md", "\u8ca2\u732e.md"))
+            await commit_files(place.network, place.repo, {"docs/ja/\u8ca2\u732e.md": "AI \u3082\u6b53\u8fce"})
+            place.say("kit", "@rowan and now?")
+            place.post_link()
+            await look(soul)
+            assert (asked(PAGES), asked(RULES), place.comments) == (2, 2, [SAID])
+
+
+@pytest.mark.parametrize("answer", ["README", '{"pages": "all"}'])
+async def test_where_the_model_chooses_no_pages_that_can_be_read_the_owner_decides(
+    running_town: RunningTown, answer: str
+) -> None:
+    talk = minding()
+
+    def respond(request: ChatRequest) -> Completion:
+        return Completion(text=answer) if PAGES in request.messages[0].text else talk(request)
+
+    running_town.mind.answer = respond
+    async with in_foreign_place(running_town, **JAPANESE) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            (draft,) = await soul.app.services.outbox.held()
+            assert "its rules are not known" in (draft.error or "")
+            assert place.comments == []
+
+
+CROWD = 24
+
+
+async def meet(soul: RunningSoul) -> None:
+    """Look at GitHub, and let out what may leave within some minutes."""
+    for _ in range(3):
+        soul.passes(200)
+        await soul.app.scheduler.run_guarded("github-awareness")
+        await soul.app.services.outbox.deliver_due()
+
+
+def call(place: Place, login: str, repo: StoredRepo | None = None) -> StoredIssue:
+    account, repo = place.network.find(login) or place.network.create_account(login), repo or place.repo
+    asked = place.network.open_issue(repo, account, title=f"Layout of {login}?", body="@rowan, narrow or wide?")
+    place.network.notify(repo, asked, account, text=asked.body or "")
+    return asked
+
+
+def turns(entries: list[StoredEntry]) -> int:
+    return sum(one.entry.data.get("act") == "turn" for one in entries)
+
+
+@pytest.mark.slow
+async def test_all_strangers_together_get_so_many_turns_an_hour_wherever_they_call(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(*(f"Measure {number} of them, and keep the pages." for number in range(99)))
+    async with open_place(running_town, "owner") as place:
+        owner = place.network.find("owner")
+        assert owner
+        each = int(TURNS_PER_REPOSITORY.limit)
+        many = range(int(TURNS_ON_GITHUB.limit) // each + 1)
+        repos = [place.network.create_repo(owner, f"site-{one}", collaborators=["rowan"]) for one in many]
+        for repo in repos:
+            for number in range(each):
+                call(place, f"caller-{repo.name}-{number}", repo)
+        async with awake(place.home(SOUL_SPEED="1"), clock=CLOCK) as soul:
+            await meet(soul)
+            assert turns(await soul.app.services.journal.recent(1_000)) == TURNS_ON_GITHUB.limit
+            of_owner = call(place, "owner")
+            await meet(soul)
+            assert len(of_owner.comments) == 1
+            assert turns(await soul.app.services.journal.recent(1_000)) == TURNS_ON_GITHUB.limit
+
+
+@pytest.mark.slow
+async def test_a_crowd_takes_neither_all_turns_nor_the_owners_share_of_what_is_said(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(*(f"Measure {number} of them, and keep the pages." for number in range(99)))
+    async with open_place(running_town, "owner") as place:
+        asked = [call(place, f"caller-{number}") for number in range(CROWD)]
+        async with awake(place.home(SOUL_SPEED="1"), clock=CLOCK) as soul:
+            await meet(soul)
+            assert turns(await soul.app.services.journal.recent(1_000)) == TURNS_PER_REPOSITORY.limit
+            assert sum(len(one.comments) for one in asked) == GITHUB_CREATIONS_OF_OTHERS.limit
+            of_owner = call(place, "owner")
+            await meet(soul)
+            assert len(of_owner.comments) == 1

@@ -1,18 +1,43 @@
-"""A SOUL whose database is lost goes on from its last copy: it knows what it knew, and does nothing a second time."""
+"""A SOUL whose database is lost goes on from its last copy: it knows what it knew, and does nothing a second time.
+
+Proves that a life goes on, and ends as asked, while another program holds its database for too long. Proves that a
+full disk fails the turn that meets it, and that the life goes on once there is room. Proves that a machine without
+a free descriptor ends no life, loses no file, and is told of once.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import random
+import resource
 import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from adapters.atproto.session import SessionFile
+from common.errors import DiskFull, IdentityError, MachineTrouble
+from common.state import load_state, save_state
 from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
 from modules.runtime.database import copies
-from modules.runtime.home import Home
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.types import Entry
+from modules.runtime.stages import Stage
 from modules.services.memory.admission import NewMemory
+from modules.services.owner.owner import OwnerAnswers
+from soul.app import open_soul
 from soul.commands.run import flush
-from tests.running_town import RunningSoul, RunningTown, awake, replying, settings_of
+from tests.hasty_clock import HastyClock
+from tests.loopback import held_port
+from tests.patience import until
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, replying, settings_of
 from tests.scenarios.phone import Phone, look
 
 ANSWERS = ("Tin, because it sings.", "Slate, because it remembers.", "Thatch, because it is quiet.")
@@ -148,3 +173,165 @@ async def test_what_was_deleted_on_purpose_does_not_come_back(running_town: Runn
         damage(home)
         async with awake(home) as life:
             assert await known(life) == []
+
+
+async def test_a_database_that_another_program_holds_ends_no_life(running_town: RunningTown) -> None:
+    console, ended = SilentConsole(), asyncio.Event()
+    with held_port() as port:
+        home = running_town.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port}")
+        async with open_soul(
+            settings_of(home), home, console=console, clock=HastyClock(HASTE_STEP_BY_STEP), rng=random.Random(1)
+        ) as app:
+            await app.log_in()
+            database = app.services.database
+            await database.run(lambda connection: connection.execute("PRAGMA busy_timeout = 50").fetchone())
+            other = sqlite3.connect(home.database, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            app.stages.reach(Stage.CHECKED)
+            life = asyncio.create_task(app.run(ended))
+            await until(lambda: life.done() or any("[space]" in message for _, message, _ in console.lines))
+            await until(lambda: life.done() or any(loop.last_ran_at for loop in app.scheduler.states()))
+            assert not life.done()
+            other.execute("ROLLBACK")
+            await until(lambda: life.done() or app.stages.has_reached(Stage.SETTLED))
+            assert not life.done()
+            other.execute("BEGIN IMMEDIATE")
+            ended.set()
+            await life
+            other.close()
+
+
+SAID = "Tin, and you hear each drop of it."
+
+
+async def fill(life: RunningSoul) -> None:
+    """Leave no room in the database, as if the disk below it were full."""
+    await life.app.services.database.run(_no_more_pages)
+    for size in (4000, 400, 40, 0):
+        with suppress(DiskFull):
+            while True:
+                await life.app.services.journal.record(Entry("life", "ballast", "x" * size, line=None))
+
+
+def _no_more_pages(connection: sqlite3.Connection) -> None:
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}").fetchone()
+
+
+async def free(database: Database) -> None:
+    await database.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
+
+
+def told(life: RunningSoul, words: str) -> list[str]:
+    return [message for _, message, _ in life.console.lines if words in message]
+
+
+async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there_is_room(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = replying(SAID)
+    async with awake(running_town.make_home("rowan")) as life:
+        scheduler = life.app.scheduler
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder in the rain?")
+        await fill(life)
+        doomed = asyncio.create_task(scheduler.doomed())
+        for _ in range(3):
+            outcome = await scheduler.run_guarded("awareness")
+            assert not outcome.ran
+        assert len(told(life, "awareness: Disk full")) == 1
+        assert not doomed.done()
+        assert running_town.texts("rowan") == []
+        await free(life.app.services.database)
+        await life.look()
+        assert len(told(life, "awareness: works again")) == 1
+        assert running_town.texts("rowan") == [SAID]
+        doomed.cancel()
+
+
+async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying(SAID)
+    answers: list[str] = []
+    async with awake(running_town.make_home("rowan")) as life:
+        app = life.app
+        talk = OwnerAnswers(
+            app.owner, console=life.console, say=answers.append, clock=app.services.clock, timezone="UTC"
+        )
+        await talk.receive("tin or slate?")
+        await fill(life)
+        with pytest.raises(DiskFull):
+            await talk.receive("and " + "moss " * 2000)
+        answering = asyncio.create_task(talk.run(greet=False))
+        await until(lambda: told(life, "This machine allows no answer now"))
+        assert not answering.done()
+        await free(app.services.database)
+
+        def is_answered() -> bool:
+            life.passes(60)
+            return bool(answers)
+
+        await until(is_answered)
+        answering.cancel()
+    assert answers == [SAID]
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Let this process open nothing more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
+    held: list[int] = []
+    try:
+        while True:
+            try:
+                held.append(os.dup(1))
+            except OSError:
+                break
+        yield
+    finally:
+        for handle in held:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def test_a_life_that_can_open_nothing_waits_tells_and_goes_on(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        app = life.app
+        doomed = asyncio.create_task(app.scheduler.doomed())
+        with no_descriptor_left():
+            for name in ("identity-watch", "heartbeat", "identity-watch"):
+                await app.scheduler.run_guarded(name)
+            with pytest.raises(MachineTrouble):
+                await app.services.database.read(lambda connection: connection.execute("SELECT 1"))
+            assert not doomed.done()
+        assert len(told(life, "identity-watch: This machine cannot use")) == 1
+        assert (await app.scheduler.run_guarded("identity-watch")).ran
+        assert (await app.scheduler.run_guarded("heartbeat")).ran
+        assert len(told(life, "identity-watch: works again")) == 1
+        doomed.cancel()
+
+
+async def test_no_file_is_taken_for_missing_or_damaged(tmp_path: Path) -> None:
+    state, session, soul = tmp_path / "state.json", tmp_path / "session.json", tmp_path / "SOUL.md"
+    save_state(state, {"kept": 1})
+    session.write_text("{}")
+    database = await Database.open(tmp_path / "soul.db", {1: "CREATE TABLE kept (x)"})
+    await database.close()
+    before = names(tmp_path)
+    with no_descriptor_left():
+        with pytest.raises(MachineTrouble):
+            load_state(state, {})
+        with pytest.raises(MachineTrouble):
+            SessionFile(session, service_url="", identifier="").load()
+        with pytest.raises(MachineTrouble):
+            SoulDocument(soul)
+        with pytest.raises(MachineTrouble):
+            await Database.open(tmp_path / "soul.db", {1: "CREATE TABLE kept (x)"}, signs=("status.json",))
+        assert "cannot be read now (Too many open files)" in str(Control(tmp_path).standing())
+    assert names(tmp_path) == before
+    assert load_state(state, {}).data == {"kept": 1}
+    with pytest.raises(IdentityError):
+        SoulDocument(soul)

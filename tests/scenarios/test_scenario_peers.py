@@ -1,4 +1,8 @@
-"""SOULs find each other by identity posts, follow and announce each other once, over restarts, and trust it so far."""
+"""SOULs find each other by identity posts, follow and announce each other once, over restarts, and trust it so far.
+
+A peer that unfollowed us, or whose follow was taken back, is not followed again before the cool-down is over. An
+identity post counts for GitHub only while the account there names the SOUL back, and stays the same account.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,16 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.peers.discovery import IDENTITY_POST_MARKER
 from modules.services.rights import store
+from tests.github_moves import rename_account
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
-from tests.scenarios.peers_github import account_of
+from tests.scenarios.peers_github import account_of, page_of
 from town.atproto.service import Fault
+from town.github.network import GitHubNetwork
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.usefixtures("peers_github")
+
 
 NAMES = ("rowan", "wren", "marlow")
 CYCLES = 8
@@ -248,3 +255,134 @@ async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: Runni
         for _ in range(2):
             await cycle(soul)
     assert len(identity_posts(running_town, "rowan")) == 1
+
+
+@pytest.mark.slow
+async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_the_cooldown(
+    running_town: RunningTown,
+) -> None:
+    town, clock = running_town, HastyClock()
+    town.mind.answer = speaking
+    introduces_itself(town, "wren")
+    home = home_of(town, "rowan", PEER_UNFOLLOW_COOLDOWN="3")
+    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
+    async with awake(home, clock=clock) as soul:
+        for _ in range(CYCLES):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+        (record,) = town.network.records(town.account("rowan"), "app.bsky.graph.follow")
+        town.network.delete(*record.uri.removeprefix("at://").split("/"))
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+        told = [one.entry for one in await soul.decisions() if one.entry.loop == "peers"]
+        assert (told[-1].summary, told[-1].reason) == (
+            "Does not follow @wren.test for now",
+            "our follow of it was taken back",
+        )
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+    async with awake(home, clock=clock) as soul:
+        await cycle(soul)
+        assert follows(town, "rowan") == []
+        soul.passes(2 * A_DAY_S)
+        for _ in range(2):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+    assert len([text for text in announcements(town, "rowan") if "@wren.test" in text]) == 1
+
+
+@pytest.mark.slow
+async def test_a_peer_that_unfollowed_us_is_not_followed_for_a_while(running_town: RunningTown) -> None:
+    town, clock = running_town, HastyClock()
+    town.mind.answer = speaking
+    introduces_itself(town, "wren")
+    wren, rowan, home = town.account("wren"), town.account("rowan"), home_of(town, "rowan")
+    town.network.put(
+        wren, "app.bsky.graph.follow", "3jzfcijpj2z2a", {"subject": rowan, "createdAt": "2026-01-01T00:00:00Z"}
+    )
+    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
+    async with awake(home, clock=clock) as soul:
+        for _ in range(CYCLES):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+        town.network.delete(wren, "app.bsky.graph.follow", "3jzfcijpj2z2a")
+        for record in town.network.records(rowan, "app.bsky.graph.follow"):
+            town.network.delete(*record.uri.removeprefix("at://").split("/"))
+        for _ in range(3):
+            soul.passes(A_DAY_S)
+            await cycle(soul)
+        assert follows(town, "rowan") == []
+
+
+@pytest.mark.slow
+async def test_posts_of_a_found_peer_are_subscribed_to_until_they_part(running_town: RunningTown) -> None:
+    town, clock = running_town, HastyClock()
+    town.mind.answer = speaking
+    introduces_itself(town, "wren")
+    rowan, wren, home = town.account("rowan"), town.account("wren"), home_of(town, "rowan", PEER_UNFOLLOW_COOLDOWN="3")
+    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
+
+    async with awake(home, clock=clock) as soul:
+        for _ in range(CYCLES):
+            await cycle(soul)
+        await soul.app.lives.subscriptions.ensure()
+        assert wren in soul.app.lives.subscriptions.companions()
+        assert town.network.activity_subscription(rowan, wren)
+        (record,) = [
+            one for one in town.network.records(rowan, "app.bsky.graph.follow") if one.value["subject"] == wren
+        ]
+        town.network.delete(*record.uri.removeprefix("at://").split("/"))
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+    async with awake(home, clock=clock) as soul:
+        await cycle(soul)
+        await soul.app.lives.subscriptions.ensure()
+        assert wren not in soul.app.lives.subscriptions.companions()
+        assert town.network.activity_subscription(rowan, wren) is None
+        told = [one.entry for one in await soul.app.services.journal.recent(100, kinds=["life"])]
+        assert [one.reason for one in told if one.summary == "Is no longer told of new posts of @wren.test"] == [
+            "they parted"
+        ]
+
+
+DAY_S = 25 * 3600.0
+
+
+async def test_under_a_name_on_github_that_does_not_name_it_back_nothing_is_said_or_done(
+    running_town: RunningTown, peers_github: GitHubNetwork
+) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
+    peers_github.create_account("famous-person", website="https://famous.example")
+    introduces_itself(running_town, "wren", "famous-person")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @wren.test !")
+    async with awake(home, clock=HastyClock()) as soul:
+        for _ in range(6):
+            await cycle(soul)
+        registry = soul.app.services.peer_registry
+        assert (registry.get_linked_peers(), registry.get_listed_accounts()) == ([], [])
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
+
+
+async def test_a_login_that_somebody_else_took_over_is_no_peers_until_the_owner_says_so(
+    running_town: RunningTown, peers_github: GitHubNetwork
+) -> None:
+    running_town.mind.answer = speaking
+    home, clock = home_of(running_town, "rowan", SOUL_PEERS="wren.test"), HastyClock()
+    introduces_itself(running_town, "wren")
+    async with awake(home, clock=clock) as soul:
+        await cycle(soul)
+        services = soul.app.services
+        assert [one.login for one in services.peer_registry.get_listed_accounts()] == ["sh-wren"]
+        before = peers_github.find("sh-wren")
+        assert before
+        rename_account(peers_github, before, "gone")
+        new = peers_github.create_account("sh-wren", website=page_of(running_town.account("wren")))
+        clock.ahead += DAY_S
+        await cycle(soul)
+        assert services.peer_registry.get_listed_accounts() == []
+        assert [one.name for one in services.pinned_names.waiting()] == ["sh-wren"]
+        assert await services.pinned_names.accept("SH-wren") == "accepted"
+        clock.ahead += DAY_S
+        await cycle(soul)
+        assert [one.id for one in services.peer_registry.get_listed_accounts()] == [new.id]

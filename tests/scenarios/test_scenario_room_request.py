@@ -1,18 +1,23 @@
-"""A host's request in a room of whole SOULs: one artefact, told once, whatever the minds and the host do."""
+"""A host's request in a room of whole SOULs: one artefact, told once, whatever the minds and the host do.
+
+Where the room meets the rest of a SOUL: its owner's settings, its memory, SELF.md, and its secrets. A room of whole
+SOULs and their host: an opinion is asked for, the talk becomes full, and the host opens it again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
 import pytest
 
 from adapters.github.types import Repo
-from adapters.space.types import Claimed
+from adapters.space.types import ELECTION_RULES, Claimed, Identified, Reflected, StateChanged
 from modules.lives.space.host_request import SPACE_MAX_REOPENS
-from modules.lives.space.policy import elect_action_owner
+from modules.lives.space.policy import elect_action_owner, saturation_threshold
+from modules.runtime.home import Home
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
-from tests.running_town import RunningTown, call
+from tests.running_town import PASSWORD, RunningTown, call
 from tests.scenarios.room_society import (
     BODY,
     REPO,
@@ -27,11 +32,13 @@ from tests.scenarios.room_society import (
     open_society,
     quiet,
     says,
+    talkative,
 )
 from tests.shipped_skills import phrase
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow
+
 
 FOUR = ("marvin", "rebecca", "peterben", "odile")
 
@@ -237,3 +244,169 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
             silent = [line for line in marvin.lines() if line.startswith("Commitment abandoned silently")]
             assert len(silent) == 3
         assert society.issues() == []
+
+
+def _identities(society: Society, name: str) -> list[Identified]:
+    return [event for event in society.host.seen if isinstance(event, Identified) and event.name == name]
+
+
+async def test_who_needs_approval_in_rooms_says_so_and_the_request_is_met_by_another(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society:
+        careful = society.soul("rebecca", SOUL_APPROVAL="drafts", SOUL_APPROVAL_ROOM="on")
+        async with society.soul("marvin"), careful as cautious:
+            society.says(REQUEST)
+            await society.until(lambda: bool(society.done()), "the issue")
+            assert cautious.app.services.integrations.room.is_active
+            status = await cautious.app.status_report.gather()
+            assert "SOUL_APPROVAL_ROOM" in status["room"]["silence"]
+            assert any("SOUL_APPROVAL_ROOM" in line for line in cautious.lines())
+            told = [one.detail for one in society.host.seen if isinstance(one, StateChanged) and one.name == "rebecca"]
+            assert ["SOUL_APPROVAL_ROOM" in detail for detail in told] == [True]
+        assert society.said(by="rebecca") == []
+        (issue,) = society.issues()
+        assert issue.author.login == "marvin-soul"
+        assert not _identities(society, "rebecca")
+
+
+async def test_with_drafts_it_answers_the_host_and_its_issue_waits_for_approval(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
+        society.says(REQUEST)
+        outbox = cautious.app.services.outbox
+        await society.until(lambda: bool(society.said(by="rebecca")), "the answer")
+        while not (held := await outbox.held()):
+            await society.passes(5)
+        assert [one.kind for one in held] == ["issue"]
+        assert society.issues() == []
+        await outbox.approve(held[0].id)
+        await society.until(lambda: bool(society.done()), "the issue")
+
+
+async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_town: RunningTown) -> None:
+    names = ("marvin", "rebecca", "peterben")
+    chosen = elect_action_owner(names, REQUEST)
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
+        souls = {name: await stack.enter_async_context(society.soul(name)) for name in names}
+        paused, others = souls[chosen or ""], [souls[name] for name in names if name != chosen]
+
+        def shows(capabilities: tuple[str, ...]) -> bool:
+            rooms = [one.app.services.integrations.room for one in others]
+            return all(
+                paused.name in room.peers() and room.peers()[paused.name].capabilities == capabilities for room in rooms
+            )
+
+        await society.until(lambda: shows(("social", "github", "code", *ELECTION_RULES)), "all are in")
+        paused.app.services.control.pause("a test")
+        await society.until(lambda: shows(()), "the pause shows")
+        society.says(REQUEST)
+        await society.until(lambda: bool(society.done()), "the issue")
+        assert society.said(by=paused.name) == []
+        (issue,) = society.issues()
+        assert issue.author.login != f"{paused.name}-soul"
+        paused.app.services.control.resume()
+        await society.until(lambda: shows(("social", "github", "code", *ELECTION_RULES)), "the pause is over")
+        await society.passes(60)
+        assert paused.app.services.integrations.room.joins == 3
+        assert len(society.issues()) == 1
+
+
+async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("marvin", lambda _: quiet()) as marvin:
+        keeper = marvin.app.services.self_keeper
+        text = marvin.home.self_md.read_text()
+        await keeper.change(f"{text}\n## Current Interests\n- lichen on slate\n", reason="I looked closely", by="owner")
+        await society.until(
+            lambda: any("lichen on slate" in told.summary.current_interests for told in _identities(society, "marvin")),
+            "the new identity",
+        )
+        before = len(_identities(society, "marvin"))
+        _write_by_hand(marvin.home, f"{text}\n## Current Interests\n- {PASSWORD}\n")
+        await marvin.app.lives.space.identity_publisher.introduce()
+        assert len(_identities(society, "marvin")) == before
+        assert any(line.startswith("Not introduced") for line in marvin.lines())
+
+
+def _write_by_hand(home: Home, text: str) -> None:
+    home.self_md.write_text(text)
+
+
+LIVELY = {"checkIntervalMs": 2000, "cooldownMinMs": 3000, "cooldownMaxMs": 3000, "replyDelayMinMs": 500}
+OPINION = "What do you think about roofs made of tin?"
+NAMES = ("marvin", "rebecca", "peterben")
+PEERS = {"marvin": "peterben", "rebecca": "marvin", "peterben": "rebecca"}
+
+
+async def in_the_room(
+    stack: AsyncExitStack, society: Society, *names: str, pace: Mapping[str, int] | None = None
+) -> list[Soul]:
+    return [await stack.enter_async_context(society.soul(name, pace=pace)) for name in names]
+
+
+@pytest.mark.smoke
+async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next_words_open_everyone_again(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
+        await in_the_room(stack, society, *NAMES, pace=LIVELY)
+        society.says(OPINION)
+        enough = saturation_threshold(len(NAMES), "discussion")
+        await society.until(lambda: len(society.said()) >= enough, "the talk")
+        first = society.said()
+        assert {chat.name for chat in society.host.chats()} == set(NAMES)
+        assert len(set(first)) == len(first)
+        await society.passes(60)
+        assert len(society.said()) < enough + len(NAMES)
+        quiet_at = len(society.said())
+        society.says("And what do you think about slate, then?")
+        await society.until(
+            lambda: {chat.name for chat in society.host.chats()[quiet_at:]} == set(NAMES), "everyone again"
+        )
+        for name in NAMES:
+            assert any(PEERS[name] in text for text in society.said(by=name))
+
+
+async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
+        await in_the_room(stack, society, *NAMES, pace=LIVELY)
+        society.says("@rebecca what do you think about roofs made of tin?")
+        await society.until(lambda: {chat.name for chat in society.host.chats()} == set(NAMES), "all three")
+        first = {name: next(asked.text for asked in society.asked if asked.name == name) for name in NAMES}
+        assert "The host speaks to you." in first["rebecca"]
+        for name in ("marvin", "peterben"):
+            assert "The host speaks to rebecca." in first[name]
+            assert "you may still add something new" in first[name]
+
+
+async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
+        society.minds = {name: talkative(name, NAMES) for name in NAMES}
+        marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
+        society.says(OPINION)
+        await society.until(lambda: len(society.said(by="marvin")) >= 4, "four messages")
+        store = marvin.app.services.knowledge.stores.memories
+        await society.until(lambda: marvin.lines().count("space_participation") >= 2, "two experiences")
+        kept = [one for one in await store.listed(kinds=["episode"]) if "connection_formed" in one.tags]
+        assert len(kept) >= 2
+        assert len({one.subject for one in kept}) == len(kept)
+        assert {(one.source, one.trust) for one in kept} == {("space:agent-space", "peer")}
+        assert any(society.said(by="marvin")[0] in one.body for one in kept)
+        assert any("host: " in one.body for one in kept)
+        learned = "I learned that the rooms of others are louder than mine. Tin is not the only roof that sings."
+        await marvin.app.lives.space.identity_publisher.reflected(learned)
+        await society.until(lambda: _count(society, Reflected, "marvin") == 1, "the reflection")
+        asked = len(society.asked)
+        society.says("What is new with you two?")
+        await society.until(
+            lambda: any("the rooms of others are louder" in one.text for one in society.asked[asked:]),
+            "somebody hears of it",
+        )
+        assert {one.name for one in society.asked[asked:] if "rooms of others" in one.text} == {rebecca.name}
+
+
+def _count(society: Society, kind: type[Reflected], name: str) -> int:
+    return sum(isinstance(event, kind) and event.name == name for event in society.host.seen)

@@ -1,4 +1,7 @@
-"""What came of a workspace is told in the thread that named it: each claim and the finished plan, once, with a link."""
+"""What came of a workspace is told in the thread that named it: each claim and the finished plan, once, with a link.
+
+A workspace without open work is judged, and an issue says that it is finished until somebody says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ from tests.hasty_clock import SetAhead
 from tests.patience import until
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import Onlooker
-from tests.scenarios.workspace_town import SITE, LivingSoul, WorkspaceTown, open_workspace
+from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
+from town.github.faults import Fault
 from town.github.values import StoredIssue
 
 OPEN = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read"), Task(2, "Warn @kit"), Task(3, "Print")))
@@ -298,3 +302,168 @@ async def test_nothing_is_told_of_a_strangers_plan_or_without_a_thread(
             thread(place, living)
         await living.look(times=3)
     assert place.town.texts("rowan") == []
+
+
+README = "A map of the town. The search is planned."
+
+
+@pytest.fixture
+async def ended(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
+    async with open_workspace(running_town) as found:
+        found.opens("kit", "An old wish")
+        found.closes("kit", 1)
+        yield found
+
+
+async def finished(ended: WorkspaceTown, one: LivingSoul) -> StoredIssue:
+    """The sentinel that the SOUL made, once it knows of it."""
+    await one.look(HOUR_S, times=2)
+    number = one.watched.finished_issue_number
+    assert number is not None
+    return ended.issue(number)
+
+
+async def test_what_the_pages_promise_and_nobody_built_becomes_one_issue(ended: WorkspaceTown) -> None:
+    await ended.write(README=README)
+    ended.mind.verdict = {"complete": False, "summary": "No search yet.", "remaining": ["Build the @eve search"]}
+    async with ended.living() as one:
+        await one.look(HOUR_S, times=2)
+        assert one.watched.last_health_check_attempt is not None
+    made = ended.issue(2)
+    assert (made.title, made.state) == ("Unfinished: No search yet.", "open")
+    assert "Build the" in (made.body or "")
+    assert "@eve" not in (made.body or "")
+    assert README in ended.mind.prompts("workspace_verdict")[0]
+    assert len(ended.issues()) == 2
+
+
+@pytest.mark.slow
+async def test_what_is_missing_becomes_work_twice_at_most_and_again_once_somebody_says_so(ended: WorkspaceTown) -> None:
+    await ended.write(README=README)
+    ended.mind.verdict = {"complete": False, "summary": "No search yet.", "remaining": ["Build the search"]}
+    async with ended.living() as one:
+        for number in (2, 3):
+            await one.look(DAY_S, times=2)
+            assert ended.issue(number).title.startswith("Unfinished: ")
+            ended.closes("kit", number)
+        await one.look(DAY_S, times=2)
+        made = ended.issue(4)
+        assert [label.name for label in made.labels] == ["finished"]
+        assert one.watched.finished_issue_number == made.number
+        ended.says("kit", made, "The search is missing.")
+        await one.look(60, times=3)
+        ended.closes("kit", 5)
+        await one.look(DAY_S, times=3)
+        assert ended.issue(6).title.startswith("Unfinished: ")
+
+
+async def test_a_finished_workspace_says_so_once(ended: WorkspaceTown) -> None:
+    await ended.write(README=README)
+    home = ended.home()
+    async with ended.living(home) as one:
+        made = await finished(ended, one)
+    async with ended.living(home) as one:
+        await one.look(DAY_S, times=3)
+        assert one.watched.finished_issue_number == made.number
+    assert made.title == f"LIL INTDEV FINISHED: {ended.mind.verdict['summary']}"
+    assert [label.name for label in made.labels] == ["finished"]
+    assert len(ended.issues()) == 2
+    assert len(ended.mind.prompts("workspace_verdict")) == 1
+
+
+async def test_where_nothing_was_begun_nothing_is_finished(running_town: RunningTown) -> None:
+    async with open_workspace(running_town) as ended, ended.living() as one:
+        await one.look(HOUR_S, times=2)
+        assert ended.issues() == []
+
+
+async def test_a_page_that_cannot_be_read_finishes_nothing(ended: WorkspaceTown) -> None:
+    await ended.write(README=README)
+    ended.faults.arm(Fault("bad_gateway", "GET /repos/*/contents/*", times=40))
+    async with ended.living() as one:
+        await one.look()
+        assert one.watched.last_health_check_attempt is None
+        assert len(ended.issues()) == 1
+        ended.faults.clear()
+        await finished(ended, one)
+
+
+async def test_a_sentinel_of_a_peer_is_adopted_and_left_to_it(ended: WorkspaceTown) -> None:
+    ended.repo.collaborators.add("wren")
+    for title in ("LIL INTDEV FINISHED: All is there.", "LIL INTDEV FINISHED: All is there, I think."):
+        ended.opens("wren", title, "", "finished")
+    async with ended.living() as one:
+        await one.look(HOUR_S)
+        assert one.watched.finished_issue_number == 2
+        ended.says("kit", ended.issue(2), "The search is missing.")
+        await one.look(HOUR_S, times=2)
+    assert [state for _, state, _ in ended.issues()] == ["closed", "open", "open"]
+    assert ended.mind.asked == []
+
+
+async def test_of_two_sentinels_made_at_once_the_first_stands_and_its_author_closes_the_second(
+    ended: WorkspaceTown,
+) -> None:
+    ended.repo.collaborators.add("wren")
+    early = ended.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "discussion")
+    async with ended.living() as one:
+        made = await finished(ended, one)
+        ended.labels("kit", early, "finished")
+        await one.look(60, times=2)
+        assert one.watched.finished_issue_number == early.number < made.number
+        assert (ended.state(early.number), ended.state(made.number)) == ("open", "closed")
+
+
+async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(ended: WorkspaceTown) -> None:
+    async with ended.living() as one:
+        made = await finished(ended, one)
+        ended.says("eve", made, "Buy my course.")
+        ended.says("kit", made, "Looks good!")
+        await one.look(60, times=2)
+        assert ended.state(made.number) == "open"
+        ended.says("kit", made, "<!-- soul:x -->The search is missing.\nAsk @eve.")
+        await one.look(60, times=3)
+        assert one.watched.finished_issue_number is None
+    assert ended.state(made.number) == "closed"
+    assert len(ended.said(2)) == 1
+    feedback = ended.issue(3)
+    assert feedback.title == "Feedback from #2: The search is missing."
+    assert "kit wrote:" in (feedback.body or "")
+    assert "soul:x" not in (feedback.body or "")
+    assert "course" not in (feedback.body or "")
+    assert "@eve" not in (feedback.body or "")
+    assert "good" not in (feedback.body or "")
+    assert len(ended.issues()) == 3
+
+
+@pytest.mark.slow
+async def test_a_wish_in_another_issue_starts_the_work_again(ended: WorkspaceTown) -> None:
+    talk = ended.opens("kit", "How do you like it?", "", "discussion")
+    async with ended.living() as one:
+        made = await finished(ended, one)
+        ended.says("eve", talk, "I want more.")
+        await one.look(60, times=2)
+        assert ended.state(made.number) == "open"
+        ended.says("kit", talk, "A search would be good.")
+        await one.look(60, times=3)
+        assert one.watched.finished_issue_number is None
+    assert ended.state(made.number) == "closed"
+    assert len(ended.said(made.number)) == 1
+    assert len(ended.issues()) == 3
+
+
+@pytest.mark.slow
+async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(ended: WorkspaceTown) -> None:
+    async with ended.living() as one:
+        made = await finished(ended, one)
+        ended.closes("kit", made.number)
+        await one.look(60, times=2)
+        assert one.watched.finished_issue_number is None
+        assert len(ended.said(made.number)) == 1
+        await one.look(7 * HOUR_S, times=3)
+        assert len(ended.issues()) == 2
+        entries = await one.soul.app.services.journal.recent(500)
+        assert sum(each.entry.data.get("act") == "sentinel-cleared" for each in entries) == 1
+        await one.look(2 * HOUR_S, times=3)
+        assert one.watched.finished_issue_number == 3
+    assert len(ended.said(made.number)) == 1

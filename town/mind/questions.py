@@ -357,12 +357,19 @@ def _work_request(fields: Fields) -> str:
     return json.dumps({"comment": number, "quote": text}, ensure_ascii=False)
 
 
+def _ordered(fields: Fields) -> str:
+    """Ordered is an act whose first word, what is done, stands in the line."""
+    act = "".join(fields.get("act", ())).split()[:1]
+    return "YES" if act and stems(act[0]) & stems("".join(fields.get("line", ()))) else "NO"
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Fault": _has_fault,
     "Same Claim": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
+    "Owner Order": _ordered,
     "repository-pages": _rule_pages,
     "repository-rules": _repository_rule,
     "rights-request": _right,

@@ -264,7 +264,7 @@ class PostCase:
             "Own Replies": self._own_replies >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
             "Circling": self.thread.circular.is_circular and not self.is_project,
-            "Several Addressed": self.addresses_others and not self.peer_posts and not self.may_act,
+            "Several Addressed": self.addresses_others and not (self.peer_posts or self.may_act or self.is_owner),
             "Peers Spoke": bool(self.peer_posts),
             "Peers Said Much": len(self.peer_posts) >= _MANY_PEER_POSTS,
         }

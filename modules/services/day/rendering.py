@@ -200,6 +200,15 @@ class DaySummary:
     troubles: tuple[DayTrouble, ...]
     kept_since: str
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody's words, names or titles stand in it."""
+        named = (self.with_whom, self.orders, self.reasons, self.wishes, self.refused, self.sent_back, self.dropped)
+        standing = (self.cases, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
+        titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
+        learned = (self.learned.subjects, self.learned.self_changes)
+        return not any((*named, *standing, *titles, *learned))
+
 
 Row: TypeAlias = tuple[str, str]
 """A label and what it tells; "" for `NOTHING`."""

@@ -13,6 +13,7 @@ from common.clock import local, parse_iso
 from common.text.untrusted import one_line
 from common.wording import deed, told_reason
 from modules.runtime.control import Standing
+from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.departures import Departure, told
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import ACTIVE_STATES, Intent
@@ -66,4 +67,5 @@ def leaving(
     waits = [(one, expected[one.id]) for one in approved if expected and one.id in expected]
     if waits:
         return "; ".join(f"{act_of(one)} {told(departure, now, timezone)}" for one, departure in waits)
-    return "It leaves within a minute, unless a limit is reached; `soul why ID` tells how it went"
+    number = f" {approved[0].id[:SHORT_ID_CHARS]}" if len(approved) == 1 else ""
+    return f"It leaves within a minute, unless a limit is reached; `soul why{number}` tells how it went"

@@ -23,7 +23,7 @@ from local_tools.space_tool import space_tools
 from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
-from modules.services.agent.echo_judge import TIMEOUT_S, ClaimJudge
+from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
@@ -50,7 +50,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
 def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
     """Return those for posts, follows, messages, limits of replies, posts for later, pictures, and pages of the web."""
     atproto, publisher, skills = services.atproto, state.publisher, services.skills
-    judge = ClaimJudge(Verdicts(services.gateway, skills, services.clock, TIMEOUT_S), services.journal)
+    judge = YesNoJudge(Verdicts(services.gateway, skills, services.clock, TIMEOUT_S), services.journal)
     on_bluesky = BlueskyTools(
         atproto,
         publisher,

@@ -14,6 +14,7 @@ from common.session_keys import is_main
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
+from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
@@ -22,6 +23,7 @@ from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.verdicts import Verdicts
 from modules.services.agent.wakeup.context import WakeupContext, wakeup_file
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.commitments.queue import CommitmentQueue
@@ -169,6 +171,9 @@ class TurnServices:
                 redactor=services.redactor,
                 console=services.console,
                 tracing=services.gateway.tracing,
+                judge=YesNoJudge(
+                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S), services.journal
+                ),
             ),
             clock=services.clock,
             journal=services.journal,

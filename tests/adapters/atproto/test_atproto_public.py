@@ -1,9 +1,14 @@
-"""Records of anybody, read from the server on which they lie: found by their document, page by page."""
+"""Records of anybody, read from the server on which they lie: found by their document, page by page.
+
+Starting up stays quick: the SDK is loaded by the first client, not by those who only name one.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from adapters.atproto.client import PublicRepos
+from adapters.atproto.request import _Deferred
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from tests.adapters.results import err, ok
@@ -168,3 +174,14 @@ async def test_a_file_is_found_on_the_server_of_its_author_or_on_the_only_one(we
     assert ok(await web.repos().file_url(DID, "bafk&x")) == f"{web.url}{where}"
     assert ok(await web.repos(home_url="http://here").file_url(DID, "bafk&x")) == f"http://here{where}"
     assert err(await web.repos().file_url("did:odd:x", "bafk")).kind == "invalid"
+
+
+def test_what_is_loaded_late_is_loaded_once_whoever_asks_for_how_many_of_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "long_list.py").write_text("class First: ...\nclass Second: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    taken_early = _Deferred("long_list")
+    monkeypatch.setitem(sys.modules, "long_list", taken_early)
+    first, second = taken_early.First, taken_early.Second
+    assert (taken_early.First, taken_early.Second) == (first, second)

@@ -1,13 +1,27 @@
-"""The rules of a room, step by step, with a clock that only the test moves."""
+"""The rules of a room, step by step, with a clock that only the test moves.
+
+A room keeps its id wherever it listens, and a member knows it again by that, not by its address. A room's server
+that is killed: what was said stays said, and the next one tells it. Whom the host means, by an `@` or by a name
+alone.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
 
-from adapters.space.types import Joined, Left, LogEntry, PresenceList, Said, ShuttingDown, Typing
-from tests.adapters.space.running_room import RoomDriver
+from adapters.space.chatlog import ChatLog
+from adapters.space.room_addressing import parse_addressed
+from adapters.space.types import History, Joined, Left, LogEntry, PresenceList, Said, ShuttingDown, Typing
+from adapters.space.wire import decode_event
+from tests.adapters.space.running_room import RawClient, RoomDriver
+from tests.children import child_of
+from tests.patience import HANG_S
 
 AT = "2026-01-05T12:00:00.000Z"
 CLAIM = {"type": "claim", "action": "create_issue", "target": "o/r"}
@@ -299,3 +313,123 @@ def test_while_it_closes_members_may_finish_and_nobody_comes_in() -> None:
     assert driver.ended[ada] == (1001, "Server shutting down")
     driver.do(driver.room.closed(ada))
     assert [entry.type for entry in driver.recorded] == ["chat", "leave"]
+
+
+def test_the_id_lies_beside_the_record_and_stays(tmp_path: Path) -> None:
+    made = ChatLog(tmp_path / "one").room_id()
+    kept = tmp_path / "one" / "data" / "room-id"
+    assert len(made) >= 16
+    assert ChatLog(tmp_path / "one").room_id() == made
+    assert ChatLog(tmp_path / "two").room_id() != made
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.parametrize("found", [b"", b"short\n", b"\xff" * 30, b"two words that are no id\n", b"x" * 5000])
+def test_what_is_no_id_is_replaced_by_one(tmp_path: Path, found: bytes) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "room-id").write_bytes(found)
+    made = ChatLog(tmp_path).room_id()
+    assert made
+    assert ChatLog(tmp_path).room_id() == made
+
+
+def test_a_room_that_cannot_keep_an_id_has_none_and_says_why(tmp_path: Path) -> None:
+    told: list[str] = []
+    (tmp_path / "data").write_text("a file where the folder should be")
+    assert ChatLog(tmp_path, report=told.append).room_id() == ""
+    (tmp_path / "other" / "data" / "room-id").mkdir(parents=True)
+    assert ChatLog(tmp_path / "other", report=told.append).room_id() == ""
+    assert len(told) == 2
+
+
+def test_the_id_is_told_after_the_record_and_a_room_without_one_tells_what_it_always_told() -> None:
+    driver = RoomDriver()
+    assert driver.texts[driver.join("ada")][-1].endswith('"content":""}]}')
+    driver.room.remember(driver.room._state.replay, "a-room-of-its-own")
+    told = driver.texts[driver.join("bob")][-1]
+    assert told.endswith('"content":""}],"roomId":"a-room-of-its-own"}')
+    event = decode_event(told)
+    assert isinstance(event, History)
+    assert (event.room_id, len(event.entries)) == ("a-room-of-its-own", 2)
+
+
+@pytest.mark.parametrize("told", [None, 7, ["id"], {"id": 1}])
+def test_an_id_that_is_no_text_is_none(told: object) -> None:
+    event = decode_event(json.dumps({"type": "history_response", "entries": [], "roomId": told}))
+    assert event == History(())
+
+
+CHILD = "tests.adapters.space.room_child"
+
+
+async def port_of(child: asyncio.subprocess.Process) -> int:
+    assert child.stdout is not None
+    async with asyncio.timeout(HANG_S):
+        return int(await child.stdout.readline())
+
+
+@pytest.mark.slow
+async def test_after_a_kill_the_record_is_whole_and_the_next_server_replays_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    port = 0
+    for life in range(2):
+        async with child_of(CHILD, str(tmp_path), str(port)) as child:
+            port = await port_of(child)
+            async with connect(f"ws://127.0.0.1:{port}", proxy=None, close_timeout=0.1) as sock:
+                ada = RawClient(sock)
+                (history,) = [frame for frame in await ada.join("ada") if frame["type"] == "history_response"]
+                replayed = [entry["content"] for entry in history["entries"] if entry["type"] == "reflection"]
+                assert replayed == said
+                for number in range(19):
+                    summary = f"life {life}, thought {number}"
+                    await ada.send({"type": "reflection", "summary": summary})
+                    assert (await ada.until("reflection"))[-1]["summary"] == summary
+                    said.append(summary)
+                child.kill()
+                assert (await ada.closed())[0] == 1006
+    log = ChatLog(tmp_path)
+    assert [entry.content for entry in log.get_recent_history() if entry.type == "reflection"] == said[-len(said) :]
+    assert (tmp_path / "data" / "chat.1.jsonl").exists()
+
+
+NAMES = ["Bob", "sh-marvin", "marvin", "Zoë", "dr. no", "sh"]
+
+
+@pytest.mark.parametrize(
+    ("content", "meant"),
+    [
+        ("hi @bob, and @BOB", ["Bob"]),
+        ("bobsled", []),
+        ("Bob's idea", ["Bob"]),
+        ("@sh-marvin please", ["sh-marvin"]),
+        ("sh-marvin please", ["sh-marvin"]),
+        ("@marvin then @bob", ["marvin", "Bob"]),
+        ("marvin then bob", ["Bob", "marvin"]),
+        ("ask @bob.", ["Bob"]),
+        ("zoë!", ["Zoë"]),
+        ("Zoëlle", []),
+        ("what says Dr. No?", ["dr. no"]),
+        ("@nobody", []),
+        ("@sh-rebecca", ["sh"]),
+        ("a.b@c", []),
+    ],
+)
+def test_whom_the_host_means(content: str, meant: list[str]) -> None:
+    assert parse_addressed(content, NAMES) == meant
+
+
+@pytest.mark.parametrize(
+    ("content", "meant"),
+    [
+        ("@marvin please", ["marvin"]),
+        ("@Marvin please", ["Marvin"]),
+        ("@MARVIN please", ["Marvin", "marvin"]),
+        ("marvin, please", ["marvin"]),
+        ("Marvin, please", ["Marvin"]),
+        ("MARVIN, please", ["Marvin", "marvin"]),
+        ("@Marvin and marvin", ["Marvin", "marvin"]),
+        ("@marvin.", ["marvin"]),
+    ],
+)
+def test_of_names_that_differ_in_case_the_one_spelled_so_is_meant(content: str, meant: list[str]) -> None:
+    assert parse_addressed(content, ["Marvin", "marvin"]) == meant

@@ -1,14 +1,21 @@
-"""A service that fails again and again is degraded, with what to avoid, until it works once."""
+"""A service that fails again and again is degraded, with what to avoid, until it works once.
+
+A supervisor hears that the event loop turns, and hears nothing more once it does not.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.service_health import FAILURES, ServiceHealth
+from modules.runtime.watchdog import keep_watched
 from modules.services.agent.prompt.degraded import DegradedServices
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
@@ -87,3 +94,27 @@ def test_the_owner_is_told_once_when_it_begins_and_once_when_it_ends(ward: Ward)
         ("warn", "model fails again and again", "since 2026-01-05 12:00; 429[2J too many"),
         ("done", "model works again", "it had failed since 2026-01-05 12:00"),
     ]
+
+
+async def test_the_supervisor_hears_three_times_within_its_term_that_the_loop_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, loop = FakeClock(), asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.settimeout(0)
+        supervisor.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "180000000")
+        telling = asyncio.create_task(keep_watched(clock))
+        assert await loop.sock_recv(supervisor, 100) == b"WATCHDOG=1"
+        await clock.advance(59)
+        with pytest.raises(BlockingIOError):
+            supervisor.recv(100)
+        await clock.advance(2)
+        assert await loop.sock_recv(supervisor, 100) == b"WATCHDOG=1"
+        telling.cancel()
+
+
+async def test_without_a_supervisor_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    await keep_watched(FakeClock())

@@ -1,18 +1,24 @@
-"""The owner's commands as a person or a program uses them, beside a SOUL that lives or sleeps."""
+"""The owner's commands as a person or a program uses them, beside a SOUL that lives or sleeps.
+
+Whom the owner muted is left alone, whether the SOUL was awake when that was said or not. A command that stops
+something or looks needs only the folder, whatever mistake `.env` holds. A number stands for one draft for as long
+as it waits, on every surface.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.clock import SystemClock
-from common.errors import PolicyBlocked
+from common.clock import FakeClock, SystemClock, iso
+from common.errors import ConfigError, NotWaiting, PolicyBlocked, UsageError
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -20,13 +26,28 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
-from modules.services.outbox.bodies import PostBody
+from modules.services.explanation.why import tell
+from modules.services.outbox.bodies import FollowBody, LikeBody, OpaqueBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
-from soul.commands.run import owner_commands
+from modules.services.rights import store
+from soul.commands.budget import run_budget
+from soul.commands.draft_lines import Draft, full_lines, list_lines, split_changes, with_colours
+from soul.commands.drafts import run_drafts
+from soul.commands.memory import run_memory_list
+from soul.commands.mute import run_mute
+from soul.commands.options import DraftAction
+from soul.commands.pause import run_pause, run_resume
+from soul.commands.people import run_know
+from soul.commands.run import owner_commands, phone_commands
+from soul.commands.self_ import run_self_log
+from soul.commands.status import run_status
+from soul.commands.talks import run_talks
+from soul.dashboard.facts import PageFacts
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
-from tests.running_town import KEY, RunningTown, awake, replying, write_home
+from tests.running_town import KEY, RunningTown, awake, call, replying, settings_of, write_home
+from town.model.types import ChatRequest, Completion
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
 
@@ -243,3 +264,205 @@ async def test_today_is_the_same_in_the_terminal_and_as_a_command_beside_the_sou
     assert (after["awake"], after["done"].get("reply")) == (False, 1)
     one_clear_line(await soul("today", "--date", "2999-01-01", *at), "is yet to come", code=2)
     one_clear_line(await soul("today", "--date", "0001-01-01", *at), "before the times that are kept", code=2)
+
+
+async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+        running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+        await life.look()
+        (decision,) = await life.decisions()
+        assert decision.entry.reason == "the owner muted the author"
+        assert not running_town.mind.asked
+        outbox = life.app.services.outbox
+        refused = await outbox.submit(ProposedAction(FollowBody(did=kit)))
+        assert (refused.accepted, refused.advice.code) == (False, "silence")
+        assert (await outbox.submit(ProposedAction(FollowBody(did=kit), by_owner=True))).accepted
+        await asyncio.to_thread(run_mute, home.root, kit, off=True, as_json=False)
+        running_town.network.post_as(kit, "@rowan.test and which one is cheaper?")
+        life.passes(60)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+
+
+async def test_the_owner_mutes_and_unmutes_from_the_terminal_and_the_phone(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        for typed in (owner_commands(life.app, asyncio.Event()), phone_commands(life.app)):
+            assert (await typed.answer("/mute @kit.test"))[0].startswith("Muted @kit.test")
+            assert await life.app.services.database.run(store.muted)
+            assert await typed.answer(f"/unmute {kit}") == [f"Unmuted {kit}"]
+            assert not await life.app.services.database.run(store.muted)
+
+
+def _next(steps: Iterator[Completion], request: ChatRequest) -> Completion:
+    done = call("bluesky_reply", text="Done.")
+    return next(steps, done) if any(one.name == "mute_account" for one in request.offers) else done
+
+
+async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        muted = life.app.services.database
+        for word, off, expected in (("mute", False, {kit}), ("unmute", True, set())):
+            steps = iter((call("mute_account", did="@kit.test", off=off),))
+            running_town.mind.answer = partial(_next, steps)
+            running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {word} @kit.test")
+            for _ in range(2):  # others who are addressed go first
+                life.passes(600)
+                await life.look()
+            assert (await muted.run(store.muted)).keys() == expected
+
+
+async def test_a_mute_withdraws_what_was_to_reach_the_account_and_had_not_left_also_what_was_ordered(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, kit, ada = running_town.make_home("rowan"), running_town.account("kit"), running_town.account("ada")
+    uri, cid = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        outbox = life.app.services.outbox
+        follow = ProposedAction(FollowBody(did=kit, handle="kit.test"), by_owner=True)
+        like = ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri)
+        other = ProposedAction(FollowBody(did=ada), by_owner=True)
+        accepted = [(await outbox.submit(action)).intent.id for action in (follow, like, other)]
+        await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+        assert "follow @kit.test" in capsys.readouterr().out
+        life.passes(600)
+        await outbox.deliver_due()
+        states = {one.id: one.state for one in await outbox.recent(10)}
+        assert [states[one] for one in accepted] == ["blocked", "blocked", "done"]
+        assert "the owner muted this account" in "\n".join(await tell(life.app.services.database, accepted[0]))
+
+
+async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_town: RunningTown) -> None:
+    home, sam = running_town.make_home("rowan"), running_town.account("sam")
+    top, _ = running_town.network.post_as(sam, "The heron at the weir counts to nine.")
+    running_town.network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
+    async with awake(home) as life:
+        await asyncio.to_thread(run_mute, home.root, sam, off=False, as_json=False)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+    assert "heron" not in "".join(str(request) for request in running_town.mind.asked)
+
+
+async def test_a_handle_will_do(running_town: RunningTown, capsys: pytest.CaptureFixture[str]) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home):
+        for off in (False, True):
+            await asyncio.to_thread(run_mute, home.root, "@kit.test", off=off, as_json=True)
+            assert [one["did"] for one in json.loads(capsys.readouterr().out)] == ([] if off else [kit])
+
+
+@pytest.mark.parametrize(("did", "off"), [("", True), ("nobody-there.test", False)])
+async def test_a_wrong_name_is_refused(running_town: RunningTown, did: str, *, off: bool) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home):
+        with pytest.raises(UsageError):
+            await asyncio.to_thread(run_mute, home.root, did, off=off, as_json=False)
+
+
+_COMMANDS: dict[str, Callable[[Path], object]] = {
+    "pause": lambda root: run_pause(root, ["enough"], as_json=True),
+    "resume": lambda root: run_resume(root, as_json=True),
+    "drafts": lambda root: run_drafts(root, as_json=True),
+    "mute": lambda root: run_mute(root, "did:plc:kit", off=False, as_json=True),
+    "know": lambda root: run_know(root, "did:plc:kit", as_json=True),
+    "talks": lambda root: run_talks(root, as_json=True),
+    "budget": lambda root: run_budget(root, as_json=True),
+    "self log": lambda root: run_self_log(root, as_json=True),
+    "memory list": lambda root: run_memory_list(root, as_json=True),
+    "status": lambda root: run_status(root, as_json=True),
+}
+_MISTAKES = {
+    "a value": b"BUDGET_USD_PER_DAY=$2.50\n",
+    "a line": b"BUDGET_USD_PER_DAY: 2.50\n",
+    "bytes": b"OPERATOR_CONTACT=Andr\xe9\n",
+    "a zone": b"SOUL_TIMEZONE=Here\n",
+}
+
+
+@pytest.fixture
+async def empty_home(tmp_path: Path) -> Home:
+    empty_home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
+    empty_home.memory.mkdir()
+    await (await Database.open(empty_home.database, MIGRATIONS)).close()
+    return empty_home
+
+
+@pytest.mark.parametrize("mistake", _MISTAKES)
+async def test_a_mistake_in_the_settings_keeps_no_such_command(
+    empty_home: Home, mistake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty_home.env.write_bytes(empty_home.env.read_bytes() + b"\n" + _MISTAKES[mistake])
+    for name, run in _COMMANDS.items():
+        await _in_thread(run, empty_home.root)
+        said = capsys.readouterr()
+        json.loads(said.out)
+        assert ("Settings:" in said.err) is (name != "status"), name
+
+
+async def test_without_any_settings_it_is_paused_all_the_same(empty_home: Home) -> None:
+    empty_home.env.unlink()
+    run_pause(empty_home.root, ["enough"])
+    assert Control(empty_home.memory).pause_reason() == "enough"
+
+
+def test_where_nobody_lives_nothing_is_paused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="There is no SOUL here"):
+        run_pause(tmp_path)
+    assert not (tmp_path / ".memory").exists()
+
+
+def test_on_a_disk_that_is_not_there_nothing_is_paused(tmp_path: Path) -> None:
+    empty_home = write_home(tmp_path / "rowan", "rowan", MEMORY_DIR=str(tmp_path / "disk" / "rowan"))
+    with pytest.raises(ConfigError, match="MEMORY_DIR"):
+        run_pause(empty_home.root)
+    assert not (tmp_path / "disk").exists()
+
+
+async def _in_thread(run: Callable[[Path], object], root: Path) -> None:
+    await asyncio.to_thread(run, root)
+
+
+async def test_a_draft_has_one_number_on_every_surface_and_no_other_draft_gets_it_later(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+
+    async def drafts(action: DraftAction, *ids: str) -> str:
+        await asyncio.to_thread(run_drafts, home.root, action, list(ids), as_json=False)
+        return capsys.readouterr().out
+
+    async with awake(home) as life:
+        outbox, typed = life.app.services.outbox, owner_commands(life.app, asyncio.Event())
+        texts = ("Tin.", "Slate.", "Chalk.")
+        one, two, three = [(await outbox.submit(ProposedAction(PostBody(text=text)))).intent for text in texts]
+        await typed.answer("/reject 1")
+        shell, terminal = await drafts(DraftAction.LIST), await typed.answer("/drafts")
+        page = PageFacts(home, settings_of(home), life.app.services.clock).now()["drafts"]
+        assert [line.split()[:2] for line in shell.splitlines()[:2]] == [["2", two.id[:6]], ["3", three.id[:6]]]
+        assert terminal == shell.splitlines()[:2]
+        assert [(draft["number"], draft["id"]) for draft in page] == [(2, two.id), (3, three.id)]
+        Control(home.memory).pause("a quiet week")
+        assert "a quiet week" in await drafts(DraftAction.APPROVE, "2")
+        newest = (await outbox.submit(ProposedAction(PostBody(text="Flint.")))).intent
+        await drafts(DraftAction.REJECT, "4")
+        states = {intent.id: intent.state for intent in await outbox.recent(4)}
+        assert [states[draft.id] for draft in (one, two, three, newest)] == ["blocked", "pending", "held", "blocked"]
+        with pytest.raises(NotWaiting):
+            await drafts(DraftAction.APPROVE, "1")
+
+
+def test_changes_have_colours_from_where_they_begin() -> None:
+    told = ["push 1", "", "  + one file", "  diff --git a/a b/a", "  @@ -1 +1 @@", "  -old", "  +new", "   kept"]
+    assert [colour for _, colour in with_colours(told)] == [None] * 4 + ["cyan", "red", "green", None]
+    assert split_changes("Hello.") == ("Hello.", [])
+
+
+def test_a_kind_has_its_words_wherever_a_draft_is_shown() -> None:
+    now = FakeClock().now()
+    draft = Draft(Intent("5eed" * 4, "issue_comment", "", OpaqueBody({}), "", "", "", "", iso(now), iso(now), "held"))
+    for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC")):
+        assert "issue_comment" not in line

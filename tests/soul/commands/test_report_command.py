@@ -1,4 +1,7 @@
-"""What `soul report` writes can be pasted in public: it holds no secret, no person and no word of anybody."""
+"""What `soul report` writes can be pasted in public: it holds no secret, no person and no word of anybody.
+
+`soul why` as a person or a program calls it: while the SOUL runs and when it does not, in words and as JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from soul.commands.report import ProgramWords, report_of
 from tests.program import one_clear_line, soul
-from tests.running_town import write_home
+from tests.running_town import RunningTown, awake, write_home
 
 MESSAGE = "Meet me behind Harbourmaster's quay on Thursday, bring zwieback, call 0171 5550 123"
 TOKEN = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -138,3 +141,27 @@ def test_of_a_text_only_what_the_program_itself_says_is_kept() -> None:
     assert words.of("the answer is HTTP 502 from ada.test") == "the answer is HTTP 502 …"
     assert words.of("ada: ValueError: ada") == "… ValueError …"
     assert words.of("") == ""
+
+
+QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
+
+
+@pytest.mark.slow
+async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and_as_json(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
+    link = f"https://bsky.app/profile/kit.test/post/{theirs.rpartition('/')[2]}"
+    async with awake(home) as life:
+        await life.look()
+        running = await soul("why", link, "--home", str(home.root))
+    stopped = await soul("why", theirs, "--home", str(home.root))
+    assert (running.code, stopped.code) == (0, 0), running.output
+    assert running.output == stopped.output
+    for told in (QUESTION, "test-mind: 1 round", "Because: question asked", "Sent reply"):
+        assert told in running.output
+    for_programs = json.loads((await soul("why", theirs, "--home", str(home.root), "--json")).output)
+    assert for_programs["title"] == running.output.splitlines()[0] == "Why it replied to @kit.test"
+    assert for_programs["trigger"]["text"] == QUESTION
+    assert [act["state"] for act in for_programs["acts"]] == ["done"]

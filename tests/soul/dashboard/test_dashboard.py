@@ -31,7 +31,7 @@ from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
 from soul.dashboard.app import days_until, plot_of
 from soul.dashboard.serving import serve_many, serving_dashboard
-from tests.contract.test_contract_blobs import PNG
+from tests.contract.test_contract_records import PNG
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home
 

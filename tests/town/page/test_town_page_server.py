@@ -1,4 +1,8 @@
-"""The page's server shows what the network holds, and lets nobody but the page write."""
+"""The page's server shows what the network holds, and lets nobody but the page write.
+
+The whole town opens with everything a SOUL needs, and leaves nothing behind. Proves that a draft names whom it is
+for as long as it waits, however many posts have come since.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,18 @@ from typing import Any
 
 import httpx
 import pytest
+from openai import AsyncOpenAI
 
-from common.clock import iso
+from common.clock import SystemClock, iso
+from common.errors import ConfigError
+from soul.commands.demo import HomeControls
 from tests.town.page.conftest import STORY, Square
+from town.atproto.network import Network
 from town.gallery.library import picture
-from town.page.view import read_status
+from town.model.service import GatewayMind
+from town.page.view import ResidentStatus, feed, people, read_status
 from town.residents import RESIDENTS
-from town.town import Listeners
+from town.town import Listeners, open_town
 
 
 async def next_event(lines: AsyncIterator[str], wanted: str) -> Any:
@@ -290,3 +299,77 @@ def test_who_is_asleep_or_paused_is_not_asked_while_others_are_there() -> None:
     assert {listeners.choose(text) for text in ("fog", "hello", "zip")} == {"odile.test"}
     ready.clear()
     assert listeners.choose("Such fog at sea") == "maren.test"
+
+
+NOBODY = HomeControls({})
+
+
+async def test_the_town_opens_with_accounts_a_model_and_a_page(tmp_path: Path) -> None:
+    async with open_town(homes=tmp_path, controls=NOBODY) as town, httpx.AsyncClient() as http:
+        assert [resident.name for resident in town.residents] == ["maren", "tobias", "odile"]
+        for resident in town.residents:
+            account = town.accounts[resident.name]
+            login = {"identifier": resident.handle, "password": account.password}
+            answer = await http.post(f"{town.atproto_url}/xrpc/com.atproto.server.createSession", json=login)
+            assert answer.json()["did"] == account.did
+        assert (await http.get(town.page_url)).status_code == 200
+        assert (await http.get(f"{town.gallery_url}/v2/channels/unsorted")).json()["length"] == 2
+        async with AsyncOpenAI(base_url=town.model_url, api_key=town.model_key, max_retries=0) as model:
+            said = await model.chat.completions.create(
+                model=town.model, messages=[{"role": "user", "content": "Are you an AI?"}]
+            )
+        assert "AI agent" in (said.choices[0].message.content or "")
+    with pytest.raises(httpx.ConnectError):
+        async with httpx.AsyncClient() as http:
+            await http.get(town.page_url)
+
+
+async def test_a_town_whose_residents_live_fast_takes_so_much_more_from_them(tmp_path: Path) -> None:
+    async with open_town(homes=tmp_path, controls=NOBODY, speed=40) as town, httpx.AsyncClient() as http:
+        answer = await http.get(f"{town.atproto_url}/xrpc/com.atproto.server.describeServer")
+    assert answer.headers["ratelimit-policy"] == f"{40 * 3000};w=300"
+
+
+async def test_another_model_can_think_for_the_town_and_the_page_says_so(tmp_path: Path) -> None:
+    mind = GatewayMind(base_url="http://127.0.0.1:9/v1", api_key="k", model="some/model")
+    async with open_town(homes=tmp_path, controls=NOBODY, mind=mind) as town, httpx.AsyncClient() as http:
+        assert town.model == "some/model"
+        assert "some/model" in (await http.get(f"{town.page_url}/api/town")).json()["about"]
+
+
+async def test_a_taken_port_is_said_before_anything_else(tmp_path: Path) -> None:
+    async with open_town(homes=tmp_path, controls=NOBODY) as town:
+        port = httpx.URL(town.page_url).port or 0
+        with pytest.raises(ConfigError, match="in use"):
+            async with open_town(homes=tmp_path, controls=NOBODY, port=port):
+                raise AssertionError("opened twice")
+
+
+FOLLOW = "app.bsky.graph.follow"
+
+
+def test_a_draft_names_those_whose_posts_are_no_longer_shown() -> None:
+    network = Network(clock=SystemClock())
+    kit = network.create_account("kit.test", "town-password-1", display_name="Kit").did
+    odile = network.create_account("odile.test", "town-password-1", display_name="Odile").did
+    asked = network.post_as(kit, "@odile.test, do you salt the water?")
+    for number in range(250):
+        network.post_as(odile, f"Line {number}.")
+    assert "kit.test" not in str(feed(network))
+    target = f"at://{kit}/app.bsky.feed.post/3aaa"
+    drafts = [{"id": "1", "target": target, "why": f"{kit} is a stranger, did:plc:gone too"}, {"id": "2"}]
+    [shown] = people(network, [ResidentStatus("odile.test", awake=True, life={"drafts": drafts})])
+    assert asked
+    assert [draft["named"] for draft in shown["life"]["drafts"]] == [{kit: "Kit"}, {}]
+
+
+def test_a_resident_is_shown_with_those_whom_it_follows_and_who_are_still_there() -> None:
+    network = Network(clock=SystemClock())
+    odile, tobias = (
+        network.create_account(f"{name}.test", "pw", display_name=name.title()).did for name in ("odile", "tobias")
+    )
+    for key, subject in (("3kfollow1", tobias), ("3kfollow2", "did:plc:gone")):
+        record = {"$type": FOLLOW, "subject": subject, "createdAt": "2026-01-05T12:00:00.000Z"}
+        network.put(odile, FOLLOW, key, record, validate=False)
+    (shown,) = people(network, [ResidentStatus("odile.test", awake=True)])
+    assert [one["name"] for one in shown["follows"]] == ["Tobias"]

@@ -21,11 +21,14 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
     explain,
+    given_by,
     hidden_fields,
+    is_order_open,
     taken_fields,
     withheld_fields,
     without_empty_options,
@@ -123,6 +126,7 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 
 
 _ERROR_LENGTH = 300
+_DEED_CHARS = 200
 _SKILL = "tool-calls"
 _WENT_WRONG: dict[str, object] = {"went_wrong": True}
 """Marks the answer to a call that ran and did not end: its words may be those of somebody outside."""
@@ -138,6 +142,7 @@ class Executor:
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
         tracing: tells of each call, without its words.
+        judge: judges whether the owner's line asks for an act that comes after a look; None where nobody judges.
 
     """
 
@@ -150,6 +155,7 @@ class Executor:
         redactor: Redactor | None = None,
         console: Console | None = None,
         tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
+        judge: YesNoJudge | None = None,
     ) -> None:
         self.registry = registry
         self._skills = skills
@@ -157,6 +163,7 @@ class Executor:
         self._on_call = on_call
         self._console = console
         self._tracing = tracing
+        self._judge = judge
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
@@ -190,7 +197,26 @@ class Executor:
         arguments = self._arguments(tool, call, turn)
         if isinstance(arguments, ToolResult):
             return arguments
+        return await self._run_in_order(tool, arguments, turn)
+
+    async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
+        """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
+        if is_order_open(tool, turn):
+            if await self._is_ordered(tool, arguments, turn):
+                turn = replace(turn, is_request_newest=True)
+            elif not approval_reason(tool, turn):
+                return self._answer("Not Ordered", "Blocked", tool=tool.name)
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
+
+    async def _is_ordered(self, tool: Tool, arguments: BaseModel, turn: Turn) -> bool:
+        """Return whether the owner's line asks for this call; never where it gives nothing of it."""
+        given = given_by(turn.request, arguments) if turn.request else []
+        if not (self._judge and turn.request and given):
+            return False
+        act = f"{one_line(tool.description, _DEED_CHARS)} ({'; '.join(given)})"
+        return await self._judge.is_ordered(
+            act, turn.request.text, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+        )
 
     def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:
         """Return what the model sent, as the tool takes it, or the answer to what it does not take."""

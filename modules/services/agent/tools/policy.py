@@ -3,7 +3,8 @@
 Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
 its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
 asks for it. Where the owner asked and others' words came in, an act waits for the owner's approval, unless their newest
-line was written after these words and gives the act word for word.
+line gives it word for word, and either came after these words or asks for the act in the eyes of a judge who reads that
+line alone.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from adapters.atproto.records import web_url
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.types import Tool, Turn
+from modules.services.agent.tools.types import OwnerRequest, Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
 MIXED = (
@@ -35,7 +37,7 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
     if social_only and tool.capability not in _SOCIAL:
         return False
     trusted = turn.asked_by if tool.effect == "look" else turn.provenance
-    may_be_named = tool.named_only and is_request_newest(turn)
+    may_be_named = tool.named_only and turn.asked_by is Provenance.OWNER and turn.request is not None
     return trusted >= tool.needs or may_be_named or bool(approval_reason(tool, turn))
 
 
@@ -54,6 +56,30 @@ def is_request_newest(turn: Turn) -> bool:
     What that line gives word for word is the owner's, whatever stands before it.
     """
     return turn.asked_by is Provenance.OWNER and turn.request is not None and turn.is_request_newest
+
+
+def is_order_open(tool: Tool, turn: Turn) -> bool:
+    """Return whether it is open that the owner's line asks for what `tool` does: others' words came in after it.
+
+    These may have talked the model into it, so the line alone is judged then.
+    """
+    is_owners = turn.asked_by is Provenance.OWNER and turn.request is not None and not turn.is_request_newest
+    return is_owners and turn.provenance < Provenance.OWNER and (tool.named_only or bool(approval_reason(tool, turn)))
+
+
+def given_by(request: OwnerRequest, arguments: BaseModel) -> list[str]:
+    """Return what the owner's line gives of the arguments of a call, in the words of the line.
+
+    An account counts as given by its handle, a post by its web address. Nothing in the list is of anybody else.
+    """
+    accounts = {did: name for name, did in (*request.named.items(), *request.mentions) if did}
+    said = " ".join(request.text.split()).casefold()
+    found = []
+    for value in arguments.model_dump().values():
+        if isinstance(value, str):
+            words = (accounts.get(value, ""), web_url(value), " ".join(value.split()))
+            found += [one for one in words if one and one.casefold() in said][:1]
+    return found
 
 
 def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:

@@ -145,7 +145,9 @@ def consent(
     name = rules.CONSENT.name
     if reason:
         return Verdict(name, reason=reason, value=who)
-    return Verdict(name, _unless_owner(action), f"nobody there asked for this {deed(action.kind)}", value=who)
+    is_follow = action.kind == "follow"
+    why = "they neither follow us nor are a peer" if is_follow else f"nobody there asked us for a {deed(action.kind)}"
+    return Verdict(name, _unless_owner(action), why, value=who)
 
 
 def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict:

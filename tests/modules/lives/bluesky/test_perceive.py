@@ -1,4 +1,7 @@
-"""Looking at notifications: everything new, once, however it comes."""
+"""Looking at notifications: everything new, once, however it comes.
+
+A session that cannot be renewed is told once, with what to do.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 
 from common.clock import SystemClock, iso
 from common.result import Err, Ok
-from modules.lives.bluesky.perceive import PerceivedPosts
+from modules.lives.bluesky.perceive import PerceivedPosts, SessionLoop
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
 from tests.journals import told_of
@@ -278,3 +281,29 @@ async def test_a_mention_that_a_reader_sees_is_met_however_it_is_marked(running_
         running_town.network.create(running_town.account(f"person{number}"), "app.bsky.feed.post", record)
     async with awake(home) as life:
         assert (await look(life)).waiting == len(seen)
+
+
+class Renewing(SessionLoop):
+    """Renews the session in each run."""
+
+    renewed_before_ms = 10**9
+
+
+async def test_a_login_that_is_refused_while_it_lives_is_told_once(
+    running_town: RunningTown,
+) -> None:
+    sessions, did = running_town.network.sessions, running_town.account("rowan")
+    first = sessions.create_app_password(did, "first")
+    home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD=first["password"])
+    async with awake(home) as soul:
+        services = soul.app.services
+        loop = Renewing(services.atproto, services.journal)
+        assert (await loop.run()).ran
+        sessions.revoke_app_password(did, "first")
+        assert not (await loop.run()).ran
+        assert not (await loop.run()).ran
+        told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == loop.name]
+    assert [(entry.kind, "AGENT_BLUESKY_PASSWORD" in entry.reason) for entry in told] == [
+        ("error", True),
+        ("life", False),
+    ]

@@ -1,13 +1,20 @@
-"""A thread about work that is done together ends later than a chat, and nobody's small talk becomes one."""
+"""A thread about work that is done together ends later than a chat, and nobody's small talk becomes one.
+
+Two sides that only thank each other are noticed; two sides that talk are not. A thread as a model reads it: in
+order, each post with its age and whom it answers, the one to meet in its place.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef
 from common.clock import FakeClock
 from common.importance import Importance
 from common.provenance import Provenance
@@ -15,7 +22,14 @@ from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.handle import incoming_of
 from modules.lives.bluesky.policy import PostDecision
 from modules.lives.bluesky.publish import Conversations
-from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
+from modules.lives.bluesky.thread import (
+    CircularAnalysis,
+    ThreadLines,
+    UnsentReply,
+    analyze_thread_view,
+    detect_circular_conversation,
+    with_full_links,
+)
 from modules.lives.bluesky.types import Pending
 from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
@@ -191,3 +205,119 @@ def test_the_model_is_told_how_well_the_author_is_known(before: int, told: str, 
     assert (met.acquaintance, met.figures["interactions"]) == (told, before)
     assert replace(met, relationship=None).acquaintance == "New"
     assert case(talk, 0, importance="owner").acquaintance == "Owner"
+
+
+PLAIN = "Herons nest early this year."
+THANKS = "Thanks, that helps."
+HOLD = "Will do, I'll wait for it."
+BOTH = "Great, I'll hold then."
+LONG = "Great " + " ".join(f"word{index}" for index in range(25))
+
+
+def pair(*texts: str) -> CircularAnalysis:
+    """Two people in turn."""
+    return detect_circular_conversation(chain(*((("ada", "bob")[i % 2], text) for i, text in enumerate(texts))))
+
+
+@pytest.mark.parametrize(
+    ("texts", "confidence", "pattern"),
+    [
+        ((BOTH, BOTH, BOTH, BOTH), "high", "mutual-acknowledgment-loop"),
+        ((BOTH, BOTH, THANKS, PLAIN), "high", "mutual-acknowledgment-loop"),
+        ((PLAIN, PLAIN, BOTH, BOTH, BOTH, PLAIN), "high", "mutual-acknowledgment-loop"),
+        ((THANKS, THANKS, THANKS, THANKS), "medium", "potential-acknowledgment-loop"),
+        ((BOTH, BOTH, PLAIN, PLAIN), "medium", "potential-acknowledgment-loop"),
+        ((THANKS, PLAIN, PLAIN, PLAIN), "low", "none"),
+        ((HOLD, HOLD, PLAIN, PLAIN), "low", "none"),
+        ((PLAIN, PLAIN, PLAIN, PLAIN), "low", "none"),
+        ((), "low", "none"),
+        ((THANKS, THANKS, "Thanks. Where is it?", THANKS), "low", "none"),
+        ((BOTH, BOTH, BOTH, LONG), "low", "repetitive-acknowledgments"),
+        ((BOTH, BOTH, BOTH, "Great: https://example.com/draft"), "low", "repetitive-acknowledgments"),
+        (("Typed pages", "Coolant leaks", "Nicely cut", "Greatness"), "low", "none"),
+    ],
+)
+def test_the_last_four_posts_of_a_pair_are_judged(texts: tuple[str, ...], confidence: str, pattern: str) -> None:
+    analysis = pair(*texts)
+    assert (analysis.confidence, analysis.pattern) == (confidence, pattern)
+    assert analysis.is_circular is (pattern != "none")
+    assert analysis.suggestion_to_exit is (confidence != "low")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll wait.",
+        "I’ll stand by.",  # noqa: RUF001 - as phones write it
+        "once it's live",
+        "when the tide turns",
+        "looking forward",
+    ],
+)
+def test_saying_again_what_will_be_done_makes_thanks_a_loop(text: str) -> None:
+    assert pair("Great, " + text, "Nice, " + text, THANKS, PLAIN).confidence == "high"
+
+
+def test_a_third_voice_breaks_the_circle() -> None:
+    talk = chain(("ada", THANKS), ("bob", THANKS), ("cleo", THANKS), ("ada", THANKS))
+    assert not detect_circular_conversation(talk).is_circular
+
+
+def test_somebody_who_speaks_twice_is_only_repetitive() -> None:
+    talk = chain(("ada", BOTH), ("ada", BOTH), ("bob", BOTH), ("ada", BOTH))
+    analysis = detect_circular_conversation(talk)
+    assert (analysis.confidence, analysis.is_circular, analysis.suggestion_to_exit) == ("low", True, False)
+
+
+def test_a_handle_before_the_thanks_does_not_hide_them() -> None:
+    assert pair("@bob.example.social thanks!", "🙏 Thank you", THANKS, THANKS).is_circular
+
+
+def test_a_link_card_counts_as_substance() -> None:
+    talk = [*chain(("ada", THANKS), ("bob", THANKS), ("ada", THANKS)), post("bob", "Great", links=("https://e.com/a",))]
+    assert not detect_circular_conversation(talk).suggestion_to_exit
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ada", "bob"]), st.text(max_size=30)), max_size=8))
+def test_a_question_always_keeps_the_door_open(lines: list[tuple[str, str]]) -> None:
+    talk = chain(*lines, ("ada", "And what about the weir?"))
+    assert not detect_circular_conversation(talk).is_circular
+
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MARKS = {"Post To Meet": "(this one)", "Not Sent": "not sent", "Peer": "peer", "Bot": "bot"}
+US, ILSE, BO, TICK = (Actor(f"did:plc:{name}", f"{name}.test") for name in ("us", "ilse", "bo", "tick"))
+
+
+def said(name: str, author: Actor, at: str, text: str, to: Post | None = None) -> Post:
+    uri = f"at://{author.did}/app.bsky.feed.post/{name}"
+    reply = ReplyRefs(StrongRef(to.uri, "cid"), StrongRef(to.uri, "cid")) if to else None
+    return Post(uri, "cid", author, text, f"2026-03-01T{at}:00Z", reply=reply)
+
+
+ROOT = said("1", ILSE, "09:00", "My pump hums.")
+FIRST = said("2", BO, "09:10", "Mine too,\nin the rain.", ROOT)
+SECOND = said("3", BO, "11:30", "Or is it the washer?", ROOT)
+FOCAL = said("4", ILSE, "11:48", "@us.test which is it?", FIRST)
+LATER = said("5", Actor(TICK.did, TICK.handle, is_bot=True), "11:59", "It is noon.", FOCAL)
+
+
+def text_of(*posts: Post, unsent: tuple[UnsentReply, ...] = ()) -> list[str]:
+    thread_text = ThreadLines(US.did, frozenset({BO.did}), NOW, MARKS, lambda post: post.text)
+    return thread_text.lines(posts, FOCAL.uri, unsent).splitlines()
+
+
+def test_each_line_has_age_author_and_whom_it_answers_and_later_posts_come_after_the_one_to_meet() -> None:
+    assert text_of(ROOT, FIRST, SECOND, FOCAL, LATER) == [
+        "[3 h] @ilse.test: My pump hums.",
+        "[2 h] @bo.test (peer) → @ilse.test: Mine too, in the rain.",
+        "[30 min] @bo.test (peer) → @ilse.test: Or is it the washer?",
+        '[12 min] @ilse.test → @bo.test "Mine too, in the rain.": (this one)',
+        "[1 min] @tick.test (bot) → @ilse.test: It is noon.",
+    ]
+
+
+def test_our_replies_that_have_not_left_stand_in_it_and_a_post_alone_is_no_thread() -> None:
+    waiting = UnsentReply(FOCAL.uri, "The washer, I think.")
+    assert text_of(FOCAL, unsent=(waiting,))[-1] == "[not sent] YOU → @ilse.test: The washer, I think."
+    assert text_of(FOCAL) == []

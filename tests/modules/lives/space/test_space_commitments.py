@@ -1,19 +1,28 @@
-"""A SOUL acts on a host's request, end to end: one commitment, by its owner, whatever the model does in between."""
+"""A SOUL acts on a host's request, end to end: one commitment, by its owner, whatever the model does in between.
+
+One artefact for one request: what it has got already, and what a peer made lately, is not made again. What is
+committed to in mere words is taken in all the same, and work on a peer's issue counts as work together.
+"""
 
 from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.space.types import ActionDone
-from common.schemas import Commitment
-from modules.lives.space.commitment_filter import assign_repo
+from adapters.space.types import ActionDone, IdentitySummary
+from common.provenance import Provenance
+from common.schemas import SPACE_DECISION_TOOL, Commitment
+from common.text.host_intent import HostIntent
+from modules.lives.space.commitment_filter import PlannedCommitment, assign_repo, permitted, planned, still_to_make
 from modules.lives.space.host_request import is_open
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.speak import SPACE_FORCED_ACTION_CYCLES
-from modules.lives.space.types import HistoryEntry
+from modules.lives.space.speak import SPACE_FORCED_ACTION_CYCLES, experience_of
+from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
+from modules.services.memory.admission import WordsOrigin
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     REQUEST,
@@ -270,3 +279,174 @@ async def test_a_commitment_that_was_given_up_opens_the_request_again_and_the_ro
         request = marvin.space.participation.talk.state.request
         assert (request.fulfilled, request.reopened) == (False, 1)
         assert len(room.host.said("marvin")) == 1
+
+
+WORDS = WordsOrigin(Provenance.PEER, Provenance.PEER, "space:room")
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ISSUE = Commitment(type="create_issue", repo="acme/site", title="Clock stops at midnight", description="It stops.")
+OTHER = Commitment(type="create_issue", repo="acme/site", title="Gutter leaks", description="It drips.")
+COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, description="Seen here too.")
+MADE_BY_PEER = PeerEvent("success", "rebecca", NOON, "create_issue", "acme/site#Clock stops at midnight")
+
+ASKED = HistoryEntry("m1", "host", "Please open an issue for the clock.", NOON, is_host=True, intent="action_request")
+FULFILLED_REQUEST = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
+
+MET = RoomSnapshot(now=NOON, me="marvin", history=(ASKED,), request=FULFILLED_REQUEST, repo="acme/site")
+OPEN = RoomSnapshot(now=NOON, me="marvin", repo="acme/site")
+
+
+def after(intent: HostIntent) -> HistoryEntry:
+    return HistoryEntry("m2", "host", "And then?", NOON + timedelta(minutes=1), is_host=True, intent=intent)
+
+
+def test_for_a_request_that_is_met_nothing_more_is_made_but_comments_are_free() -> None:
+    found = permitted([ISSUE, OTHER, COMMENT], MET)
+    assert found.kept == (COMMENT,)
+    assert [one.code for one in found.left_out] == ["made", "made"]
+
+
+def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() -> None:
+    again = ISSUE.model_copy(update={"title": "The clock stops at midnight", "repo": ""})
+    found = permitted([again, OTHER, COMMENT], replace(OPEN, peer_events=(MADE_BY_PEER,)))
+    assert found.kept == (OTHER, COMMENT)
+    assert "rebecca has made" in found.left_out[0].reason
+    failed = replace(MADE_BY_PEER, kind="failure")
+    assert permitted([ISSUE], replace(OPEN, peer_events=(failed,))).kept == (ISSUE,)
+
+
+OURS, FREE = planned((ISSUE, COMMENT), OPEN)
+ASKED_OF_ANOTHER = replace(OPEN, request=replace(FULFILLED_REQUEST, fulfilled=False), is_open=True, is_owner=False)
+
+
+@pytest.mark.parametrize(
+    ("now", "lost", "kept"),
+    [
+        (OPEN, set(), (OURS, FREE)),
+        (OPEN, {("create_issue", OURS.target)}, (FREE,)),
+        (replace(OPEN, peer_events=(MADE_BY_PEER,)), set(), (FREE,)),
+        (replace(OPEN, peer_events=(replace(MADE_BY_PEER, kind="claim"),)), set(), (OURS, FREE)),
+        (MET, set(), (FREE,)),
+        (ASKED_OF_ANOTHER, set(), (FREE,)),
+        (replace(ASKED_OF_ANOTHER, is_owner=True), set(), (OURS, FREE)),
+        (replace(OPEN, follow_up="link"), set(), ()),
+    ],
+    ids=["free", "lost-claim", "made-by-peer", "claimed-later", "met", "not-elected", "elected", "asked-about"],
+)
+def test_only_what_the_room_did_since_drops_a_planned_commitment(
+    now: RoomSnapshot, lost: set[tuple[str, str]], kept: tuple[PlannedCommitment, ...]
+) -> None:
+    assert still_to_make((OURS, FREE), now, lost) == kept
+
+
+@pytest.mark.parametrize(
+    ("request_now", "history", "met"),
+    [
+        (FULFILLED_REQUEST, (ASKED,), True),
+        (FULFILLED_REQUEST, (ASKED, after("follow_up")), True),
+        (FULFILLED_REQUEST, (ASKED, after("discussion")), False),
+        (replace(FULFILLED_REQUEST, fulfilled=False, given_up=True), (ASKED,), True),
+        (replace(FULFILLED_REQUEST, fulfilled=False), (ASKED,), False),
+        (HostRequest(), (after("discussion"),), False),
+        (FULFILLED_REQUEST, (), False),
+    ],
+    ids=["met", "asked-about", "another-talk", "given-up", "open", "nothing-asked", "forgotten"],
+)
+def test_a_request_is_met_until_the_host_speaks_of_something_else(
+    request_now: HostRequest, history: tuple[HistoryEntry, ...], *, met: bool
+) -> None:
+    is_open = bool(request_now.content) and not request_now.fulfilled and not request_now.given_up
+    assert RoomSnapshot(now=NOON, me="marvin", history=history, request=request_now, is_open=is_open).is_met is met
+
+
+def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:
+    first = experience_of("connection_formed", "host: hello | marvin: hello", NOON, WORDS, "UTC")
+    later = experience_of("connection_formed", "x" * 9000, NOON + timedelta(seconds=1), WORDS, "UTC")
+    assert (first.kind, first.source, first.trust, first.private) == ("episode", "space:room", "peer", True)
+    assert first.subject == "A talk in the room, 2026-01-05 12:00:00"
+    assert first.subject != later.subject
+    assert len(later.body) == 4000
+
+
+TALK = "The clock in github.com/acme/site seems to stop at midnight."
+PLAN = "I plan to write up tonight how the clock behaves when the date changes, with the steps that stop it."
+
+
+def _found(*queued_commitments: dict[str, object]) -> Completion:
+    return Completion(json.dumps(queued_commitments))
+
+
+def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
+    body = "The clock of the page stops at midnight and shows dashes until the page is loaded again by hand."
+    params = {"title": "Clock stops at midnight", "description": body, **({"repo": repo} if repo else {})}
+    return {"description": "Write up the clock", "type": "create_issue", "params": params, "confidence": confidence}
+
+
+async def test_a_commitment_in_mere_words_is_found_and_taken_in(room: Room) -> None:
+    def mind(request: ChatRequest) -> Completion:
+        if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
+            return speaks(PLAN)
+        return _found(_writes_up(), _writes_up("low"), _writes_up(repo="evil/elsewhere"))
+
+    async with room.soul("marvin", mind) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [PLAN]
+        (commitment,) = marvin.queued_commitments()
+        assert (commitment.type, commitment.params.as_json()["target"]) == (
+            "create_issue",
+            "acme/site#Clock stops at midnight",
+        )
+        assert commitment.source_reply_text == PLAN
+        assert "Commitments extracted" in await summaries(marvin)
+
+
+async def test_who_has_no_github_commitments_nothing_there_by_mere_words(room: Room) -> None:
+    def mind(request: ChatRequest) -> Completion:
+        return speaks(PLAN) if request.offers else _found(_writes_up())
+
+    async with room.soul("marvin", mind, social_only=True) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [PLAN]
+        assert marvin.queued_commitments() == []
+        assert "Commitments extracted" not in await summaries(marvin)
+
+
+async def test_words_without_any_commitment_cost_no_second_question(room: Room) -> None:
+    words = "Dashes at midnight sound like a date that nobody parsed; does it happen in every time zone?"
+    async with room.soul("marvin", lambda _: speaks(words)) as marvin:
+        await room.says(TALK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [words]
+        assert len(room.running_town.mind.asked) == 1
+
+
+@pytest.mark.parametrize(("kind", "made", "counted"), [("issues", "create_issue", (1, 0)), ("pull", "open_pr", (0, 1))])
+async def test_a_comment_on_a_peers_issue_or_pull_request_is_work_together(
+    room: Room, kind: str, made: str, counted: tuple[int, int]
+) -> None:
+    comment = an_issue(type="comment_issue", issue_number=7)
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Two logs fit.", comment)) as me:
+        await rebecca.send_chat("The clock is in github.com/acme/site now.")
+        await rebecca.send_action_result(
+            made, "acme/site#Clock", success=True, link=f"https://github.com/acme/site/{kind}/7"
+        )
+        await until(lambda: any(getattr(event, "link", "") for event in me.client._member.inbox._events))
+        await me.receives("The clock is in github.com/acme/site now.")
+        await me.check()
+        assert [one.type for one in me.queued_commitments()] == ["comment_issue"]
+        known = me.space.relationships.get("rebecca")
+        assert known is not None
+        assert known.space_conversations == 1
+        assert (known.issues_co_created, known.prs_reviewed) == counted
+
+
+async def test_what_a_peer_says_that_it_is_good_at_is_remembered_once_it_talks(room: Room) -> None:
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("So do I.")) as me:
+        await rebecca.send_identity(IdentitySummary(expertise=("clocks", "moss", "tin", "rain")))
+        await rebecca.send_chat("I like the sound of rain on tin.")
+        await me.receives("I like the sound of rain on tin.")
+        await me.check()
+        known = me.space.relationships.get("rebecca")
+        assert known is not None
+        assert known.complementary_strengths == ("clocks", "moss", "tin")

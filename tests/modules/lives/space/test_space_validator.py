@@ -1,8 +1,14 @@
-"""A message is stopped by the first check it fails, mended where that is honest, and never acts for somebody else."""
+"""A message is stopped by the first check it fails, mended where that is honest, and never acts for somebody else.
+
+All agents come to the same owner and the same parts, each by itself, and nobody owns what it cannot do. True
+answers of many kinds are said: what single words suspect is for the model to judge.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,12 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.space.types import Claimed, Presence
+from adapters.space.types import OWNS_ADDRESSED, OWNS_ANSWERED, Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
+from common.text.host_intent import HostIntent
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.host_request import is_open
-from modules.lives.space.policy import role_budget
+from modules.lives.space.policy import (
+    action_owner,
+    assign_role,
+    conversation_mode,
+    elect_action_owner,
+    eligible_agents,
+    required_capability,
+    role_budget,
+    role_now,
+)
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Check, Counts, HistoryEntry, HostRequest, Mode, Role, ValidationOutcome
 from modules.lives.space.validator import MessageValidator, validate_space_message
@@ -292,3 +308,229 @@ def test_whoever_is_asked_what_became_of_a_request_may_tell_again_what_was_told(
     again = context(done, request=replace(OPEN, fulfilled=True), agent_messages=(done,))
     assert not validate_space_message(*again).ok
     assert validate_space_message(*with_(again, follow_up="link")).ok
+
+
+ISSUE_LINE = "Create an issue for the release checklist in github.com/acme/site"
+NAMES = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=8, unique=True)
+
+
+def test_the_owner_is_the_name_whose_hash_with_the_request_is_lowest() -> None:
+    prefixes = {
+        name: hashlib.sha256(f"{name}{ISSUE_LINE}".encode()).hexdigest()[:8]
+        for name in ("marvin", "rebecca", "peterben")
+    }
+    assert prefixes == {"peterben": "05f429e8", "rebecca": "07392094", "marvin": "84234c24"}
+    assert elect_action_owner(["marvin", "rebecca", "peterben"], ISSUE_LINE) == "peterben"
+
+
+@given(NAMES, st.text(max_size=150), st.randoms(use_true_random=False))
+def test_the_election_knows_no_order_and_is_the_same_in_every_head(
+    names: list[str], content: str, chance: random.Random
+) -> None:
+    owner = elect_action_owner(names, content)
+    shuffled = sorted(names, key=lambda _: chance.random())
+    assert owner in names
+    assert elect_action_owner(shuffled, content) == owner
+    capabilities = dict.fromkeys(names)
+    for me in names:
+        peers = [name for name in shuffled if name != me]
+        eligible = eligible_agents(me, peers, capabilities, social_only=False)
+        assert sorted(eligible) == sorted(names)
+        assert elect_action_owner(eligible, content) == owner
+
+
+@given(NAMES, st.text(min_size=100, max_size=120, alphabet="abc é"), st.text(max_size=20))
+def test_what_follows_the_first_hundred_units_changes_no_owner(names: list[str], content: str, more: str) -> None:
+    assert elect_action_owner(names, content) == elect_action_owner(names, content[:100] + more)
+
+
+@pytest.mark.parametrize(
+    ("content", "agent", "role"),
+    [
+        ("Open a plan for the migration", "marvin", "observer"),
+        ("Open a plan for the migration", "rebecca", "reviewer"),
+        ("Draft the retro notes", "marvin", "actor"),
+        ("Draft the retro notes", "peterben", "reviewer"),
+    ],
+)
+def test_parts_are_those_that_the_other_agents_reckon(content: str, agent: str, role: Role) -> None:
+    assert assign_role(agent, content) == role
+    assert assign_role(agent, content, is_owner=True) == "actor"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "peers", "is_owner", "role"),
+    [
+        ("Open a plan for the migration", "action", ["rebecca"], False, "observer"),
+        ("Open a plan for the migration", "action", ["rebecca"], True, "actor"),
+        ("Open a plan for the migration", "action", [], False, "actor"),
+        ("Open a plan for the migration", "discussion", ["rebecca"], False, "actor"),
+        ("", "action", ["rebecca"], False, "actor"),
+    ],
+)
+def test_without_a_request_or_company_everyone_is_an_actor(
+    content: str, mode: Mode, peers: list[str], *, is_owner: bool, role: Role
+) -> None:
+    assert role_now("marvin", content, mode, peers, is_owner=is_owner) == role
+
+
+@pytest.mark.parametrize(
+    ("intent", "mode"),
+    [("action_request", "action"), ("follow_up", "action"), ("discussion", "discussion"), (None, "discussion")],
+)
+def test_the_newest_message_of_the_host_sets_the_mode(intent: HostIntent | None, mode: str) -> None:
+    assert conversation_mode(intent) == mode
+
+
+def test_who_names_no_capabilities_has_all_and_who_lacks_github_owns_nothing() -> None:
+    capabilities = {"rebecca": None, "peterben": ["social"], "sh-marvin": ["social", "github"]}
+    peers = ["rebecca", "peterben", "sh-marvin", "unknown", "rebecca", "marvin"]
+    able = eligible_agents("marvin", peers, capabilities, social_only=False)
+    assert able == ["marvin", "rebecca", "sh-marvin", "unknown"]
+    assert eligible_agents("marvin", peers, capabilities, social_only=True) == ["rebecca", "sh-marvin", "unknown"]
+
+
+KNOWS = ["social", "github", OWNS_ADDRESSED]
+ASKED = "Marvin, can you open an issue for the checklist in github.com/acme/site?"
+
+
+def _owners(content: str, able: Mapping[str, Sequence[str] | None]) -> set[str | None]:
+    """Whom each of those present takes for the owner; who does not know the rule computes the hash."""
+    owners: set[str | None] = set()
+    for me in able:
+        peers = [name for name in able if name != me]
+        if OWNS_ADDRESSED in (able[me] or ()):
+            without_me = {name: able[name] for name in peers}
+            social_only = "github" not in (able[me] or ())
+            owners.add(action_owner(me, peers, without_me, social_only=social_only, content=content, need="github"))
+        else:
+            can = [name for name in able if able[name] is None or "github" in (able[name] or ())]
+            owners.add(elect_action_owner(can, content))
+    return owners
+
+
+@pytest.mark.parametrize("order", [("marvin", "rebecca", "peterben"), ("peterben", "marvin", "rebecca")])
+def test_who_alone_is_addressed_owns_the_request_where_all_know_that(order: tuple[str, ...]) -> None:
+    able = dict.fromkeys(order, KNOWS)
+    for name in order:
+        assert _owners(ASKED.replace("Marvin", name.title()), able) == {name}
+        assert _owners(f"@{name} {ISSUE_LINE}", able) == {name}
+    assert _owners(ISSUE_LINE, able) == {elect_action_owner(order, ISSUE_LINE)}
+    both = f"marvin and rebecca: {ISSUE_LINE}"
+    assert _owners(both, able) == {elect_action_owner(order, both)}
+
+
+@given(NAMES, st.data())
+def test_there_are_never_two_owners_whoever_knows_the_rule(names: list[str], data: st.DataObject) -> None:
+    kinds = st.sampled_from([KNOWS, ["social", OWNS_ADDRESSED], ["social", "github"], None])
+    able = {name: data.draw(kinds) for name in names}
+    content = f"{data.draw(st.sampled_from([*names, 'nobody']))}, {ISSUE_LINE}"
+    if len(names) > 1:
+        assert len(_owners(content, able)) == 1
+
+
+def test_whose_question_the_host_answered_owns_the_request_where_all_know_that_rule() -> None:
+    def owner(*rules: str) -> str | None:
+        able = {"rebecca": ["social", "github", *rules]}
+        return action_owner(
+            "marvin", able, able, social_only=False, content="Rebecca: yes", need="github", assignee="marvin"
+        )
+
+    assert owner(OWNS_ADDRESSED, OWNS_ANSWERED) == "marvin"
+    assert owner(OWNS_ADDRESSED) == "rebecca"
+
+
+def test_who_is_addressed_and_cannot_do_it_does_not_own_it() -> None:
+    able = {"marvin": ["social", OWNS_ADDRESSED], "rebecca": KNOWS, "peterben": KNOWS}
+    assert _owners(ASKED, able) == {elect_action_owner(["rebecca", "peterben"], ASKED)}
+
+
+def test_who_lives_without_github_may_own_a_post() -> None:
+    able = eligible_agents("marvin", ["rebecca"], {"rebecca": ["social"]}, social_only=True, capability="social")
+    assert able == ["marvin", "rebecca"]
+
+
+def test_alone_one_owns_every_request_and_a_group_without_github_owns_none() -> None:
+    assert action_owner("marvin", [], {}, social_only=True, content=ISSUE_LINE, need="github") == "marvin"
+    nobody = action_owner(
+        "marvin", ["rebecca"], {"rebecca": ["social"]}, social_only=True, content=ISSUE_LINE, need="github"
+    )
+    assert nobody is None
+
+
+@pytest.mark.parametrize(
+    ("content", "versions", "own", "need"),
+    [
+        ("Post something about autumn on Bluesky", ["0.1.0", "0.3.2"], "0.1.0", "social"),
+        ("Share it on social media", ["v0.2.0"], "0.1.0", "social"),
+        ("Post something about autumn on Bluesky", ["0.1.0", "10.1.0"], "0.1.0", "github"),
+        ("Post something about autumn on Bluesky", ["0.0.9"], "0.1.0", "github"),
+        ("Post the issue on Bluesky", ["0.1.0"], "0.1.0", "github"),
+        ("Comment on #12 that the post is out", ["0.1.0"], "0.1.0", "github"),
+        ("Create an issue", ["0.1.0"], "0.1.0", "github"),
+    ],
+)
+def test_a_post_needs_no_github_where_all_agents_know_that(
+    content: str, versions: list[str], own: str, need: str
+) -> None:
+    assert required_capability(content, versions, own) == need
+
+
+ASKED_FOR_ISSUE = "Rebecca, open an issue for the clock in acme/site."
+"""What the host asked for where a line names nothing else; Rebecca makes it."""
+
+TRUE_LINES: list[tuple[str, str, tuple[str, ...]]] = [
+    ("Give me the steps, numbered.", "1. Stop the clock.\n2. Set it.\n3. Start it at noon.", ()),
+    ("Which options do we have?", "- keep the clock\n- buy a new one\n- do without", ()),
+    ("What did you measure?", "Three things: (1) 12 ms cold, (2) 3 ms warm, (3) 40 ms on a full disk.", ()),
+    ("When did you see it?", "As I said this morning, the clock stopped at midnight, and only in Lisbon.", ()),
+    ("What was the error last week?", "I don't remember that; can you paste it?", ()),
+    ("Do you know where the log is?", "No. Where was it filed last time? I have only seen the build log.", ()),
+    ("Do you agree?", "I agree.", ()),
+    ("Is that right, Marvin?", "Exactly.", ("The clock counts in UTC.",)),
+    ("Shall we use UTC?", "I agree, and the logs of March prove it: all 41 faults fell on the change of the hour.", ()),
+    ("Thanks, that is all!", "You're welcome!", ()),
+    (ASKED_FOR_ISSUE, "Rebecca, the acceptance criteria of #12 still hold; nothing has changed since.", ()),
+    ("What should the issue contain?", "It should contain the time zone and the hour at which the clock stops.", ()),
+    ("How would you lay out the plan?", "I'd structure it by room: hall first, then kitchen, then attic.", ()),
+    ("Anything to add?", "I'd add the time zone: without it nobody sees the fault in Lisbon.", ()),
+    ("Is something missing?", "One more thing: the clock has no battery.", ()),
+    ("Can you look at the log?", "I'll look at it now and tell you what I see.", ()),
+    ("What do you do next?", "I'll read the two open pull requests, since nobody has.", ()),
+    ("Who reviews it?", "Happy to review once Rebecca opens it, since I know that file.", ()),
+    ("Will you start?", "I'll wait for Rebecca's measurement, because the fix depends on it.", ()),
+    ("Which repo is the clock in?", "acme/clock, not acme/site. Which repo did you have in mind for the issue?", ()),
+    ("Where should we meet?", "Where do you live? Lisbon would suit me.", ()),
+    ("Is the plan good?", "The plan could fail at step 3: nobody has the key of the attic.", ()),
+    ("Why not tin?", "Slate lasts a shorter time than copper.", ("Slate lasts longer than copper.",)),
+    (
+        "Should backups verify?",
+        "No: nightly backups should not verify checksums before rotating archives.",
+        ("Nightly backups should verify checksums before rotating archives.",),
+    ),
+    ("And how many days?", "Keep backup archives 90 days online.", ("Keep backup archives 30 days online.",)),
+    ("Who trusts whom?", "The client trusts the server.", ("The server trusts the client.",)),
+    ("In one word, what is the cause?", "Rain.", ("It is the rain.",)),
+    (ASKED_FOR_ISSUE, "I won't open a second issue; Rebecca's is enough.", ()),
+    ("What happened at midnight?", "The server ran out of disk, and the clock froze with it.", ()),
+    (
+        "Can you help me word it?",
+        'Let me offer this: "The clock stops at 00:00 in Lisbon and starts when reloaded."',
+        (),
+    ),
+]
+
+
+@pytest.mark.parametrize("owns", [True, False])
+async def test_of_thirty_true_lines_at_most_one_is_held(*, owns: bool) -> None:
+    suspected, held = 0, []
+    for asked, line, said in TRUE_LINES:
+        message, commitments, snapshot = context(line, is_owner=owns, request=OPEN, agent_messages=said)
+        host = HistoryEntry("h", "host", asked, NOW, is_host=True)
+        case = (message, commitments, replace(snapshot, history=(*snapshot.history, host)))
+        suspected += bool(validate_space_message(*case).suspected)
+        if not (await Judge(confirms=False).validated(*case)).ok:
+            held.append(line)
+    assert len(TRUE_LINES) == 30
+    assert suspected >= 10  # or these lines would show nothing
+    assert len(held) <= 1, held

@@ -1,20 +1,30 @@
-"""Nobody waits inside a check of the room: a message waits for its moment, and everybody else goes on."""
+"""Nobody waits inside a check of the room: a message waits for its moment, and everybody else goes on.
+
+A request needs no second telling: the watched workspace counts as named, and a yes to a question as its go-ahead. A
+quiet room is opened by one of those present, and not too often. What the host takes back is not done: the request
+closes, and its commitments and claims end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from common.clock import SystemClock
+from adapters.github.types import Repo
+from adapters.space.types import ELECTION_RULES, ActionDone, Claimed
+from common.clock import FakeClock, SystemClock
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
-from modules.lives.space.commitment_maker import LOOP
+from modules.lives.space.commitment_maker import LOOP, WITHDRAWN
 from modules.lives.space.host_request import is_open
-from modules.lives.space.policy import wait_s
+from modules.lives.space.policy import elect_action_owner, elected_opener, should_open, wait_s
 from modules.runtime.scheduler.scheduler import Scheduler
+from tests.exploration import examples
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     REQUEST,
@@ -23,10 +33,14 @@ from tests.modules.lives.space.soul_in_room import (
     Room,
     an_issue,
     decision,
+    declines,
+    in_turn,
+    labelling,
     speaks,
     summaries,
 )
 from tests.patience import until
+from tests.running_town import RunningTown
 from town.model.types import ChatRequest, Completion
 
 PAUSE_MS = 30_000
@@ -165,3 +179,216 @@ async def test_a_message_that_cannot_be_sent_leaves_nothing_behind(room: Room) -
 )
 def test_a_moment_counts_as_come_ten_milliseconds_before_it(not_before: float, now: float, left_s: float) -> None:
     assert wait_s(not_before, now) == pytest.approx(left_s)
+
+
+CLOCK = "The clock stops at midnight. Please open an issue for it."
+OFFER = "That clock bothers me as well. Shall I open an issue for it?"
+GO_AHEAD = "Yes, go ahead"
+PROMISE = "The clock at midnight is mine, and I describe how to see it."
+KNOWING = ("social", "github", "code", *ELECTION_RULES)
+
+
+def watches(agent: Agent, *names: str) -> None:
+    for name in names:
+        agent.life.app.services.workspaces.watch(Repo(*name.split("/")))
+
+
+def prompts(running_town: RunningTown) -> list[str]:
+    return [request.messages[-1].text for request in running_town.mind.asked]
+
+
+async def sent_to(agent: Agent) -> tuple[str, bool]:
+    """Where its only commitment belongs, and whether the host counts as having named that place."""
+    (made,) = agent.queued_commitments()
+    params = made.params.as_json()
+    return f"{params['owner']}/{params['repoName']}", params.get("hostNamedRepo", False) and params["hostRequest"]
+
+
+@pytest.mark.parametrize("named", ["acme/site", "site", ""])
+async def test_the_only_watched_workspace_counts_as_named_in_full_in_short_and_not_at_all(
+    room: Room, named: str
+) -> None:
+    async with room.soul("marvin", lambda _: speaks(PROMISE, an_issue(repo=named))) as marvin:
+        watches(marvin, "acme/site")
+        await room.says(CLOCK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [PROMISE]
+        assert await sent_to(marvin) == ("acme/site", True)
+    assert len(prompts(room.running_town)) == 1
+
+
+async def test_the_host_may_say_that_the_only_workspace_is_not_meant(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(PROMISE, an_issue())) as marvin:
+        watches(marvin, "acme/site")
+        await room.says(f"{CLOCK} But not in acme/site.", marvin)
+        await marvin.check()
+        assert await sent_to(marvin) == ("acme/site", False)
+
+
+async def test_of_several_workspaces_the_host_is_asked_by_name_and_may_answer_in_short(room: Room) -> None:
+    ask = "Is that for the site, or for the api?"
+    async with room.soul("marvin", in_turn(speaks(PROMISE, an_issue(repo="")), speaks(ask))) as marvin:
+        watches(marvin, "acme/site", "acme/api")
+        await room.says(CLOCK, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [ask]
+        asked = prompts(room.running_town)[-1]
+        assert "acme/site, acme/api" in asked
+        assert "YOU are the assignee" not in asked
+        assert '"Clock stops": create_issue: no repository is known' in asked
+        room.running_town.mind.answer = lambda _: speaks(PROMISE, an_issue(repo="api"))
+        marvin.later(30)
+        await room.says("The api, of course.", marvin)
+        await marvin.check()
+        assert await sent_to(marvin) == ("acme/api", True)
+
+
+async def test_in_a_room_that_was_only_found_no_workspace_is_known(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(PROMISE, an_issue())) as marvin:
+        marvin.found.append("found")
+        watches(marvin, "acme/site")
+        await room.says(CLOCK, marvin)
+        await marvin.check()
+        assert marvin.queued_commitments() == []
+        assert "acme/site" not in prompts(room.running_town)[0]
+
+
+async def test_who_asked_acts_on_the_hosts_yes_whoever_would_have_been_elected(room: Room) -> None:
+    assert elect_action_owner(["marvin", "ana"], f"marvin: {OFFER}\nhost: {GO_AHEAD}") == "ana"
+    minds = in_turn(speaks(OFFER), speaks(PROMISE, an_issue()))
+    async with (
+        room.member("ana", KNOWING) as ana,
+        room.soul("marvin", labelling("GO_AHEAD", OFFER, GO_AHEAD, decide=minds), asks_intents=True) as marvin,
+    ):
+        watches(marvin, "acme/site")
+        await room.says("I wonder what the clock does at midnight.", marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [OFFER]
+        await ana.send_chat("Mine rings.")
+        await marvin.receives("Mine rings.")
+        marvin.later(30)
+        await room.says(GO_AHEAD, marvin)
+        await marvin.check()
+        await until(lambda: room.host.said("marvin") == [OFFER, PROMISE])
+        assert await sent_to(marvin) == ("acme/site", True)
+        entry = await decision(marvin, "Structured commitments")
+    assert entry.data["owner"] == "marvin"
+    assert "YOU are the assignee" in prompts(room.running_town)[-1]
+
+
+async def test_what_was_refused_is_told_with_its_reason_in_the_next_prompt_alone(room: Room) -> None:
+    listed = "Two things:\n- the hand\n- the spring"
+    minds = in_turn(speaks(listed), speaks("The spring is what I would look at first."), speaks("Then the hand."))
+    async with room.soul("marvin", minds) as marvin:
+        for question in ("What is wrong with the clock?", "And what else?", "What if it is neither?"):
+            await room.says(question, marvin)
+            await marvin.check()
+            marvin.later(60)
+    first, second, third = prompts(room.running_town)
+    reason = "a list, where talk is prose"
+    assert [reason in text for text in (first, second, third)] == [False, True, False]
+
+
+NOW = FakeClock().now()
+ELECTED = elected_opener(("marvin", "rebecca"), NOW) or ""
+OTHER = "rebecca" if ELECTED == "marvin" else "marvin"
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("joined", "received", "opened", "opens"),
+    [
+        (60, None, None, True),
+        (59, None, None, False),
+        (None, None, None, False),
+        (900, 599, None, False),
+        (900, 600, None, True),
+        (9000, 900, 3599, False),
+        (9000, 900, 3600, True),
+    ],
+    ids=["a minute alone", "just come", "not in", "spoken lately", "long quiet", "opened lately", "long ago"],
+)
+def test_a_conversation_is_opened_after_a_silence_and_once_an_hour(
+    joined: float | None,
+    received: float | None,
+    opened: float | None,
+    opens: bool,  # noqa: FBT001 - a table
+) -> None:
+    decision = should_open(
+        ELECTED,
+        [OTHER],
+        NOW,
+        joined_at=None if joined is None else ago(joined),
+        last_message_at=None if received is None else ago(received),
+        opened_at=None if opened is None else ago(opened),
+    )
+    assert bool(decision) is opens, decision.reason
+
+
+def test_nobody_talks_to_an_empty_room_and_only_the_elected_one_begins() -> None:
+    assert not should_open(ELECTED, [], NOW, joined_at=ago(999), last_message_at=None, opened_at=None)
+    assert not should_open(OTHER, [ELECTED], NOW, joined_at=ago(999), last_message_at=None, opened_at=None)
+
+
+@settings(max_examples=examples(50))
+@given(st.sets(st.text(min_size=1, max_size=8), min_size=2, max_size=6), st.integers(0, 10_000))
+def test_exactly_one_of_those_present_is_elected_whoever_reckons(names: set[str], hours: int) -> None:
+    now = NOW + timedelta(hours=hours)
+    opening = [
+        me
+        for me in names
+        if should_open(me, names - {me}, now, joined_at=now - timedelta(hours=1), last_message_at=None, opened_at=None)
+    ]
+    assert opening == [elected_opener(sorted(names), now)]
+
+
+def test_every_hour_another_may_be_elected() -> None:
+    hours = {elected_opener(("a", "b", "c", "d"), NOW + timedelta(hours=hour)) for hour in range(48)}
+    assert len(hours) > 2
+    assert elected_opener((), NOW) is None
+
+
+LEAVE_IT = "No, leave it."
+
+
+async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(room: Room) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), declines())
+    async with room.soul(
+        "marvin", labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds), asks_intents=True
+    ) as marvin:
+        await room.says(REQUEST, marvin)
+        await marvin.check()
+        assert [one.status for one in marvin.queued_commitments()] == ["pending"]
+        marvin.later(30)
+        await room.says(LEAVE_IT, marvin)
+        await marvin.check()
+        assert [(one.status, one.error) for one in marvin.queued_commitments()] == [("abandoned", WITHDRAWN)]
+        ends = (event for event in room.host.seen if isinstance(event, ActionDone))
+        await until(lambda: [(end.success, end.error) for end in ends] == [(False, WITHDRAWN)])
+        marvin.later(30)
+        await marvin.check()
+        assert room.host.said("marvin") == [PROMISE]
+        assert len(marvin.queued_commitments()) == 1
+    told = room.running_town.mind.asked[-1].messages[-1].text
+    assert "taken the request back" in told
+    assert "YOU are the assignee" not in told
+
+
+async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(room: Room) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), declines())
+    async with room.soul(
+        "marvin", labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds), asks_intents=True
+    ) as marvin:
+
+        async def takes_back() -> None:
+            await room.says(LEAVE_IT, marvin)
+
+        await room.says(REQUEST, marvin)
+        await marvin.check(takes_back)
+        await until(lambda: any(isinstance(event, Claimed) for event in room.host.seen))
+        await until(lambda: any(isinstance(event, ActionDone) for event in room.host.seen))
+        assert room.host.said("marvin") == []
+        assert marvin.queued_commitments() == []

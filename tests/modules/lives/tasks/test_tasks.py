@@ -1,4 +1,8 @@
-"""A task is claimed in the town's GitHub, worked on, and given back, with a report on its plan where there is one."""
+"""A task is claimed in the town's GitHub, worked on, and given back, with a report on its plan where there is one.
+
+A task that asks a question waits until a person answers, or changes the task. What keeps a task from being claimed:
+that its words would wait, that GitHub does not permit it, or a limit.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,20 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Failed, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import Blocked, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.claims.claims import LEASE
-from modules.services.claims.offers import ABANDONED, TaskPlace
+from modules.services.claims.offers import ABANDONED, ASKS, TaskPlace
 from modules.services.day.gathering import DayReader
-from modules.services.plans.events import count_task_failures, parse_task_event_markers
+from modules.services.outbox.rules.counts import created_on_github
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
+from modules.services.plans.events import build_task_event_marker, count_task_failures, parse_task_event_markers
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+from soul.commands.tasks import task_lines, tasks_of
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
-from tests.modules.lives.tasks.site import PLAN, SITE, Work, site_with_plan
+from tests.modules.lives.tasks.site import PLAN, SITE, Site, Work, site_with_plan
 from tests.patience import until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningTown
 from tests.shipped_skills import phrase
@@ -340,3 +347,161 @@ async def test_the_plans_are_looked_after_while_a_task_is_worked_on(
         assert site.services.attention.free
         ends.set()
         await working
+
+
+QUESTION = "Which unit do the beds have, @owner? <!-- hidden --> The readings say 3 and 300."
+ONE_TASK = Plan("One", goal="g", tasks=PLAN.tasks[:1])
+
+
+class Asking:
+    """Asks, and keeps what it was shown of the thread each time."""
+
+    def __init__(self) -> None:
+        self.shown: list[list[tuple[str, str]]] = []
+        self.work = Work(self._ask)
+
+    async def _ask(self, task: HeldTask) -> WorkResult:
+        self.shown.append([(one.author, one.body.partition("<!-- task-event")[0].strip()) for one in task.talk])
+        return Blocked(QUESTION)
+
+
+async def look_later(site: Site, work: Work) -> None:
+    """A cycle once the row is due again."""
+    site.clock.ahead += PAUSE_S + 1
+    await site.cycle(work)
+
+
+def say(town_github: TownGitHub, login: str, body: str) -> None:
+    """A comment on the plan by somebody else."""
+    network = town_github.network
+    repo = network.state.repos[SITE.full_name.lower()]
+    author = network.find(login) or network.create_account(login)
+    network.write_comment(repo, network.issue(repo, 1), author, body)
+
+
+async def test_a_task_that_asks_is_claimed_again_once_a_person_who_counts_answered(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, ONE_TASK) as site:
+        network, asking = town_github.network, Asking()
+        network.create_account("kit")
+        network.state.repos[SITE.full_name.lower()].collaborators.add("kit")
+        await site.cycle(asking.work)
+        asked = (await site.comments())[1]
+        assert "Which unit do the beds have" in asked
+        assert "@owner" not in asked
+        assert "hidden -->" not in asked.partition("<!-- task-event")[0].replace("<!\u200b-- hidden -->", "")
+        assert await site.task(1) == ("blocked", None)
+        assert count_task_failures(await site.comments(), 1) == 0
+        assert (await site.row(1)).outcome == ASKS
+        say(town_github, "mallory", "Metres.")
+        say(town_github, "kit", f"Task 2 is done. {build_task_event_marker(2, 'completed', 1)}")
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1]
+        (line,) = await tasks_of(site.services.database, site.services.home, site.clock, "https://github.com")
+        assert line.state == ASKS
+        assert "Which unit do the beds have" in task_lines([line], "UTC")[0]
+        assert DayReader(site.services.settings, site.services.home, site.clock).read().waits.tasks == 1
+        say(town_github, "kit", "Centimetres.")
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1, 1]
+        assert [author for author, _ in asking.shown[1]] == ["rowan", "kit"]
+        assert asking.shown[1][1] == ("kit", "Centimetres.")
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1, 1]
+
+
+async def test_a_peer_waits_for_the_answer_too_and_another_text_of_the_task_or_the_owner_lets_it_go_on(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, ONE_TASK) as site:
+        github, asking = site.services.github, Asking()
+        await site.cycle(asking.work)
+        await site.services.work.settle(await site.row(1), "done", "of another soul")
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1]
+        rooms = site.rooms(asking.work)
+        await rooms.life.orders.take(TaskPlace(SITE, 1, 1))
+        await site.run(rooms)
+        assert asking.work.asked == [1, 1]
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1, 1]
+        body = ok(await github.get_issue(SITE, 1)).body
+        ok(await github.update_issue(SITE, 1, body=body.replace("Task 1: Count", "Task 1: Count in cm")))
+        await look_later(site, asking.work)
+        assert asking.work.asked == [1, 1, 1]
+
+
+def test_a_block_that_asks_nothing_counts_as_a_failure_as_peers_tell_it() -> None:
+    plain = build_task_event_marker(1, "blocked", 1)
+    assert count_task_failures([plain, build_task_event_marker(1, "blocked", 2, "0123456789abcdef")], 1) == 1
+
+
+@pytest.mark.parametrize(("owner", "organisation", "begun"), [("mona", "", []), ("mona", SITE.owner, [1])])
+async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owners_yes(
+    running_town: RunningTown, town_github: TownGitHub, owner: str, organisation: str, begun: list[int]
+) -> None:
+    settings = {"SOUL_APPROVAL": "strangers", "OWNER_GITHUB_USERNAME": owner, "WORKSPACE_ORG": organisation}
+    async with site_with_plan(town_github, PLAN, **settings) as site:
+
+        async def give_up(_: HeldTask) -> WorkResult:
+            return Failed("error", "There is no key.")
+
+        work = Work(give_up, frozenset({1}))
+        rooms = site.rooms(work)
+        await site.run(rooms)
+        assert work.asked == begun
+        assert bool(await site.comments()) is bool(begun)
+        if not begun:
+            await site.run(rooms)
+            assert await refusals(site) == ["held"]
+
+
+async def test_a_claim_that_github_does_not_permit_is_told_once_in_its_words_and_counts_as_nothing_created(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN, WORKSPACE_ORG=SITE.owner) as site:
+        town_github.network.state.repos[SITE.full_name.lower()].collaborators = set()
+
+        async def never(_: HeldTask) -> WorkResult:
+            raise AssertionError
+
+        rooms = site.rooms(Work(never, frozenset({1})))
+        for _ in range(3):
+            await site.run(rooms)
+            site.clock.ahead += HOUR_S
+        told = [one.entry for one in await site.services.journal.recent(200) if one.entry.loop == "claim"]
+        assert [one.data["code"] for one in told] == ["not_permitted"]
+        assert "check its permissions" in told[0].reason
+        assert await site.comments() == []
+        now = site.services.clock.now()
+        created = await site.services.database.run(lambda rows: created_on_github(rows, now, timedelta(days=1)))
+        assert not list(created)
+
+
+@pytest.mark.slow
+async def test_a_claim_waits_where_enough_was_created_on_github_within_the_hour_and_counts_itself(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+
+        async def give_up(_: HeldTask) -> WorkResult:
+            return Lost()
+
+        rooms = site.rooms(work := Work(give_up, frozenset({1})))
+        for _ in range(int(GITHUB_CREATIONS_OF_OTHERS.limit)):
+            await site.services.etiquette.note_created()
+        await site.run(rooms)
+        await site.run(rooms)
+        assert (work.asked, await site.comments(), await refusals(site)) == ([], [], ["later"])
+        site.clock.ahead += HOUR_S
+        await site.run(rooms)
+        assert work.asked == [1]
+        now = site.services.clock.now()
+        counted = await site.services.database.run(lambda rows: created_on_github(rows, now, timedelta(minutes=30)))
+        assert len(counted) == 1
+
+
+async def refusals(site: Site) -> list[str]:
+    told = [one.entry for one in await site.services.journal.recent(200)]
+    return [str(one.data["code"]) for one in told if one.data.get("act") == "claim-refused"]

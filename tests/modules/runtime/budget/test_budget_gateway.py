@@ -1,27 +1,41 @@
-"""Proves over real HTTP that no attempt leaves the gateway uncounted, and what each ending of an attempt counts as."""
+"""Proves over real HTTP that no attempt leaves the gateway uncounted, and what each ending of an attempt counts as.
+
+Proves that a call in whose middle the process is killed stays counted in full. Proves that what is no answer, or an
+odd one, costs what it must and no more, and ends as an error of ours. Proves the budget of a whole SOUL: a quiet
+day costs nothing, a word what the ledger says, no budget no call.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import math
+import sys
 import threading
 from collections.abc import Awaitable
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+from common.clock import FakeClock, SystemClock
 from common.errors import BudgetExceeded, SoulError, Transient
 from modules.runtime.budget.policy import input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Caps
+from modules.runtime.database.file import reading
 from modules.runtime.llm.connection import probe_of
-from modules.runtime.llm.dialect import ChatResult, Message, Usage
+from modules.runtime.llm.dialect import ChatResult, Message, ToolSpec, Usage
 from tests.loopback import held_port
-from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
+from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, process, request
 from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.modules.runtime.llm.waited_clock import WaitedClock
 from tests.patience import HANG_S, until
+from tests.project import ROOT
+from tests.running_town import RunningTown, awake
 
 HELLO = [Message("user", "hello")]
 BOUND = input_bound(
@@ -347,3 +361,133 @@ async def test_a_plain_chat_passes_the_wall_with_its_importance(
         with pytest.raises(BudgetExceeded, match="does not fit"):
             await guarded.gateway.chat(HELLO, importance="owner")
         assert model.requests == []
+
+
+CHILD = Path(__file__).with_name("budget_child.py")
+
+
+@pytest.mark.slow
+async def test_kill_minus_nine_in_the_middle_of_a_call_leaves_it_counted_in_full(
+    model: ScriptedModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "soul.db"
+    model.plays(dataclasses.replace(says("too late"), hangs=True))
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, CHILD, path, model.url, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
+    )
+    try:
+        await until(lambda: model.requests, what="the request")
+    finally:
+        child.kill()
+        await child.wait()
+    with reading(path) as connection:
+        (row,) = connection.execute("SELECT * FROM model_calls").fetchall()
+    assert (row["state"], row["purpose"], row["output_tokens"]) == ("reserved", "killed", 1024)
+    assert row["input_tokens"] > 1000
+    async with process(path, Rules(Caps(50_000)), clock=FakeClock(SystemClock().now())) as after:
+        report = await after.budget.report()
+        assert (report.tokens.used, report.tokens.reserved) == (0, row["input_tokens"] + 1024)
+
+
+TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
+AS_JSON, AS_STREAM = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
+_SHAPES: list[object] = [
+    1,
+    "x",
+    {},
+    [1, None],
+    [{"type": 1}],
+    [{"text": [[1]]}],
+    [{"function": "like"}],
+    [{"index": "a"}],
+]
+_CHOICES: list[object] = [
+    *(None, 1, "x", {}, [None], [[]], [{"delta": "x"}], [{"delta": [1]}]),
+    *([{"delta": {"content": value}}] for value in _SHAPES),
+    *([{"delta": {"tool_calls": value}}] for value in _SHAPES),
+    *([{"delta": {}, "finish_reason": value}] for value in _SHAPES),
+]
+_USAGE: list[object] = [1, "x", [], {"prompt_tokens": "9", "completion_tokens": None}]
+ODD: list[object] = [
+    *({"choices": value} for value in _CHOICES),
+    *({"choices": [], "usage": value} for value in _USAGE),
+    *("text", 1, None, [], [{"choices": []}], {"model": 5}, {"error": [1]}, {"error": {"message": {}, "code": []}}),
+]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(raw='{"error": "Unexpected endpoint or method. (POST /chat/completions)"}', headers=AS_JSON),
+        Reply(raw='{"detail": "Not Found"}', headers=AS_JSON),
+        Reply(raw="<!doctype html><title>Open WebUI</title>", headers={"content-type": "text/html"}),
+        Reply(raw="Ollama is running", headers={"content-type": "text/plain"}),
+        Reply(raw="[]", headers=AS_JSON),
+        Reply(raw=" ", headers={"content-type": "text/plain"}),
+        Reply(raw="moved", status=301, headers={"location": "/elsewhere"}),
+        Reply(raw="no such page", status=404),
+        Reply(raw="no such method", status=405),
+    ],
+)
+async def test_a_wrong_address_costs_nothing_is_asked_once_and_is_named(
+    open_guarded: OpenGuarded, model: ScriptedModel, reply: Reply
+) -> None:
+    async with open_guarded() as guarded:
+        model.plays(reply)
+        told = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
+        assert isinstance(told, SoulError)
+        assert "AI_GATEWAY_BASE_URL" in told.remedy
+        assert len(model.requests) == 1
+        assert await guarded.ledger() == [("settled", 0, 0)]
+
+
+async def test_no_answer_however_odd_leaves_a_reservation_open_or_raises_what_is_not_ours(
+    open_guarded: OpenGuarded, model: ScriptedModel
+) -> None:
+    async with open_guarded() as guarded:
+        for chunk in ODD:
+            model.plays(Reply(raw=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n", headers=AS_STREAM))
+            model.plays(*[refuses(401)] * 4)
+            told = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO, tools=[TOOL]))
+            assert isinstance(told, SoulError | ChatResult), chunk
+            model.script.clear()
+        assert all(row["state"] == "settled" or row["unanswered"] for row in await guarded.rig.rows())
+
+
+async def test_a_quiet_day_makes_no_model_call_and_a_word_from_somebody_makes_one(running_town: RunningTown) -> None:
+    home = running_town.make_home("ada")
+    running_town.account("friend")
+    async with awake(home) as life:
+
+        async def nothing_new(times: int) -> None:
+            for name in ["awareness"] * times + ["heartbeat", "identity-watch", "session-refresh", "outbox"]:
+                await life.app.scheduler.run_guarded(name)
+
+        await nothing_new(times=12)
+        assert running_town.mind.asked == []
+        running_town.network.post_as(running_town.account("friend"), "@ada.test tin or slate?")
+        await life.look()
+        answered = len(running_town.mind.asked)
+        assert answered > 0
+        await nothing_new(times=4)
+        assert len(running_town.mind.asked) == answered
+        report = await life.app.services.budget.report()
+        assert (report.calls, report.tokens.reserved) == (answered, 0)
+        assert report.tokens.used > 0
+        (thought,) = await life.app.services.journal.recent(1, kinds=["model"])
+        said = thought.entry.data
+        assert (said["importance"], said["step"], said["usd"]) == ("stranger", "normal", None)
+
+
+async def test_without_a_budget_everything_is_heard_and_no_model_is_asked(running_town: RunningTown) -> None:
+    home = running_town.make_home("ada", BUDGET_TOKENS_PER_DAY="0")
+    running_town.network.post_as(running_town.account("friend"), "@ada.test tin or slate?")
+    async with awake(home) as life:
+        await life.look()
+        await life.look()
+        assert running_town.mind.asked == []
+        told = [
+            item for item in await life.app.services.journal.recent(50, kinds=["life"]) if item.entry.loop == "budget"
+        ]
+        assert [item.entry.data["step"] for item in told] == ["listen"]
+        assert any("no model call" in message for _, message, _ in life.console.lines)

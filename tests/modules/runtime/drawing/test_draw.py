@@ -1,11 +1,19 @@
-"""A picture leaves within the limits of the network, upright, and with nothing beside what it shows."""
+"""A picture leaves within the limits of the network, upright, and with nothing beside what it shows.
+
+A picture costs its bytes: however it was made, it is drawn or refused in little memory and time, and not in ours.
+The colors of a picture stay what they are when its profile is taken off.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import random
 import struct
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +22,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common.result import Err, Ok
+from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import (
     MOST_BYTES,
+    MOST_PIXELS,
     UPLOAD_MAX_BYTES,
     UPLOAD_MAX_SIDE,
     DrawnPicture,
@@ -23,6 +33,8 @@ from modules.runtime.drawing.draw import (
     for_upload,
 )
 from tests.exploration import examples
+from tests.patience import until
+from tests.project import ROOT
 from town.gallery.library import NAMES, picture
 
 
@@ -219,3 +231,161 @@ def test_a_damaged_picture_is_drawn_or_refused_and_nothing_else(whole: bytes, da
     place = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:place] + data.draw(st.binary(max_size=8)) + whole[place + data.draw(st.integers(0, 8)) :]
     assert isinstance(for_model(damaged), Ok | Err)
+
+
+MEASURE = """
+import asyncio, pathlib, resource, sys
+from modules.runtime.drawing.apart import PictureDrawer
+result = asyncio.run(PictureDrawer().draw(pathlib.Path(sys.argv[1]).read_bytes(), sys.argv[2]))
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(type(result).__name__, used.ru_maxrss, used.ru_utime + used.ru_stime)
+"""
+MOST_KB = 400 * 1024
+MOST_CPU_S = 10.0
+
+
+def flat_png(width: int, height: int) -> bytes:
+    """A whole picture of one color, in as few bytes as it can have."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    packer, rows = zlib.compressobj(9), (65_536 // (3 * width + 1) or 1)
+    block = (b"\0" * (3 * width + 1)) * rows
+    packed = [packer.compress(block) for _ in range(height // rows)]
+    packed += [packer.compress((b"\0" * (3 * width + 1)) * (height % rows)), packer.flush()]
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", b"".join(packed)) + chunk(b"IEND", b"")
+
+
+def flat(side: int, form: str, mode: str = "RGB") -> bytes:
+    out = io.BytesIO()
+    Image.new(mode, (side, side)).save(out, form, **({"lossless": True, "method": 0} if form == "WEBP" else {}))
+    return out.getvalue()
+
+
+def measured(data: bytes, purpose: str, folder: Path) -> tuple[str, int, float]:
+    """What came of a picture, the memory that was taken for it in KB, and the seconds of a processor.
+
+    A process of its own measures: the kernel counts what a process held when it started a child as the child's.
+    """
+    (folder / "picture").write_bytes(data)
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURE, folder / "picture", purpose], check=True, capture_output=True, cwd=ROOT
+    )
+    kind, memory_kb, cpu_s = ran.stdout.decode().split()
+    return kind, int(memory_kb), float(cpu_s)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("purpose", ["model", "upload"])
+def test_a_picture_that_was_made_to_be_large_takes_little(purpose: str, tmp_path: Path) -> None:
+    most = int(MOST_PIXELS**0.5)
+    crafted = {
+        "a line of pixels": flat_png(1, 39_999_999),
+        "long": flat_png(16_384, 1000),
+        "as large as may be": flat_png(most, most),
+        "larger": flat(6300, "WEBP"),
+        "as large as may be, transparent": flat(most, "WEBP", "RGBA"),
+        "a photograph of many pixels": flat(6300, "JPEG"),
+    }
+    refused = {"a line of pixels", "larger"}
+    for name, data in crafted.items():
+        kind, memory_kb, cpu_s = measured(data, purpose, tmp_path)
+        assert (kind == "Err") == (name in refused), name
+        assert (memory_kb < MOST_KB, cpu_s < MOST_CPU_S) == (True, True), (name, memory_kb, cpu_s)
+
+
+@pytest.mark.slow
+async def test_whatever_may_be_shown_is_drawn_as_in_the_process_itself() -> None:
+    for name in NAMES:
+        result = await PictureDrawer().draw(picture(name), "model")
+        assert isinstance(result, Ok), name
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture", picture("lighthouse.jpg")[:300]])
+async def test_what_is_no_picture_is_refused(data: bytes) -> None:
+    result = await PictureDrawer().draw(data, "model")
+    assert isinstance(result, Err)
+    assert result.kind == "invalid"
+
+
+def workers() -> set[str]:
+    """The processes that this one started and that did not end yet."""
+    return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+async def test_a_drawing_that_is_given_up_ends_before_the_next_begins() -> None:
+    drawer, before = PictureDrawer(), workers()
+    most = int(MOST_PIXELS**0.5)
+    given_up = asyncio.create_task(drawer.draw(flat(most, "WEBP", "RGBA"), "upload"))
+    await until(lambda: bool(workers() - before))
+    large = workers() - before
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    assert isinstance(await drawer.draw(flat(8, "PNG"), "upload"), Ok)
+    assert not workers() & large
+
+
+P3 = ((0.51512, 0.2412, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407))
+GREEN = (60, 180, 75)
+
+
+def fixed(*values: float) -> bytes:
+    return b"".join(struct.pack(">i", round(value * 65536)) for value in values)
+
+
+def matrix_profile(*primaries: tuple[float, float, float]) -> bytes:
+    """A profile with a gamma of 2.2 and these primaries, adapted to D50."""
+    white = (0.9642, 1.0, 0.8249)
+    name = b"wide\0"
+    said = b"desc\0\0\0\0" + struct.pack(">I", len(name)) + name + bytes(78)
+    curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(2.2 * 256))
+    points = {
+        tag: b"XYZ \0\0\0\0" + fixed(*xyz) for tag, xyz in zip((b"rXYZ", b"gXYZ", b"bXYZ"), primaries, strict=True)
+    }
+    tags = {b"desc": said, b"cprt": b"text\0\0\0\0none\0", b"wtpt": b"XYZ \0\0\0\0" + fixed(*white), **points}
+    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve)
+    table, data = struct.pack(">I", len(tags)), b""
+    for tag, content in tags.items():
+        padded = content + bytes(-len(content) % 4)
+        table += tag + struct.pack(">II", 132 + 12 * len(tags) + len(data), len(padded))
+        data += padded
+    head = struct.pack(">I", 128 + len(table) + len(data)) + b"lcms" + struct.pack(">I", 0x02100000) + b"mntrRGB XYZ "
+    head += struct.pack(">6H", 2020, 1, 1, 0, 0, 0) + b"acsp" + bytes(28) + fixed(*white)
+    return head + bytes(128 - len(head)) + table + data
+
+
+def drawn(picture: Image.Image, kind: str, profile: bytes | None) -> Image.Image:
+    out = io.BytesIO()
+    picture.save(out, kind, icc_profile=profile)
+    processed = for_upload(out.getvalue())
+    assert isinstance(processed, Ok)
+    found = Image.open(io.BytesIO(processed.data.data))
+    assert "icc_profile" not in found.info
+    return found
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_a_wide_color_is_brought_into_srgb(mode: str) -> None:
+    color = GREEN if mode == "RGB" else (*GREEN, 128)
+    pixel = drawn(Image.new(mode, (16, 16), color), "PNG", matrix_profile(*P3)).getpixel((8, 8))
+    assert isinstance(pixel, tuple)
+    assert pixel[:3] == pytest.approx((0, 185, 54), abs=6)
+    assert pixel[3:] == color[3:]
+
+
+@pytest.mark.parametrize("profile", [None, b"no profile", matrix_profile(*P3)[:200]])
+def test_without_a_profile_that_can_be_used_the_colors_stay(profile: bytes | None) -> None:
+    pixel = drawn(Image.new("RGB", (16, 16), GREEN), "PNG", profile).getpixel((8, 8))
+    assert pixel == pytest.approx(GREEN, abs=3)
+
+
+def test_greys_of_sixteen_bits_keep_their_light() -> None:
+    pixel = drawn(Image.new("I;16", (16, 16), 30_000), "PNG", None).getpixel((8, 8))
+    assert pixel == pytest.approx((117, 117, 117), abs=3)
+
+
+def test_a_picture_for_printers_is_shown_in_light() -> None:
+    pixel = drawn(Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG", None).getpixel((8, 8))
+    assert pixel == pytest.approx((255, 0, 0), abs=6)

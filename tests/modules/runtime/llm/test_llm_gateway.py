@@ -1,14 +1,24 @@
-"""Proves what the one door to the model does when the service behind it behaves, and when it does not."""
+"""Proves what the one door to the model does when the service behind it behaves, and when it does not.
+
+Proves that an event stream is read as the standard has it, in whatever pieces it comes. Proves how what calls took
+is added up, and what the log of it says.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from itertools import pairwise
+from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.clock import FakeClock
 from common.errors import Fatal, ModelRefused, PromptTooLong, SoulError, Transient
@@ -16,7 +26,8 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import ChatResult, Message, NamedTool, ToolSpec, Usage
-from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.gateway import LLMGateway, UsageLog
+from modules.runtime.llm.stream import END, SaidError, chunks
 from tests.loopback import held_port, to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.patience import while_time_passes
@@ -327,3 +338,98 @@ def _gateway(url: str, clock: FakeClock, *, max_retries: int = 3, redactor: Reda
         idle_timeout_s=5,
         max_retries=max_retries,
     )
+
+
+OBJECTS = st.lists(
+    st.fixed_dictionaries({"text": st.text(max_size=20), "choices": st.just([{"index": 0}])}), max_size=4
+)
+
+
+async def _read(body: bytes, cuts: tuple[int, ...] = (), *, is_stream: bool = True) -> list[Any]:
+    async def pieces() -> AsyncIterator[bytes]:
+        for begin, end in pairwise((0, *sorted(cuts), len(body))):
+            yield body[begin:end]
+
+    return [one async for one in chunks(pieces(), is_stream=is_stream)]
+
+
+def _event(value: object, indent: int | None, space: str) -> list[str]:
+    return [f"data:{space}{line}" for line in json.dumps(value, indent=indent).split("\n")]
+
+
+@given(
+    objects=OBJECTS,
+    line_end=st.sampled_from(["\n", "\r", "\r\n"]),
+    begin=st.sampled_from(["", "\ufeff"]),
+    indent=st.sampled_from([None, 0, 2]),
+    data=st.data(),
+)
+async def test_the_same_is_read_with_every_line_end_and_in_every_piece(
+    objects: list[dict[str, Any]], line_end: str, begin: str, indent: int | None, data: st.DataObject
+) -> None:
+    lines = [
+        line
+        for one in objects
+        for line in (*_event(one, indent, data.draw(st.sampled_from(["", " "]))), ": a comment", "id: 1", "")
+    ]
+    body = (begin + line_end.join([*lines, "data: [DONE]", "", ""])).encode()
+    cuts = data.draw(st.lists(st.integers(0, len(body)), max_size=6))
+    assert await _read(body, tuple(cuts)) == [*objects, END]
+
+
+@given(objects=OBJECTS, data=st.data())
+async def test_events_that_no_empty_line_parts_are_told_apart(
+    objects: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    body = "".join(f"data: {json.dumps(one)}\n" for one in objects).encode() + b"data: [DONE]\n"
+    cuts = data.draw(st.lists(st.integers(0, len(body)), max_size=6))
+    assert await _read(body, tuple(cuts)) == [*objects, END]
+
+
+@pytest.mark.parametrize(
+    "body", ['event: error\ndata: {"message": "no"}\n\n', 'data: {"message": "no"}\nevent: error\n\n']
+)
+async def test_an_event_is_an_error_wherever_its_name_stands(body: str) -> None:
+    with pytest.raises(SaidError, match="no"):
+        await _read(body.encode())
+
+
+async def test_a_mark_of_the_byte_order_is_no_part_of_a_json_answer() -> None:
+    (found,) = await _read('\ufeff{"choices": []}'.encode(), is_stream=False)
+    assert found == {"choices": []}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        (Usage(), Usage(3, 4), Usage(3, 4)),
+        (Usage(1, 2, 0.5, "normal"), Usage(3, 4, 0.25, "cheaper"), Usage(4, 6, 0.75, "cheaper")),
+        (Usage(1, 2, 0.5, "normal"), Usage(), Usage(1, 2, 0.5, "normal")),
+        (Usage(), Usage(1, 2, 0.0), Usage(1, 2, 0.0)),
+        (Usage(9, 1, cached_tokens=8), Usage(9, 1, cached_tokens=4), Usage(18, 2, cached_tokens=12)),
+    ],
+)
+def test_tokens_and_known_dollars_are_added_and_the_later_step_stays(first: Usage, second: Usage, both: Usage) -> None:
+    assert first + second == both
+
+
+def test_the_model_that_was_asked_last_is_named() -> None:
+    assert (Usage(model="large") + Usage(model="small") + Usage()).model == "small"
+
+
+@pytest.mark.parametrize("usd", [0.0125, None])
+def test_a_line_says_what_the_call_cost_if_that_is_known(tmp_path: Path, usd: float | None) -> None:
+    result = ChatResult("hi", usage=Usage(10, 5, usd, cached_tokens=4), model="large", attempts=2, seconds=1.5)
+    UsageLog(tmp_path / "usage.jsonl", FakeClock()).note(result, "reply")
+    line = json.loads((tmp_path / "usage.jsonl").read_text())
+    assert line == {
+        "ts": "2026-01-05T12:00:00.000Z",
+        "purpose": "reply",
+        "model": "large",
+        "input": 10,
+        "cached": 4,
+        "output": 5,
+        "usd": usd,
+        "attempts": 2,
+        "ms": 1500,
+    }

@@ -1,16 +1,117 @@
-"""How the room is built, and what is not let in."""
+"""How the room is built, and what is not let in.
+
+Proves that a control group of its own limits how many processes a run has, whatever user runs it. Which compilers
+runs are shown. The way out of one run: when it ends, no connection of it is left open.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import resource
+import subprocess
+import sys
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from common.redact import Redactor
-from modules.runtime.sandbox.policy import environment, gated, refused, rlimits, sandboxed
+from modules.runtime.sandbox.cgroup import RunGroup, open_group
+from modules.runtime.sandbox.gateway import open_gateway
+from modules.runtime.sandbox.policy import PATH, environment, gated, refused, rlimits, sandboxed
+from modules.runtime.sandbox.runner import toolchains
 from modules.runtime.sandbox.types import Ended, Limits, Ran
+
+FORKS = """
+import os, sys, time
+sys.stdin.readline()
+begun = 0
+try:
+    while begun < 200:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        begun += 1
+except BlockingIOError:
+    pass
+print(begun, flush=True)
+os.killpg(0, 9)
+"""
+
+
+def _places(folder: Path, *, mount: str, groups: str) -> Path:
+    proc = folder / "proc"
+    proc.mkdir()
+    (proc / "mountinfo").write_text(mount)
+    (proc / "cgroup").write_text(groups)
+    return proc
+
+
+def test_what_is_in_it_starts_no_more_processes_than_it_holds() -> None:
+    group = open_group(10, 1 << 30)
+    if group is None:
+        pytest.skip("no control group can be made here")
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        group.add(child.pid)
+        assert not group.was_full()
+        said, _ = child.communicate("\n", timeout=60)
+    assert int(said) == 9
+    assert group.was_full()
+    group.remove()
+    assert not group.pids.exists()
+
+
+def test_it_is_made_below_the_nearest_group_that_shares_the_limit(tmp_path: Path) -> None:
+    root, own = tmp_path / "cg", tmp_path / "cg" / "user" / "soul"
+    own.mkdir(parents=True)
+    (root / "cgroup.subtree_control").write_text("cpu memory pids\n")
+    (root / "user" / "cgroup.subtree_control").write_text("cpu\n")
+    mount = f"30 20 0:26 / {root} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+    group = open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups="0::/user/soul\n"))
+    assert group is not None
+    assert group.pids.parent == root
+    assert (group.pids / "pids.max").read_text() == "7"
+    assert (group.pids / "memory.max").read_text() == str(1 << 30)
+    assert group.memory == group.pids
+
+
+def test_in_the_older_layout_it_is_made_where_pids_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "pids" / "a").mkdir(parents=True)
+    (tmp_path / "memory" / "b").mkdir(parents=True)
+    mount = (
+        f"30 20 0:26 / {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
+        f"31 20 0:27 / {tmp_path}/pids rw - cgroup cgroup rw,pids\n"
+    )
+    group = open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups="8:pids:/a\n4:memory:/b\n0::/\n"))
+    assert group is not None
+    assert group.pids.parent == tmp_path / "pids" / "a"
+    assert group.memory is not None
+    assert group.memory.parent == tmp_path / "memory" / "b"
+    assert (group.memory / "memory.limit_in_bytes").read_text() == str(1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("mount", "groups"),
+    [
+        ("", ""),
+        ("30 20 0:26 / /nowhere/cgroup rw - cgroup2 cgroup2 rw\n", "0::/\n"),
+        ("30 20 0:26 / /nowhere/pids rw - cgroup cgroup rw,pids\n", "8:pids:/\n"),
+    ],
+)
+def test_where_none_can_be_made_there_is_none(tmp_path: Path, mount: str, groups: str) -> None:
+    assert open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups=groups)) is None
+    assert open_group(7, 1 << 30, proc=tmp_path / "not-there") is None
+
+
+def test_a_group_that_is_gone_already_is_no_trouble(tmp_path: Path) -> None:
+    gone = RunGroup(tmp_path / "gone")
+    gone.remove()
+    assert not gone.was_full()
+
 
 SECRET = "hush-hush-4711"
 WORK = Path("/somewhere/work")
@@ -96,3 +197,57 @@ def test_some_things_are_not_even_tried(command: list[str], env: dict[str, str],
 )
 def test_a_run_succeeded_if_it_ended_by_itself_and_well(returncode: int, ended: Ended, *, success: bool) -> None:
     assert Ran(returncode, "", "", ended, 0.1).success is success
+
+
+@pytest.mark.parametrize(
+    "settings", ['default_toolchain = "stable-x86_64"', 'default_toolchain = "stable"', "nothing", ""]
+)
+def test_the_default_toolchain_of_rustup_is_shared_where_there_is_one(tmp_path: Path, settings: str) -> None:
+    home, system = tmp_path / "rustup", tmp_path / "system"
+    for name in ("nightly-x86_64", "stable-x86_64"):
+        (home / "toolchains" / name / "bin").mkdir(parents=True)
+    (home / "settings.toml").write_text(settings)
+    found = [one.path.name for one in toolchains({"RUSTUP_HOME": str(home)}, path=str(system)) if one.name == "rust"]
+    assert found == (["stable-x86_64"] if "stable" in settings else [])
+    system.mkdir()
+    (system / "cargo").touch(mode=0o755)
+    assert not [one for one in toolchains({"RUSTUP_HOME": str(home)}, path=f"{PATH}:{system}") if one.name == "rust"]
+
+
+MUCH = b"x" * 8_000_000
+"""More than what sockets and buffers between two programs hold."""
+
+
+async def leave_while_data_waits() -> bytes:
+    """Close a gateway while a server takes nothing of what the run sends; return what the run is told first."""
+    ended = asyncio.Event()
+
+    async def takes_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ended.wait()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(takes_nothing, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with open_gateway(frozenset({("127.0.0.1", port)})) as gateway:
+        reader, writer = await asyncio.open_unix_connection(gateway.folder / "socket")
+        writer.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+        told = await reader.readuntil(b"\r\n\r\n")
+        writer.write(MUCH)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        late = await asyncio.open_unix_connection(gateway.folder / "socket")
+    for one in (writer, late[1]):
+        one.transport.abort()
+    ended.set()
+    server.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return told
+
+
+def test_a_gateway_leaves_no_connection_open() -> None:
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        assert asyncio.run(leave_while_data_waits()).startswith(b"HTTP/1.1 200")
+        gc.collect()
+    assert [str(one.message) for one in noticed] == []

@@ -1,9 +1,13 @@
-"""Who gets a task that several want, and what comments and branches tell of it."""
+"""Who gets a task that several want, and what comments and branches tell of it.
+
+Races of two to four SOULs for one task: one wins, and where the rules cannot hold, nobody goes on unnoticed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -39,6 +43,8 @@ from modules.services.claims.claims import (
 )
 from modules.services.plans.events import build_task_event_marker
 from modules.services.plans.types import Plan, Task
+from tests.exploration import EXPLORE
+from tests.modules.services.claims.simulated_service import killed, race
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ME = "sh-marvin"
@@ -307,3 +313,49 @@ def test_a_claimant_without_a_lock_waits_for_its_own_write_to_show() -> None:
     assert (wait, read) == (ClaimWait(3.0), PlanRead())
     theirs = PlanRead(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
     assert _drive(NO_LOCKS, *DONE, theirs)[1] == (ClaimWait(5.0), PlanRead())
+
+
+RACES = 250 * max(1, EXPLORE)
+ONE_WINNER: Mapping[str, Mapping[str, Any]] = {
+    "answers within 2 s": {"most_s": 2},
+    "answers within 30 s": {"most_s": 30},
+    "within 2 s, reading up to 8 s late": {"most_s": 2, "stale_s": 8},
+    "no branches to lock with, within 2 s": {"most_s": 2, "has_locks": False},
+    "one without the lock, within 2 s": {"most_s": 2, "lockless": 1},
+}
+AT_MOST_ONE_GOES_ON: Mapping[str, Mapping[str, Any]] = {
+    "no branches to lock with, within 10 s": {"most_s": 10, "has_locks": False},
+    "no branches, reading up to 8 s late": {"most_s": 2, "has_locks": False, "stale_s": 8},
+    "one without the lock, within 10 s": {"most_s": 10, "lockless": 1},
+    "a peer of the older protocol, within 2 s": {"most_s": 2, "older": 1},
+    "a peer of the older protocol, within 30 s": {"most_s": 30, "older": 1},
+    "such a peer, reading up to 8 s late": {"most_s": 2, "older": 1, "stale_s": 8},
+}
+
+
+def _seeds() -> range:
+    start = EXPLORE * 1_000_000
+    return range(start, start + RACES)
+
+
+@pytest.mark.parametrize("case", ONE_WINNER)
+def test_a_race_has_one_winner(case: str) -> None:
+    for seed in _seeds():
+        found = race(seed, **ONE_WINNER[case])
+        assert len(found.winners) == 1, (seed, found)
+        assert found.later == found.winners, (seed, found)
+        assert found.line == found.winners[0], (seed, found)
+
+
+@pytest.mark.parametrize("case", AT_MOST_ONE_GOES_ON)
+def test_no_two_go_on_where_there_may_be_no_winner(case: str) -> None:
+    for seed in _seeds():
+        found = race(seed, **AT_MOST_ONE_GOES_ON[case])
+        assert len(found.later) <= 1, (seed, found)
+
+
+def test_a_task_of_a_soul_that_was_killed_is_taken_up_again_and_never_by_two() -> None:
+    for seed in _seeds():
+        found = killed(seed)
+        assert found.line == "sh-c", (seed, found)
+        assert found.winners in {("sh-c",), ("sh-a", "sh-c"), ("sh-b", "sh-c")}, (seed, found)

@@ -1,13 +1,31 @@
-"""A lease is renewed while its task is ours, ends where it is not, and is swept when its holder died."""
+"""A lease is renewed while its task is ours, ends where it is not, and is swept when its holder died.
+
+What is claimed is known again after the program was killed, and peers' tools find it in the file. What is done for
+a task leaves only under the claim that it was proposed under. A comment about a task counts as said while it stands
+or is on its way, and not once it was given up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from adapters.github.types import Repo
+from common.clock import FakeClock
+from common.redact import Redactor
+from common.state import VERSION_KEY
+from modules.lives.tasks.documents.compose import DocumentProblem
+from modules.lives.tasks.types import TaskProblem
+from modules.runtime.database.database import Database
+from modules.services.claims.claimer import TaskComments
 from modules.services.claims.claims import (
     GRACE,
     LEASE,
@@ -26,7 +44,18 @@ from modules.services.claims.claims import (
     release_actions,
     renewed,
 )
+from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import FILE, TaskLeases
+from modules.services.outbox import store
+from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
+from modules.services.outbox.types import ProposedAction, Wait
+from modules.services.plans.events import TaskEvent
 from modules.services.plans.types import Plan, Task, TaskStatus
+from modules.services.voice_phrases.phrases import FORMS
+from tests.fresh_database import lay_database, open_database
+from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.outbox.rules.etiquette_outbox import WORKSPACE, open_etiquette_outbox
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=6)
@@ -149,3 +178,153 @@ def test_a_task_in_work_may_be_that_of_an_orphaned_lock(snapshot: Snapshot, epoc
 )
 def test_who_has_a_task_though_the_claim_has_ended(snapshot: Snapshot, login: str) -> None:
     assert dead_holder(snapshot, 3) == login
+
+
+CLOCK = FakeClock()
+THEN = CLOCK.now()
+KEY = "acme/shop#12/task-3"
+CLAIMING = Lease(
+    *("acme", "shop", 12, 3, "sh-marvin", "claiming", 1),
+    has_lock=False,
+    since=THEN,
+    renewed_at=THEN,
+    until=THEN + LEASE,
+)
+HELD_ROW = replace(CLAIMING, number=4, stage="held", has_lock=True, comment_id=9)
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path / "soul.db")
+    yield opened
+    await opened.close()
+
+
+def _store(database: Database, folder: Path) -> TaskLeases:
+    return TaskLeases(database, folder, CLOCK)
+
+
+def _view(folder: Path) -> dict[str, object]:
+    return dict(json.loads((folder / FILE).read_text(encoding="utf-8")))
+
+
+async def test_a_task_is_claimed_once_at_a_time_and_again_after_it_was_given_back(
+    database: Database, tmp_path: Path
+) -> None:
+    store = _store(database, tmp_path)
+    assert await store.begin(CLAIMING)
+    assert not await store.begin(replace(CLAIMING, epoch=2))
+    assert await store.all() == [CLAIMING]
+    assert _view(tmp_path)[KEY] == int(THEN.timestamp() * 1000)
+    await store.end(CLAIMING)
+    assert _view(tmp_path).keys() == {VERSION_KEY}
+    assert await store.begin(CLAIMING)
+
+
+async def test_after_a_kill_what_was_won_goes_on_and_what_was_not_is_undone(database: Database, tmp_path: Path) -> None:
+    store = _store(database, tmp_path)
+    await store.begin(CLAIMING)
+    await store.begin(replace(HELD_ROW, stage="claiming"))
+    await store.put(HELD_ROW)
+    again = await open_database(tmp_path / "soul.db")
+    assert await _store(again, tmp_path).load() == [replace(CLAIMING, stage="ending"), HELD_ROW]
+    await again.close()
+
+
+async def test_a_lock_is_known_since_it_was_first_seen(database: Database, tmp_path: Path) -> None:
+    clock = FakeClock()
+    store = TaskLeases(database, tmp_path, clock)
+    one, other = "acme/shop:soul/12-task-3-1", "acme/shop:soul/12-task-3-2"
+    begun = clock.now()
+    assert await store.first_seen([one]) == {one: begun}
+    await clock.advance(3600)
+    assert await store.first_seen([one, other]) == {one: begun, other: clock.now()}
+    await clock.advance(8 * 86_400)
+    assert await store.first_seen([one]) == {one: begun}
+    assert await store.first_seen([other]) == {other: clock.now()}
+
+
+MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
+TASK = "owner/site#12/task-3"
+PUSH = {"branch": "task-3", "folder": "x", "repo": "owner/site", "sha": "a" * 40}
+REVIEW = '{"number":7,"repo":"owner/site","reviewers":["ada"]}'
+INTENT = (
+    "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
+    " VALUES (:id, :kind, :target, :body, '', '', :id, :id, 'e', 'pending')"
+)
+LEASE_ROW = (
+    "INSERT INTO task_leases VALUES (:key, 'owner', 'site', 12, 3, 'soul', 'held', :epoch, 1, '', '',"
+    " '2026-01-06T00:00:00.000Z', NULL)"
+)
+
+
+@pytest.mark.parametrize("epoch", [4, 5, None])
+async def test_an_act_for_a_task_leaves_only_while_that_is_ours(tmp_path: Path, epoch: int | None) -> None:
+    path = tmp_path / "soul.db"
+    lay_database(path)
+    of_task = json.dumps(PUSH | {"task": TASK, "epoch": 4})
+    with closing(sqlite3.connect(path)) as rows:
+        rows.execute(INTENT, {"id": "push", "kind": "push", "target": f"{TASK}@4:push", "body": of_task})
+        rows.execute(INTENT, {"id": "free", "kind": "push", "target": "owner@site", "body": json.dumps(PUSH)})
+        asked = {"id": "asked", "kind": "review_request", "target": f"{TASK}@4:reviewer:ada", "body": REVIEW}
+        rows.execute(INTENT, asked)
+        if epoch:
+            rows.execute(LEASE_ROW, {"key": TASK, "epoch": epoch})
+        rows.commit()
+
+    def waits(connection: sqlite3.Connection) -> dict[str, Wait | None]:
+        found = {one.id: one for one in store.in_state(connection, "pending")}
+        assert isinstance(found["push"].body, PushBody)
+        assert isinstance(found["asked"].body, ReviewRequestBody)
+        return {name: lease_gate(connection, one, MIDNIGHT) for name, one in found.items()}
+
+    database = await open_database(path)
+    try:
+        said = await database.run(waits)
+    finally:
+        await database.close()
+    assert (said["push"] is None) == (epoch == 4)
+    assert (said["free"], said["asked"]) == (None, None)
+
+
+CAUSE = "task-end:1"
+
+
+def _words(name: str, /, **_: object) -> str:
+    return name
+
+
+async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_and_is_said_again(
+    tmp_path: Path,
+) -> None:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        comments = TaskComments(etiquette_outbox.outbox, _words, Redactor())
+        owner, _, name = WORKSPACE.partition("/")
+
+        async def say() -> None:
+            event = TaskEvent(1, "failed", 1)
+            await comments.say(Repo(owner, name), 1, "github.task_failed", event, CAUSE)
+
+        for number in range(int(GITHUB_CREATIONS_OF_OTHERS.limit)):
+            body = body_of("issue", source="workspace", repo=WORKSPACE)
+            await etiquette_outbox.outbox.submit(ProposedAction(body, f"c#{number}"))
+        await say()
+        await etiquette_outbox.drain(120)
+        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit
+        assert await comments.said(CAUSE)
+        await etiquette_outbox.clock.advance(timedelta(hours=25).total_seconds())
+        await etiquette_outbox.outbox.deliver_due()
+        assert not await comments.said(CAUSE)
+        await say()
+        await etiquette_outbox.drain(120)
+        assert await comments.said(CAUSE)
+        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit + 1
+
+
+def test_each_reason_why_a_task_was_not_done_has_words_of_its_own() -> None:
+    assert {f"task_problem.{one}" for one in get_args(TaskProblem)} == {
+        key for key in FORMS if key.startswith("task_problem.")
+    }
+    assert {f"document_problem.{one.lower().replace(' ', '_')}" for one in get_args(DocumentProblem)} == {
+        key for key in FORMS if key.startswith("document_problem.")
+    }

@@ -1,16 +1,36 @@
-"""The loop of a coding task: real files, sandbox, database and budget, and a model that does what each test says."""
+"""The loop of a coding task: real files, sandbox, database and budget, and a model that does what each test says.
+
+When a coding task turns in circles, how a repository tests itself, and which gate a branch does not pass. What the
+model is sent of a long coding task: shortened in blocks, with what is left of its limits. What a task cost counts
+all of its coding: each try, and the rounds that answer its reviews.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from adapters.git.worktree import BranchChanges, TreeChange
+from common.clock import parse_iso
 from common.errors import BudgetExceeded
-from modules.runtime.llm.dialect import ToolCall
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
+from modules.services.coding.agent import CodingConversation
+from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
+from modules.services.coding.policy import is_stuck, set_aside, used
+from modules.services.coding.suite_files import suite_definitions
+from modules.services.coding.suites import SuiteRun
+from modules.services.coding.trajectory import Trajectories, spent
 from modules.services.coding.types import CodingEnd, CodingLimits, CodingStep
 from tests.modules.services.coding.coding_rig import KEY, does, needs_sandbox, open_coding
+from tests.shipped_skills import SHIPPED
 
 
 @needs_sandbox
@@ -123,3 +143,158 @@ async def test_what_does_the_same_again_and_again_is_stopped(tmp_path: Path) -> 
     async with open_coding(tmp_path) as rig:
         end = await rig.work(*[does("read_file", path="none.py")] * 9)
         assert (end.code, len(rig.model.requests)) == ("stuck", 3)
+
+
+BRANCH = "task-1-beds"
+CHANGES = BranchChanges(
+    branch=BRANCH,
+    sha="a" * 40,
+    commits=1,
+    merges=0,
+    holds_base=True,
+    files=(TreeChange("beds.py", 10),),
+    patch="+BEDS = 3",
+    stat="1 file changed",
+)
+
+
+def step(name: str, came: str, *, error: bool = False, **said: object) -> CodingStep:
+    call = ToolCall("c", name, dict(said))
+    return CodingStep(1, "", "", (call,), (ToolAnswer("c", name, came, is_error=error),))
+
+
+READ, RUN = step("read_file", "x", path="a"), step("run", "failed", command="make")
+SILENT = CodingStep(1, "", "hm", (), ())
+
+
+@pytest.mark.parametrize(
+    ("steps", "stuck"),
+    [
+        ([READ, READ, READ], True),
+        ([READ, READ, RUN, READ], False),
+        ([READ, RUN] * 2, False),
+        ([READ, RUN] * 3, True),
+        ([step("edit_file", "not there", error=True, old=str(n)) for n in range(3)], True),
+        ([step("edit_file", "", old=str(n)) for n in range(3)], False),
+        ([step("run", f"{n} fail", error=True, command="make") for n in range(3)], False),
+        ([SILENT] * 3, True),
+    ],
+)
+def test_circles_are_seen(steps: list[CodingStep], *, stuck: bool) -> None:
+    assert is_stuck(steps) is stuck
+
+
+@pytest.mark.parametrize(
+    ("names", "texts", "commands"),
+    [
+        ((), {"package.json": '{"scripts": {"test": "node --test"}}'}, ["npm test --silent"]),
+        ((), {"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, []),
+        ((), {"package.json": "{"}, []),
+        ((), {"Makefile": "all: a\ntest: a\n\ttrue\n"}, ["make test"]),
+        ((), {"Makefile": "test := a\nlatest:\n"}, []),
+        (("test_beds.py",), {}, ["pytest"]),
+        (("beds.py",), {}, []),
+        ((), {"Cargo.toml": "", "go.mod": ""}, ["cargo test", "go test ./..."]),
+    ],
+)
+def test_tests_are_found_by_files(names: tuple[str, ...], texts: dict[str, str], commands: list[str]) -> None:
+    assert list(suite_definitions(names, texts)) == commands
+
+
+HIDING = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+a\u202e"
+SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("other_branch", {"branch": "main"}, {}),
+    ("merge_commits", {"merges": 1}, {}),
+    ("merge_commits", {"holds_base": False}, {}),
+    ("no_changes", {"commits": 0}, {}),
+    ("no_changes", {"files": ()}, {}),
+    ("tests_failed", {}, {"broken": [SuiteRun("make test", "failed")]}),
+    ("secret", {"patch": "+hunter2"}, {}),
+    ("hidden", {"patch": HIDING.format("beds.py")}, {}),
+    ("secret", {"patch": "+ok\u2028 hunter2"}, {}),
+    ("not_text", {"files": (TreeChange("a.bin", 3, is_binary=True),)}, {}),
+    ("not_text", {"files": (TreeChange("away", 3, is_link=True),)}, {}),
+    ("not_text", {"files": (TreeChange("inner", None, is_repository=True),)}, {}),
+    ("too_large", {"files": (TreeChange("beds.py", 600_000),)}, {}),
+    ("too_large", {"files": tuple(TreeChange(f"{n}.py", 1) for n in range(61))}, {}),
+]
+
+
+def closed(changed: dict[str, Any], facts: dict[str, Any]) -> str:
+    base = GateFacts(BRANCH, replace(CHANGES, **changed), (), lambda text: "hunter2" in text)
+    shut = closed_gate(replace(base, **facts))
+    return shut.code if shut else ""
+
+
+def test_files_that_a_task_names_and_that_did_not_change_are_found() -> None:
+    named = ("index.html", "./src/", "*.md", "part.js", "test/a.js")
+    left = named_but_unchanged(named, ("src/a/b.js", "README.md", "part.js", "a.js"))
+    assert left == ("index.html", "test/a.js")
+
+
+def test_each_gate_shuts_and_the_first_that_does_is_told() -> None:
+    assert closed({}, {}) == closed({"patch": HIDING.format("beds.md")}, {}) == ""
+    for code, changed, facts in SHUT:
+        assert closed(changed, facts) == code
+    for (first, changed, facts), (_, others, more) in itertools.combinations(SHUT, 2):
+        if not changed.keys() & others.keys():
+            assert closed({**others, **changed}, {**more, **facts}) == first
+
+
+AT = "2026-01-05T12:00:00Z"
+LIMITS = CodingLimits(steps=100, tokens=1_500_000, usd=None, seconds=1_500)
+CONVERSATION = CodingConversation(SHIPPED, LIMITS, parse_iso(AT))
+
+
+def long_step(number: int, chars: int = 12_000, *, tokens: int = 20_000, at: str = AT) -> CodingStep:
+    call = ToolCall(f"c{number}", "read_file", {"path": f"{number}.py"})
+    answer = ToolAnswer(call.id, call.name, f"{number}" * (chars // len(str(number))))
+    return CodingStep(number, at, "", (call,), (answer,), tokens, 100, tokens * 9 // 10)
+
+
+def answers(messages: list[Message]) -> list[str]:
+    return [str(one.content[0].content) for one in messages[2::2] if isinstance(one.content[0], ToolAnswer)]
+
+
+def test_old_answers_are_shortened_in_blocks_and_new_ones_never() -> None:
+    steps = [long_step(number) for number in range(1, 61)]
+    sent = [CONVERSATION.messages("Task", steps[:count]) for count in range(1, 61)]
+    assert max(sum(map(len, answers(one))) for one in sent) < 200_000
+    assert all(len(answers(one)[-1]) >= 11_000 for one in sent)
+    shifts = sum(after[: len(before)] != before for before, after in pairwise(sent))
+    assert shifts <= 10
+    few = [long_step(number, 1_000) for number in range(1, 61)]
+    sent = [CONVERSATION.messages("Task", few[:count]) for count in range(1, 61)]
+    assert all(after[: len(before)] == before for before, after in pairwise(sent))
+
+
+def test_what_is_left_is_told_each_few_steps_and_near_a_limit() -> None:
+    steps = [long_step(number, 100, at=f"2026-01-05T12:{number // 10:02}:00Z") for number in range(1, 100)]
+    told = [
+        number for number, text in enumerate(answers(CONVERSATION.messages("Task", steps)), 1) if "Left for" in text
+    ]
+    assert told == [*range(10, 100, 10), 97, 98, 99]
+    assert "90 steps, 1,461,000 tokens, 24 minutes" in answers(CONVERSATION.messages("Task", steps))[9]
+    late = answers(CONVERSATION.messages("Task", [long_step(1, at="2026-01-05T12:23:00Z")]))[-1]
+    assert "99 steps" in late
+    assert "`finish`" in late
+
+
+def test_cached_input_counts_a_tenth_and_a_day_need_not_hold_all_of_a_task() -> None:
+    steps = [long_step(number) for number in range(1, 11)]
+    assert used(steps)[0] == 10 * (2_000 + 1_800 + 100)
+    assert set_aside([], LIMITS) == 300_000
+    assert set_aside(steps * 20, LIMITS) == 60_000
+    assert set_aside([], CodingLimits(9, 10_000, None, 9)) == 10_000
+
+
+TASK = "acme/site#1/task-1"
+
+
+async def test_the_rounds_that_answer_reviews_count_and_other_tasks_do_not(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    for task, tokens in ((TASK, 100), (f"{TASK}/round-1", 20), (f"{TASK}/round-2", 3), (f"{TASK}2", 5_000)):
+        step = CodingStep(1, "2026-01-01T00:00:00.000Z", "", (), (), input_tokens=tokens, usd=0.5)
+        await Trajectories(database).put(task, 1, step)
+    assert await database.read(lambda connection: spent(connection, TASK)) == (123, 1.5)
+    await database.close()

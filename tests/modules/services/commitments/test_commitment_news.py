@@ -1,4 +1,7 @@
-"""The news of a kept commitment is said in the room once, also by a life that does not remember having said it."""
+"""The news of a kept commitment is said in the room once, also by a life that does not remember having said it.
+
+What of the commitments deserves attention: what is due, and what keeps failing.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ import pytest
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from adapters.space.types import History, LogEntry, Said, SpaceEvent
-from common.clock import SystemClock, iso
+from common.clock import FakeClock, SystemClock, iso
 from common.result import ApiResult, Err, Ok
+from modules.services.agent.attention_list import Item
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
 from modules.services.outbox.senders.github_code_changes import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
-from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.commitment_values import Opened, taken, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening
 from tests.patience import until
 from tests.trusting import identity_of
@@ -221,3 +225,26 @@ async def test_an_act_that_cannot_be_read_is_never_sent(soul_in_town: SoulInTown
     assert isinstance(answer, Err)
     assert answer.kind == "invalid"
     assert soul_in_town.town.issues() == []
+
+
+async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense(
+    opened: Opened, clock: FakeClock
+) -> None:
+    queue = await opened()
+    kept, waits = await taken(queue, "One"), await taken(queue, "Two", title="The second")
+    await queue.mark_completed(kept.id, {"issues": [], "count": 0})
+    attention = await queue.attention()
+    assert attention.commitments == (Item("The second", "pending", clock.now() + timedelta(days=1)),)
+    assert waits.status == "pending"
+
+
+async def test_what_failed_more_than_once_this_week_deserves_attention(opened: Opened, clock: FakeClock) -> None:
+    queue = await opened()
+    for number in range(2):
+        one = await taken(queue, f"Write {number} down")
+        await queue.mark_in_progress(one.id)
+        await queue.mark_failed(one.id, "Not Found")
+    (failing,) = (await queue.attention()).failing
+    assert (failing.what, failing.count) == ("create_issue", 2)
+    await clock.advance(timedelta(days=8).total_seconds())
+    assert (await queue.attention()).failing == ()

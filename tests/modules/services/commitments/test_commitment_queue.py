@@ -1,25 +1,52 @@
-"""The file of commitments: what it looks like, and what it survives."""
+"""The file of commitments: what it looks like, and what it survives.
+
+The queue of commitments, opened anew after any step. Proves that a request to GitHub which arrives late, after its
+connection was lost, is never left standing twice.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import sqlite3
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from common.clock import FakeClock, ScaledClock
+from common.clock import FakeClock, ScaledClock, iso
 from common.errors import StorageError
 from common.person import Person, Trace
 from common.redact import LEAK, Redactor
+from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
 from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.acts import CommitmentsReady
-from modules.services.commitments.policy import due_in_s
+from modules.services.commitments.naming import LIVE, QueuedCommitment
+from modules.services.commitments.policy import (
+    COMMITMENT_MAX_ATTEMPTS,
+    STALE,
+    TIMED_OUT,
+    due_in_s,
+    is_stale,
+    is_timed_out,
+)
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.work.table import WORK_OF_PEOPLE
-from tests.modules.services.commitments.commitment_values import Opened, lines, noting, taken, wanted
+from tests.exploration import examples
+from tests.fresh_database import open_database
+from tests.late_proxy import LateProxy, late_proxy
+from tests.modules.services.commitments.commitment_values import Opened, due, lines, noting, taken, wanted
+from tests.modules.services.commitments.soul_in_town import SoulInTown, Town
+from town.github.values import StoredIssue
 
 HOUR = 3600.0
 
@@ -186,3 +213,199 @@ async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wa
     (left,) = (await opened()).all()
     assert left.description == "Two"
     assert ada.did not in str(left)
+
+
+class KilledQueue(RuleBasedStateMachine):
+    """A queue that is opened anew from the disk after any step: nothing is lost, nothing is taken or told twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.clock = FakeClock()
+        self.told: list[str] = []
+        self.taken: dict[str, QueuedCommitment] = {}
+        self.runner = asyncio.Runner()
+        self.do = self.runner.run
+        self.opened = Opened(self.folder, self.do(open_database(self.folder / "soul.db")), self.clock)
+        self.open()
+
+    def open(self) -> None:
+        self.queue = self.do(self.opened(publish=noting(self.told)))
+
+    def teardown(self) -> None:
+        self.do(self.opened.database.close())
+        self.runner.close()
+        shutil.rmtree(self.folder)
+
+    @rule(number=st.integers(0, 5), kind=st.sampled_from(VALID_COMMITMENT_TYPES))
+    def one_commitment(self, number: int, kind: Any) -> None:
+        answer = self.do(self.queue.enqueue_commitment(wanted(f"Promise {number}", kind=kind)))
+        assert answer.commitment is not None
+        assert answer.new == (answer.commitment.id not in self.taken)
+        self.taken.setdefault(answer.commitment.id, answer.commitment)
+
+    @precondition(lambda self: self.due())
+    @rule(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
+        self.do(self.queue.mark_in_progress(data.draw(st.sampled_from(self.due()))))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), how=st.sampled_from(["kept", "failed", "put off", "waits"]))
+    def end(self, data: st.DataObject, how: str) -> None:
+        one = data.draw(st.sampled_from(self.running()))
+        if how == "kept":
+            assert self.do(self.queue.mark_completed(one.id, {"count": 1})).attempt_count == one.attempt_count + 1
+        elif how == "failed":
+            assert self.do(self.queue.mark_failed(one.id, "no")).attempt_count == one.attempt_count + 1
+        elif how == "waits":
+            in_ten_minutes = self.clock.now() + timedelta(minutes=10)
+            after = self.do(self.queue.wait_until(one.id, in_ten_minutes))
+            assert (after.attempt_count, after.not_before) == (one.attempt_count, iso(in_ten_minutes))
+            assert after.id not in self.due()
+        else:
+            assert self.do(self.queue.put_off(one.id, "later")).attempt_count == one.attempt_count
+
+    @rule(minutes=st.sampled_from([1, 5, 11, 60, 25 * 60]))
+    def time_goes_by(self, minutes: int) -> None:
+        self.clock.jump(minutes * 60)
+        for one in self.queue.live():
+            if is_stale(one, self.clock.now()):
+                self.do(self.queue.give_up(one.id, STALE, action="stale_abandoned"))
+            elif is_timed_out(one, self.clock.now()):
+                self.do(self.queue.mark_failed(one.id, TIMED_OUT, is_late=True))
+
+    @rule()
+    def die(self) -> None:
+        before = {one.id: one for one in self.queue.all()}
+        self.open()
+        after = {one.id: one for one in self.queue.all()}
+        assert set(after) == set(before)
+        for name, one in after.items():
+            assert (one.attempt_count, one.not_before) == (before[name].attempt_count, before[name].not_before)
+            assert one.status == ("failed" if before[name].status == "in_progress" else before[name].status)
+        assert not self.running()
+
+    @invariant()
+    def nothing_is_lost_and_the_end_is_told_once(self) -> None:
+        known = {one.id: one for one in self.queue.all()}
+        assert set(known) == set(self.taken)
+        assert len(self.told) == len(set(self.told))
+        assert set(self.told) == {one.id for one in known.values() if one.status == "abandoned"}
+        for one in known.values():
+            assert one.attempt_count <= COMMITMENT_MAX_ATTEMPTS
+            assert one.status not in LIVE or one.attempt_count < COMMITMENT_MAX_ATTEMPTS
+        assert {line["id"]: line["status"] for line in (lines(self.folder) if known else [])} == {
+            one.id: one.status for one in known.values()
+        }
+
+    def due(self) -> list[str]:
+        return due(self.queue, self.clock)
+
+    def running(self) -> list[QueuedCommitment]:
+        return [one for one in self.queue.all() if one.status == "in_progress"]
+
+
+TestKilledQueue = KilledQueue.TestCase
+TestKilledQueue.settings = settings(max_examples=examples(12), stateful_step_count=25, deadline=None)
+
+
+@pytest.fixture
+async def proxy(town: Town) -> AsyncIterator[LateProxy]:
+    async with late_proxy(town.url) as proxy:
+        town.url = proxy.url
+        yield proxy
+
+
+@pytest.fixture
+async def soul_in_town(tmp_path: Path, town: Town, proxy: LateProxy) -> AsyncIterator[SoulInTown]:
+    assert town.url == proxy.url
+    soul_in_town = SoulInTown(tmp_path, town, with_room=False)
+    await soul_in_town.wake()
+    yield soul_in_town
+    await soul_in_town.sleep()
+
+
+def _open(soul_in_town: SoulInTown) -> list[StoredIssue]:
+    return [issue for issue in soul_in_town.town.issues() if issue.state == "open"]
+
+
+@pytest.mark.parametrize("seconds", [3, 55])
+async def test_a_post_that_lands_within_a_minute_is_found_and_not_repeated(
+    soul_in_town: SoulInTown, proxy: LateProxy, seconds: int
+) -> None:
+    proxy.hold = 1
+    one = await soul_in_town.enqueue(wanted(title="Release checklist"))
+    await soul_in_town.live(seconds)
+    await proxy.deliver()
+    await soul_in_town.live(180, step_s=5)
+    assert [issue.title for issue in soul_in_town.town.issues()] == ["Release checklist"]
+    assert proxy.posts == 1
+    assert soul_in_town.status(one).status == "completed"
+
+
+async def test_a_post_that_never_lands_is_repeated_after_a_minute_and_two_looks(
+    soul_in_town: SoulInTown, proxy: LateProxy
+) -> None:
+    proxy.hold = 1
+    one = await soul_in_town.enqueue(wanted(title="Release checklist"))
+    await soul_in_town.live(59)
+    assert (proxy.posts, soul_in_town.town.issues()) == (1, [])
+    await soul_in_town.live(60)
+    assert (proxy.posts, len(soul_in_town.town.issues())) == (2, 1)
+    assert soul_in_town.status(one).status == "completed"
+
+
+async def test_a_kill_in_the_middle_of_a_post_is_waited_out_like_a_lost_connection(
+    soul_in_town: SoulInTown, proxy: LateProxy
+) -> None:
+    proxy.hold = 1
+    one = await soul_in_town.enqueue(wanted(title="Release checklist"))
+    await soul_in_town.live(2)
+    await soul_in_town.restart()
+    await soul_in_town.live(40)
+    assert (proxy.posts, soul_in_town.town.issues()) == (1, [])
+    await proxy.deliver()
+    await soul_in_town.live(120, step_s=5)
+    assert (proxy.posts, len(soul_in_town.town.issues())) == (1, 1)
+    assert soul_in_town.status(one).status == "completed"
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+@pytest.mark.slow
+async def test_an_issue_that_lands_after_the_repeat_is_closed_with_a_reference(
+    soul_in_town: SoulInTown, proxy: LateProxy, *, asleep: bool
+) -> None:
+    proxy.hold = 1
+    one = await soul_in_town.enqueue(wanted(title="Release checklist"))
+    await soul_in_town.live(120, step_s=5)
+    (kept,) = _open(soul_in_town)
+    await proxy.deliver()
+    assert len(_open(soul_in_town)) == 2
+    if asleep:
+        await soul_in_town.restart()
+    await soul_in_town.live(15 * 60, step_s=15)
+    assert _open(soul_in_town) == [kept]
+    (late,) = [issue for issue in soul_in_town.town.issues() if issue.state == "closed"]
+    assert (late.body or "").startswith(f"Duplicate of #{kept.number}\n")
+    result = soul_in_town.status(one).result
+    assert result is not None
+    assert [issue["number"] for issue in result["issues"]] == [kept.number]
+    assert any("Closed 1 duplicate of issue" in line for line in soul_in_town.told())
+    bodies = [issue.body for issue in soul_in_town.town.issues()]
+    await soul_in_town.live(2 * 3600, step_s=60)
+    assert [issue.body for issue in soul_in_town.town.issues()] == bodies
+
+
+async def test_a_comment_that_lands_after_the_repeat_is_deleted(soul_in_town: SoulInTown, proxy: LateProxy) -> None:
+    account = soul_in_town.town.network.create_account("ada")
+    issue = soul_in_town.town.network.open_issue(soul_in_town.town.repo, account, title="The weir", body="")
+    proxy.hold = 1
+    await soul_in_town.enqueue(
+        wanted("Say it", kind="comment_issue", repo="acme/site", issueNumber=issue.number, body="It holds.")
+    )
+    await soul_in_town.live(120, step_s=5)
+    await proxy.deliver()
+    assert len(issue.comments) == 2
+    await soul_in_town.live(15 * 60, step_s=60)
+    (comment,) = issue.comments
+    assert comment.body.startswith("It holds.")

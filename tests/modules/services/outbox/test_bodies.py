@@ -1,4 +1,7 @@
-"""A body is read as it was written, by this version or by an earlier one, whatever else stands in it."""
+"""A body is read as it was written, by this version or by an earlier one, whatever else stands in it.
+
+How an act ended, in a sentence for the owner.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from modules.services.outbox.bodies import (
     DeleteBody,
     FollowBody,
     IntentKind,
+    KnownBody,
     LikeBody,
     OpaqueBody,
     PostBody,
@@ -26,6 +30,8 @@ from modules.services.outbox.bodies import (
     read_body,
 )
 from modules.services.outbox.github_bodies import GITHUB_KINDS, IssueBody, IssueCommentBody
+from modules.services.outbox.leaving import end_of
+from modules.services.outbox.types import Intent, IntentState
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
 
@@ -122,3 +128,33 @@ async def test_an_act_that_this_version_cannot_read_hinders_no_other(running_out
         ("done", PostBody(text="Tin sings.")),
         ("done", OpaqueBody({"text": 7})),
     ]
+
+
+FOLLOW = FollowBody(did="did:plc:kit", handle="kit.test")
+COMMENT = IssueCommentBody(repo="a/b", number=7, body="It is the cache.")
+POST = "at://did:plc:me/app.bsky.feed.post/3k"
+
+
+@pytest.mark.parametrize(
+    ("body", "state", "error", "uri", "told"),
+    [
+        (FOLLOW, "done", "", "at://x", "Done: follow @kit.test"),
+        (PostBody(text="Tin sings."), "done", "", POST, "Done: post “Tin sings.” https://bsky.app/profile/did:plc:me/"),
+        (
+            COMMENT,
+            "done",
+            "",
+            "https://github.com/a/b/issues/7#1",
+            "Done: comment in a/b#7 https://github.com/a/b/",
+        ),
+        (FOLLOW, "pending", "", "", "On its way: follow @kit.test"),
+        (FOLLOW, "held", "", "", "Waiting for your approval (/drafts): follow @kit.test"),
+        (FOLLOW, "failed", "they block you", "", "Not done: follow @kit.test. Reason: they block you. Order it again"),
+        (FOLLOW, "expired", "", "", "Not done: follow @kit.test. Reason: no reason is kept."),
+    ],
+)
+def test_the_end_of_an_act_names_the_act_and_says_where_it_is_or_why_it_is_not_done(
+    body: KnownBody, state: IntentState, error: str, uri: str, told: str
+) -> None:
+    act = Intent("1", body.kind, "", body, "", "", "", None, "", "", state, result_uri=uri, error=error)
+    assert end_of(act).startswith(told)

@@ -1,23 +1,33 @@
-"""The way in: what is accepted, what is refused and why, and that nothing slips through between look and leap."""
+"""The way in: what is accepted, what is refused and why, and that nothing slips through between look and leap.
+
+What would give away a secret is refused without a copy of it being kept. What is written for a workspace: each act
+once under its key, however much else was done since.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from adapters.github.types import Repo
 from common.clock import iso, parse_iso
 from common.errors import PolicyBlocked
+from common.redact import LEAK, Redactor
 from common.wording import deed
-from modules.services.outbox.bodies import DeleteBody, IntentKind
+from modules.runtime.journal.types import StoredEntry
+from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, OpaqueBody
 from modules.services.outbox.feed_keys import FEED_KEYS_MAX
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
-from modules.services.outbox.github_writer import GitHubWriter
+from modules.services.outbox.github_writer import GitHubWriter, act_key
+from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import ProposedAction, Verdict
+from tests.journals import told_of
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply
 
@@ -263,3 +273,113 @@ async def test_words_that_close_an_issue_reach_github_only_where_the_owner_asked
         kept = (await running_outbox.outbox.submit(replace(act, by_owner=by_owner))).intent.body
         assert (kept.as_json == act.body.as_json) is closes
         assert not isinstance(kept, ContentsBody) or kept.content == "Fixes #7"
+
+
+# NOTE(self): this journal does not know the secret, so only admission keeps it out.
+SECRET = "tell-nobody-77"
+PLACE = "at://did:plc:ada/app.bsky.feed.post/1"
+WORDS = "My diary opens with"
+
+
+def chatty(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
+    return [Verdict("chatty", "block", f"I read {draft.text} for {draft.target}", value=draft.text)]
+
+
+def careful_about(_: sqlite3.Connection, draft: ProposedAction, __: datetime) -> Sequence[Verdict]:
+    return [Verdict("careful", "hold", f"I read {draft.text}")]
+
+
+def on_disk(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+async def refused(running_outbox: RunningOutbox, draft: ProposedAction) -> StoredEntry:
+    running_outbox.rules = (chatty, careful_about, SecretScan(Redactor([SECRET])))
+    await running_outbox.restart()
+    submitted = await running_outbox.outbox.submit(draft)
+    assert (submitted.accepted, submitted.reason) == (False, LEAK)
+    stored = await running_outbox.outbox.get(submitted.intent.id)
+    assert stored == submitted.intent
+    assert (stored.state, stored.error, stored.cause_id) == ("blocked", LEAK, draft.cause_id)
+    assert (stored.body, stored.target, stored.body_hash, stored.dedup_key) == (OpaqueBody(), "", "", "")
+    (entry,) = await told_of(running_outbox.journal, stored.id)
+    return entry
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        ProposedAction(reply_body(f"{WORDS} {SECRET}", PLACE), cause_id=PLACE),
+        ProposedAction(body_of("post", text=WORDS, images=[{"alt": SECRET}]), cause_id="expression"),
+        ProposedAction(FollowBody(did=f"did:web:{SECRET}.example"), cause_id=PLACE, hold="a stranger"),
+    ],
+)
+async def test_no_word_of_a_draft_with_a_secret_reaches_the_disk(
+    running_outbox: RunningOutbox, draft: ProposedAction
+) -> None:
+    entry = await refused(running_outbox, draft)
+    for kept in (SECRET, WORDS):
+        assert kept.encode() not in on_disk(running_outbox.path)
+        assert kept not in str(entry)
+    assert b"expression" in on_disk(running_outbox.path) or PLACE.encode() in on_disk(running_outbox.path)
+    assert [rule["rule"] for rule in entry.entry.data["rules"]] == ["secrets"]
+
+
+async def test_the_owner_is_told_of_it_by_an_error_line_with_the_reason_alone(running_outbox: RunningOutbox) -> None:
+    await refused(running_outbox, reply(PLACE, f"{WORDS} {SECRET}"))
+    assert running_outbox.console.lines == [("error", "Blocked reply: its words were not kept", LEAK)]
+
+
+async def test_a_withheld_act_takes_no_place_and_no_words_from_a_later_one(running_outbox: RunningOutbox) -> None:
+    await refused(running_outbox, reply(PLACE, f"{WORDS} {SECRET}"))
+    running_outbox.rules = ()
+    await running_outbox.restart()
+    assert (await running_outbox.outbox.submit(reply(PLACE, WORDS))).accepted
+
+
+KEY = act_key(SITE, 7, "resting")
+HOUR = timedelta(hours=1)
+
+
+async def test_an_act_is_proposed_once_and_again_only_a_while_after_it_was_refused(
+    running_outbox: RunningOutbox,
+) -> None:
+    shut = [True]
+
+    def rule(_: sqlite3.Connection, __: ProposedAction, ___: datetime) -> Sequence[Verdict]:
+        return [Verdict("full", "block", "too much")] if shut[0] else []
+
+    running_outbox.rules = (rule,)
+    await running_outbox.restart()
+
+    async def close() -> str:
+        return (await GitHubWriter(running_outbox.outbox, HOUR).set_state(SITE, 7, KEY, "closed")).code
+
+    assert [await close(), await close()] == ["refused", "left_alone"]
+    shut[0] = False
+    await running_outbox.clock.advance(HOUR.total_seconds() - 1)
+    assert await close() == "left_alone"
+    await running_outbox.clock.advance(1)
+    assert [await close(), await close()] == ["waits", "waits"]
+    await running_outbox.restart()
+    assert await close() == "waits"
+    assert len(await running_outbox.outbox.by_target("issue_update", KEY)) == 2
+
+
+async def test_what_the_owner_refused_is_not_proposed_again(running_outbox: RunningOutbox) -> None:
+    def rule(_: sqlite3.Connection, __: ProposedAction, ___: datetime) -> Sequence[Verdict]:
+        return [Verdict("approval", "hold", "ask me")]
+
+    running_outbox.rules = (rule,)
+    await running_outbox.restart()
+    writer = GitHubWriter(running_outbox.outbox, HOUR)
+    assert (await writer.comment(SITE, 7, KEY, "This rests, @ada.", "<!-- mark -->")).code == "held"
+    (held,) = await running_outbox.outbox.held()
+    assert held.body.stored()["body"] == "This rests, @\u200bada.\n\n<!-- mark -->"
+    assert "mark" not in held.body.preview
+    await running_outbox.outbox.reject(held.id)
+    await running_outbox.clock.advance(48 * 3600)
+    refused = await writer.comment(SITE, 7, KEY, "This rests.")
+    assert refused.code == "refused"
+    assert refused.is_decided
+    assert not refused.is_new

@@ -1,23 +1,31 @@
-"""Acts that wait for the owner's approval: how they come to wait, what the owner can say, from here or from beside."""
+"""Acts that wait for the owner's approval: how they come to wait, what the owner can say, from here or from beside.
+
+What was accepted before the owner's choice became stricter: it waits for approval, if it has not left by then. What
+is to leave later waits for its moment, leaves then once, and can be taken back before.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from common.errors import NotWaiting
 from common.redact import Redactor
+from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
+from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
+from modules.services.outbox.rules.approval import ApprovalRule
+from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.journals import told_of
-from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
+from tests.modules.services.outbox.running_outbox import DID, Fault, RunningOutbox, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
 HOUR = 3600
@@ -187,3 +195,225 @@ async def test_a_yes_from_another_process_is_found_at_the_next_round(running_out
     await beside.close()
     assert (await running_outbox.outbox.deliver_due()).done == 1
     assert running_outbox.service.writes == [intent.rkey]
+
+
+OWNER, STRANGER = "did:plc:owner", "did:plc:ada"
+CIRCLE = TrustCircle(own={DID}, owner={OWNER}, peers=set())
+WHY = "every public act needs approval (SOUL_APPROVAL=drafts); it was accepted before that was set"
+
+
+def thread(did: str, number: int = 1) -> str:
+    return f"at://{did}/app.bsky.feed.post/{number}"
+
+
+async def choose(running_outbox: RunningOutbox, choice: Approval) -> None:
+    """The owner starts the program again with another `SOUL_APPROVAL`."""
+    rule = ApprovalRule(choice, lambda: CIRCLE)
+    running_outbox.rules, running_outbox.at_departure = (rule,), (rule.at_departure,)
+    await running_outbox.restart()
+
+
+async def now(running_outbox: RunningOutbox, intent: Intent) -> Intent:
+    found = await running_outbox.outbox.get(intent.id)
+    assert found is not None
+    return found
+
+
+async def test_what_has_not_left_waits_for_the_yes_at_once_and_the_journal_says_why(
+    running_outbox: RunningOutbox,
+) -> None:
+    await choose(running_outbox, "off")
+    drafts = [post("the first"), post("behind the pace"), reply(thread(STRANGER), "an answer")]
+    intents = [(await running_outbox.outbox.submit(draft)).intent for draft in drafts]
+    await choose(running_outbox, "drafts")
+    await running_outbox.outbox.deliver_due()
+    assert {one.id for one in await running_outbox.outbox.held()} == {one.id for one in intents}
+    assert running_outbox.service.writes == []
+    for intent in intents:
+        *_, entry = await told_of(running_outbox.journal, intent.id)
+        assert entry.entry.summary.startswith(f"Waits for your approval (/approve {intent.id[:6]}")
+        assert (entry.entry.reason, (await now(running_outbox, intent)).error) == (WHY, WHY)
+
+
+async def test_after_the_yes_it_leaves_and_after_a_no_it_does_not(running_outbox: RunningOutbox) -> None:
+    await choose(running_outbox, "off")
+    kept, refused = [
+        (await running_outbox.outbox.submit(reply(thread(STRANGER, n), f"answer {n}"))).intent for n in (1, 2)
+    ]
+    await choose(running_outbox, "drafts")
+    await running_outbox.outbox.deliver_due()
+    await running_outbox.outbox.approve(kept.id)
+    await running_outbox.outbox.reject(refused.id)
+    await running_outbox.restart()
+    await running_outbox.drain(600)
+    assert running_outbox.service.writes == [kept.rkey]
+    assert [(await now(running_outbox, one)).state for one in (kept, refused)] == ["done", "blocked"]
+
+
+async def test_what_the_owner_asked_for_leaves_whatever_is_set_later(running_outbox: RunningOutbox) -> None:
+    await choose(running_outbox, "off")
+    asked = (await running_outbox.outbox.submit(replace(post("as you wish"), by_owner=True))).intent
+    await choose(running_outbox, "drafts")
+    await running_outbox.outbox.deliver_due()
+    assert (await now(running_outbox, asked)).state == "done"
+
+
+@pytest.mark.parametrize(("fault", "state"), [("lost_answer", "done"), ("lost_request", "held"), ("busy", "held")])
+async def test_what_may_have_left_is_looked_for_and_only_then_held(
+    running_outbox: RunningOutbox, fault: Fault, state: str
+) -> None:
+    await choose(running_outbox, "off")
+    running_outbox.service.faults.append(fault)
+    intent = (await running_outbox.outbox.submit(post("words"))).intent
+    await running_outbox.outbox.deliver_due()
+    await choose(running_outbox, "drafts")
+    await running_outbox.drain(600)
+    assert ((await now(running_outbox, intent)).state, len(running_outbox.service.writes)) == (
+        state,
+        int(state == "done"),
+    )
+    if state == "held":
+        await running_outbox.outbox.approve(intent.id)
+        await running_outbox.drain(600)
+    assert running_outbox.service.writes == [intent.rkey]
+
+
+async def test_what_landed_while_it_was_held_is_not_sent_again_after_the_yes(running_outbox: RunningOutbox) -> None:
+    await choose(running_outbox, "off")
+    running_outbox.service.faults.append("lost_request")
+    intent = (await running_outbox.outbox.submit(post("words"))).intent
+    await running_outbox.outbox.deliver_due()
+    await choose(running_outbox, "drafts")
+    await running_outbox.drain(600)
+    assert (await now(running_outbox, intent)).state == "held"
+    running_outbox.service.records[intent.rkey] = {}
+    await running_outbox.outbox.approve(intent.id)
+    await running_outbox.drain(600)
+    assert ((await now(running_outbox, intent)).state, running_outbox.service.writes) == ("done", [])
+
+
+async def test_a_pause_does_not_keep_the_owner_from_seeing_what_waits(running_outbox: RunningOutbox) -> None:
+    await choose(running_outbox, "off")
+    await running_outbox.outbox.submit(post("one"))
+    await running_outbox.outbox.submit(post("two"))
+    await choose(running_outbox, "drafts")
+    running_outbox.service.down = True
+    await running_outbox.outbox.deliver_due()
+    assert len(await running_outbox.outbox.held()) == 2
+
+
+async def test_a_rule_that_breaks_lets_nothing_leave_and_is_named(running_outbox: RunningOutbox) -> None:
+    def broken() -> TrustCircle:
+        raise LookupError("nobody is known")
+
+    await choose(running_outbox, "off")
+    intent = (await running_outbox.outbox.submit(post("words"))).intent
+    running_outbox.at_departure = (ApprovalRule("drafts", broken).at_departure,)
+    await running_outbox.restart()
+    await running_outbox.outbox.deliver_due()
+    held = await now(running_outbox, intent)
+    assert held.state == "held"
+    assert "at_departure failed: LookupError: nobody is known" in (held.error or "")
+
+
+DAY = timedelta(days=1)
+NOBODY = TrustCircle(own=set(), owner=set(), peers=set())
+
+
+def later(running_outbox: RunningOutbox, text: str, after: timedelta = DAY) -> ProposedAction:
+    return replace(post(text), by_owner=True, urgent=True, scheduled_for=running_outbox.clock.now() + after)
+
+
+async def schedule(running_outbox: RunningOutbox, text: str = "Tides.", after: timedelta = DAY) -> Submitted:
+    return await running_outbox.outbox.submit(later(running_outbox, text, after))
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_it_leaves_at_its_moment_and_once_also_over_a_restart(
+    running_outbox: RunningOutbox, *, dies: bool
+) -> None:
+    intent = (await schedule(running_outbox)).intent
+    report = await running_outbox.outbox.deliver_due()
+    assert report.next_in_s == DAY.total_seconds()
+    await running_outbox.clock.advance(DAY.total_seconds() - 1)
+    await running_outbox.restart()
+    assert (await running_outbox.deliver(intent.id)).state == "pending"
+    assert running_outbox.service.writes == []
+    await running_outbox.clock.advance(1)
+    if dies:
+        await running_outbox.die_while_sending()
+    await running_outbox.drain(600)
+    assert (await running_outbox.deliver(intent.id)).state == "done"
+    assert running_outbox.service.writes == [intent.rkey]
+
+
+@pytest.mark.parametrize(("late_s", "state"), [(-5, "done"), (5, "expired")])
+async def test_its_expiry_counts_from_its_moment(running_outbox: RunningOutbox, late_s: float, state: str) -> None:
+    intent = (await schedule(running_outbox)).intent
+    await running_outbox.clock.advance(2 * DAY.total_seconds() + late_s)
+    assert (await running_outbox.deliver(intent.id)).state == state
+
+
+@pytest.mark.parametrize("after", [timedelta(), SCHEDULE_AHEAD + timedelta(minutes=1)])
+async def test_a_moment_that_has_passed_or_is_far_ahead_is_refused(
+    running_outbox: RunningOutbox, after: timedelta
+) -> None:
+    refused = await schedule(running_outbox, after=after)
+    assert not refused.accepted
+    assert "moment" in refused.reason
+
+
+async def test_no_more_than_so_many_wait_and_one_that_is_taken_back_makes_room(running_outbox: RunningOutbox) -> None:
+    kept = [await schedule(running_outbox, f"Tide {number}.") for number in range(MOST_SCHEDULED)]
+    assert not (await schedule(running_outbox, "One more.")).accepted
+    await running_outbox.outbox.reject(kept[0].intent.id)
+    assert (await schedule(running_outbox, "One more.")).accepted
+    await running_outbox.drain(DAY.total_seconds() + 7200, step_s=3600)
+    assert len(running_outbox.service.writes) == MOST_SCHEDULED
+    assert kept[0].intent.rkey not in running_outbox.service.writes
+
+
+async def test_a_post_that_leaves_now_is_not_said_to_leave_after_one_whose_moment_is_ahead(
+    running_outbox: RunningOutbox,
+) -> None:
+    await schedule(running_outbox)
+    assert (await running_outbox.outbox.submit(post("Ebb."))).wait.seconds == 0
+
+
+async def test_it_is_listed_with_what_waits_and_needs_no_yes(running_outbox: RunningOutbox) -> None:
+    draft = (await running_outbox.outbox.submit(replace(post("Held."), hold="drafts"))).intent
+    second, first = [(await schedule(running_outbox, f"Day {days}.", days * DAY)).intent for days in (2, 1)]
+    listed = await running_outbox.database.run(approval.waiting)
+    assert [one.id for one in listed] == [draft.id, first.id, second.id]
+    assert [one.id for one in await running_outbox.outbox.held()] == [draft.id]
+    with pytest.raises(NotWaiting):
+        await running_outbox.outbox.approve(first.id)
+
+
+async def test_with_drafts_what_has_its_own_words_waits_for_a_yes_and_then_for_its_moment(
+    running_outbox: RunningOutbox,
+) -> None:
+    rule = ApprovalRule("drafts", lambda: NOBODY)
+    running_outbox.rules, running_outbox.at_departure = [rule], [rule.at_departure]
+    await running_outbox.restart()
+    given = await running_outbox.outbox.submit(later(running_outbox, "Given."))
+    unseen = await running_outbox.outbox.submit(replace(later(running_outbox, "Its own."), own_words=True))
+    assert (given.advice.code, unseen.advice.code) == ("admitted", "held")
+    await running_outbox.outbox.approve(unseen.intent.id)
+    await running_outbox.drain(600)
+    assert running_outbox.service.writes == []
+    await running_outbox.clock.advance(DAY.total_seconds())
+    await running_outbox.drain(600)
+    assert sorted(running_outbox.service.writes) == sorted([given.intent.rkey, unseen.intent.rkey])
+
+
+async def test_what_was_scheduled_unseen_waits_for_a_yes_once_the_owner_wants_drafts(
+    running_outbox: RunningOutbox,
+) -> None:
+    intent = (await running_outbox.outbox.submit(replace(later(running_outbox, "Its own."), own_words=True))).intent
+    running_outbox.at_departure = [ApprovalRule("drafts", lambda: NOBODY).at_departure]
+    await running_outbox.restart()
+    await running_outbox.clock.advance(DAY.total_seconds())
+    held = await running_outbox.deliver(intent.id)
+    assert (held.state, held.scheduled_for) == ("held", intent.scheduled_for)
+    assert running_outbox.service.writes == []

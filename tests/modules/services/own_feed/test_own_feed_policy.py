@@ -1,14 +1,34 @@
-"""Of what we said twice the oldest stays; what differs in anything stays too."""
+"""Of what we said twice the oldest stays; what differs in anything stays too.
+
+A thought is looked at three times, and what was answered tells where the next should start. Who may reply in a
+thread of its own: as the owner says it, once, in the network's own record.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import FeedItem, Post
+from common.errors import SoulError
+from common.provenance import Provenance
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.outbox.bodies import PostBody, ThreadgateBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.own_feed.announcement import Expression, ExpressionEngagement
+from modules.services.own_feed.engagement_policy import (
+    LOOKS,
+    get_engagement_patterns,
+    insight_of,
+    is_due,
+    unanswered_sources,
+)
 from modules.services.own_feed.policy import (
     MOST_DELETIONS,
     Deletion,
@@ -17,7 +37,12 @@ from modules.services.own_feed.policy import (
     plan_deletions,
     plan_duplicate_deletions,
 )
-from tests.modules.lives.bluesky.bluesky_values import ME, actor, at, post
+from modules.services.own_feed.reply_limits import Audience, allowed_replies
+from soul.commands.run import owner_commands
+from tests.modules.lives.bluesky.bluesky_values import ME, START, actor, at, post, uri
+from tests.running_town import RunningSoul, RunningTown, awake
+from town.atproto.index import POST, THREADGATE
+from town.atproto.service import Fault, FaultKind
 
 TALK, OTHER = post("ada", "A talk about weirs.", key="talk"), post("bob", "Another talk.", key="other")
 THANKS = "Perfect, thank you! Stopping here, see you on Monday, and thanks again to all of you."
@@ -124,3 +149,176 @@ def test_no_words_vanish_altogether_and_no_pass_takes_more_than_its_most(
     assert len(found) == len(gone) <= MOST_DELETIONS
     assert all(deletion.kept.created_at <= deletion.post.created_at for deletion in found)
     assert all(deletion.kept.uri not in gone for deletion in found)
+
+
+def thought(source: str = "values", *, seen: datetime | None = None, replies: int = 0, likes: int = 0) -> Expression:
+    engagement = ExpressionEngagement(likes=likes, replies=replies, reposts=0, checked_at=seen) if seen else None
+    return Expression(
+        timestamp=START,
+        prompt="A prompt.",
+        prompt_source=source,
+        text="A thought.",
+        post_uri=uri("me", "t1"),
+        engagement=engagement,
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "seen", "due"),
+    [(29, None, False), (30, None, True), (360, 31, True), (1440, 361, True), (9000, 1441, False), (9000, 40, True)],
+)
+def test_a_thought_is_looked_at_once_after_each_time(now: float, seen: float | None, due: bool) -> None:  # noqa: FBT001
+    assert is_due(timedelta(minutes=now), None if seen is None else timedelta(minutes=seen)) is due
+
+
+@given(st.lists(st.floats(min_value=1, max_value=3000), max_size=40))
+def test_however_often_one_asks_a_thought_is_looked_at_three_times_at_most(pauses: list[float]) -> None:
+    age, seen, looks = timedelta(), None, 0
+    for pause in pauses:
+        age += timedelta(minutes=pause)
+        if is_due(age, seen):
+            seen, looks = age, looks + 1
+    assert looks <= len(LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("replies", "likes", "insight"),
+    [(0, 0, None), (0, 4, None), (0, 5, "liked"), (1, 0, "answered"), (1, 9, "answered")],
+)
+def test_a_reply_or_five_likes_tell_something(replies: int, likes: int, insight: str | None) -> None:
+    assert insight_of(ExpressionEngagement(likes=likes, replies=replies, reposts=0, checked_at=START)) == insight
+
+
+def test_sources_are_ranked_by_replies_and_a_tenth_of_the_likes() -> None:
+    seen = [
+        thought("questions", seen=START, replies=3),
+        thought("questions", seen=START, replies=1),
+        thought("values+patterns", seen=START, replies=2),
+        thought("values", seen=START, likes=9),
+        thought("purpose", seen=START),
+        thought("identity"),
+    ]
+    patterns = get_engagement_patterns(seen)
+    assert [one.source for one in patterns.high_performers] == ["questions", "values+patterns", "values"]
+    assert patterns.high_performers[0].replies == 2
+    assert [(one.code, one.about.source) for one in patterns.insights] == [
+        ("Answered", "questions"),
+        ("Unanswered", "purpose"),
+        ("Two Lines", "values+patterns"),
+    ]
+
+
+def test_a_source_counts_as_unanswered_only_after_several_thoughts() -> None:
+    once, answered = thought("once", seen=START), thought("answered", seen=START, replies=1)
+    never = [thought("never", seen=START, likes=3)] * 2
+    assert unanswered_sources([once, answered, thought("answered", seen=START), *never]) == {"never"}
+
+
+def gates(town: RunningTown, name: str = "rowan") -> dict[str, list[str]]:
+    """Who may reply to what, by the key of the post."""
+    records = town.network.records(town.account(name), THREADGATE)
+    return {one.at.rkey: [rule["$type"].partition("#")[2] for rule in one.value["allow"]] for one in records}
+
+
+def key(uri: str) -> str:
+    return uri.rpartition("/")[2]
+
+
+async def use(life: RunningSoul, name: str, **arguments: object) -> ToolResult:
+    turn = Turn("owner", Provenance.OWNER, cause_id="owner")
+    execute = life.app.lives.turn_services.turn_runner.executor.execute
+    return await execute(ToolCall("1", name, dict(arguments)), turn)
+
+
+@pytest.mark.parametrize(
+    ("audience", "allowed"),
+    [
+        (["nobody"], ()),
+        (["everybody"], None),
+        (["following", "mentioned", "mentioned"], ("mentioned", "following")),
+        (["nobody", "followers"], "Unclear Audience"),
+        ([], "Unclear Audience"),
+    ],
+)
+def test_nobody_and_everybody_stand_alone(audience: list[Audience], allowed: object) -> None:
+    assert allowed_replies(audience) == allowed
+
+
+async def test_the_owner_s_latest_word_on_a_post_holds_and_others_find_their_replies_refused(
+    running_town: RunningTown,
+) -> None:
+    town, kit = running_town, running_town.account("kit")
+    home, rowan = town.make_home("rowan"), town.account("rowan")
+    uri, _ = town.network.post_as(rowan, "A gate is a promise with hinges.")
+    async with awake(home) as life:
+        await use(life, "bluesky_limit_replies", who=["nobody"], post=uri)
+        await life.send()
+        assert gates(town) == {key(uri): []}
+        assert not town.network.index.may_reply(kit, uri)
+        town.network.post_as(kit, "Hinges rust.", reply_to_uri=uri)
+        assert town.network.index.replies(uri) == []
+        terminal = owner_commands(life.app, asyncio.Event())
+        assert (
+            await terminal.answer(f"/replies mentioned,followers https://bsky.app/profile/rowan.test/post/{key(uri)}")
+            == []
+        )
+        await life.send()
+        assert gates(town) == {key(uri): ["mentionRule", "followerRule"]}
+        await terminal.answer(f"/replies everybody {uri}")
+        await life.send()
+        assert gates(town) == {}
+        counts = await life.app.services.outbox.counts()
+    assert counts == {"done": 3}
+
+
+async def test_a_word_that_a_later_one_overtakes_is_never_sent_and_waits_for_its_post(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox = life.app.services.outbox
+        await outbox.submit(ProposedAction(PostBody(text="Doors are walls that changed their mind."), by_owner=True))
+        for who in ("nobody", "followers"):
+            await use(life, "bluesky_limit_replies", who=[who])
+        await life.send()
+        sent = [
+            (one.state, one.body.replies)
+            for one in await outbox.of_kind("threadgate", 9)
+            if isinstance(one.body, ThreadgateBody)
+        ]
+    assert sent == [("done", ("followers",)), ("blocked", ())]
+    assert list(gates(running_town).values()) == [["followerRule"]]
+
+
+@pytest.mark.parametrize("kind", ["lost_answer"])
+async def test_a_post_and_who_may_reply_to_it_arrive_together_and_once(
+    running_town: RunningTown, kind: FaultKind
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        running_town.faults.arm(Fault(kind, "com.atproto.repo.applyWrites"))
+        await use(life, "bluesky_post", text="Only friends may knock.", who=["mentioned"])
+        for _ in range(3):
+            await life.send()
+            life.passes(60)
+    (post,) = running_town.network.records(running_town.account("rowan"), POST)
+    assert gates(running_town) == {post.at.rkey: ["mentionRule"]}
+
+
+async def test_what_cannot_be_limited_is_refused_in_words(running_town: RunningTown) -> None:
+    town = running_town
+    home = town.make_home("rowan")
+    theirs, _ = town.network.post_as(town.account("kit"), "Mine.")
+    reply, _ = town.network.post_as(town.account("rowan"), "Yours indeed.", reply_to_uri=theirs)
+    async with awake(home) as life:
+        terminal = owner_commands(life.app, asyncio.Event())
+        for line, problem in (
+            ("/replies nobody", "no post of its own"),
+            (f"/replies nobody {theirs}", "no post of the SOUL"),
+            (f"/replies nobody {reply}", "is a reply"),
+            ("/replies friends", "needs to know who"),
+            ("/replies", "not complete"),
+        ):
+            with pytest.raises(SoulError, match=problem):
+                await terminal.answer(line)
+        told = await use(life, "bluesky_limit_replies", who=["nobody"], post=theirs)
+        assert told.is_error
+        assert await life.app.services.outbox.counts() == {}

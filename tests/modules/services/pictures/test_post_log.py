@@ -1,4 +1,7 @@
-"""The post log tells where every shared picture came from, and keeps what it cannot read."""
+"""The post log tells where every shared picture came from, and keeps what it cannot read.
+
+A post shows its pictures once, whatever happens on the way, and what was shown is recorded after it stands there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from typing import Any
 import pytest
 
 from common.clock import iso
-from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody
+from common.result import Err
+from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody, RecordRef, ReplyBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.pictures.pictures import DOWNLOAD_AGE, WAITING_AGE
 from modules.services.pictures.post_log import (
     PostLog,
     entry_of,
@@ -18,6 +24,10 @@ from modules.services.pictures.post_log import (
     generate_post_context,
     has_complete_attribution,
 )
+from tests.adapters.results import ok
+from tests.modules.services.pictures.sharing import SOURCE, Sharing
+from town.atproto.service import Fault, FaultKind
+from town.gallery.library import picture
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BLOCK = {"type": "arena", "block_id": 7, "block_url": "https://www.are.na/block/7", "filename": "a.png"}
@@ -125,3 +135,156 @@ def test_the_context_tells_source_words_and_age(age: timedelta, told: str) -> No
     assert generate_post_context({}, NOW) == ""
     assert generate_post_context(json.loads('{"source": 7, "timestamp": "x"}'), NOW) == ""
     assert iso(NOW) == entry(1)["timestamp"]
+
+
+TEXT = "Stripes make a tower taller than it is. Which would you repaint first?\n\nhttps://harbour.example/lights/old"
+POST = "app.bsky.feed.post"
+
+
+async def test_a_post_shows_its_picture_with_words_for_those_who_cannot_see_it(sharing: Sharing) -> None:
+    shown = await sharing.attached()
+    assert sharing.town.network.blob(sharing.town.did("alice"), shown.sha256) is None
+    submitted = await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=(shown,)), media_id="a"))
+    assert not sharing.pictures.was_posted(SOURCE)
+    await sharing.outbox.deliver_due()
+    (record,) = sharing.town.network.records(sharing.town.did("alice"), POST)
+    (image,) = record.value["embed"]["images"]
+    assert (image["alt"], image["aspectRatio"]) == ("A lighthouse, painted", {"width": 700, "height": 1000})
+    blob = sharing.town.network.blob(sharing.town.did("alice"), image["image"]["ref"]["$link"])
+    assert blob is not None
+    assert blob.content == ok(await sharing.pictures.load(shown))
+    assert sharing.pictures.was_posted(SOURCE)
+    assert sharing.reopened().was_posted(SOURCE)
+    entry = sharing.pictures.log.lookup_post_by_uri(record.uri)
+    assert entry is not None
+    assert entry["source"]["block_url"] == SOURCE.block_url
+    assert entry["content"] == {
+        "post_text": TEXT,
+        "alt_text": "A lighthouse, painted",
+        "image_dimensions": {"width": 700, "height": 1000},
+    }
+    assert (entry["why_picked"], "needs_attribution_followup" in entry["source"]) == ("stripes", False)
+    assert (await sharing.now(submitted.intent)).state == "done"
+
+
+async def test_a_reply_shows_pictures_too(sharing: Sharing) -> None:
+    uri, cid = sharing.town.network.post_as(sharing.town.did("bob"), "Show me a tower.")
+    ref = RecordRef(uri=uri, cid=cid)
+    body = ReplyBody(text="This one.", parent=ref, root=ref, pictures=(await sharing.attached(),))
+    await sharing.outbox.submit(ProposedAction(body))
+    await sharing.outbox.deliver_due()
+    (record,) = sharing.town.network.records(sharing.town.did("alice"), POST)
+    assert record.value["reply"]["parent"]["uri"] == uri
+    assert len(record.value["embed"]["images"]) == 1
+    entry = sharing.pictures.log.lookup_post_by_uri(record.uri)
+    assert entry is not None
+    assert entry["reply_context"]["parent_uri"] == uri
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_name"),
+    [
+        ("lost_answer", "com.atproto.repo.uploadBlob"),
+        ("lost_answer", "com.atproto.repo.putRecord"),
+        ("expired_token", "com.atproto.repo.putRecord"),
+    ],
+)
+async def test_whatever_is_lost_on_the_way_one_post_stands_there_and_is_logged_once(
+    sharing: Sharing, kind: FaultKind, request_name: str
+) -> None:
+    pictures = (await sharing.attached(), await sharing.attached("threads.png"))
+    intent = (await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=pictures)))).intent
+    sharing.town.faults.arm(Fault(kind, request_name, times=2))
+    for _ in range(6):
+        await sharing.outbox.deliver_due()
+        await sharing.town.clock.advance(120)
+    assert (await sharing.now(intent)).state == "done"
+    (record,) = sharing.town.network.records(sharing.town.did("alice"), POST)
+    assert len(record.value["embed"]["images"]) == 2
+    lines = (sharing.memory / "post_log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["bluesky"]["post_uri"] for line in lines] == [record.uri] * 2
+    assert json.loads((sharing.memory / "arena_posted.json").read_text())["ids"] == [SOURCE.block_id]
+
+
+async def test_a_picture_that_was_shown_is_not_shown_again(sharing: Sharing) -> None:
+    shown = await sharing.attached()
+    await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=(shown,))))
+    await sharing.outbox.deliver_due()
+    again = await sharing.pictures.attach(picture("lighthouse.jpg"), alt="The same", source=SOURCE)
+    assert isinstance(again, Err)
+    assert again.kind == "conflict"
+
+
+async def test_one_picture_is_in_one_post_even_while_that_waits(sharing: Sharing) -> None:
+    shown, other = await sharing.attached(), await sharing.attached("threads.png")
+    first = await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=(shown,)), hold="ask"))
+    again = await sharing.outbox.submit(ProposedAction(PostBody(text="Other words.", pictures=(other, shown))))
+    assert not again.accepted
+    assert again.reason == "The same picture as in a post that waits for the owner's approval"
+    await sharing.outbox.reject(first.intent.id)
+    assert (
+        await sharing.outbox.submit(ProposedAction(PostBody(text="Other words.", pictures=(other, shown))))
+    ).accepted
+
+
+async def test_a_picture_whose_file_was_changed_or_lost_is_never_sent(sharing: Sharing) -> None:
+    changed, lost = await sharing.attached(), await sharing.attached("threads.png")
+    (sharing.memory / "images/waiting" / changed.sha256).write_bytes(picture("painted-signs.png"))
+    (sharing.memory / "images/waiting" / lost.sha256).unlink()
+    for number, shown in enumerate((changed, lost)):
+        body = PostBody(text=f"Tower number {number}.", pictures=(shown,))
+        intent = (await sharing.outbox.submit(ProposedAction(body))).intent
+        await sharing.outbox.deliver_due()
+        assert (await sharing.now(intent)).state == "failed"
+    assert sharing.town.network.records(sharing.town.did("alice"), POST) == []
+    assert not (sharing.memory / "post_log.jsonl").exists()
+
+
+async def test_without_words_for_those_who_cannot_see_it_no_picture_is_taken(sharing: Sharing) -> None:
+    refused = await sharing.pictures.attach(picture("threads.png"), alt=" \n", source=SOURCE)
+    assert isinstance(refused, Err)
+    assert refused.kind == "invalid"
+
+
+async def test_only_what_was_downloaded_is_read_and_only_from_its_folder(sharing: Sharing) -> None:
+    files = sharing.pictures.files
+    path = await files.keep_download(picture("threads.png"), "image/png", SOURCE)
+    for given in (str(path), path.name, f".memory/images/{path.name}"):
+        assert ok(await files.read_download(given)) == (picture("threads.png"), SOURCE)
+    secret = sharing.memory / "soul.png"
+    secret.write_bytes(b"secret")
+    (path.parent / "link.png").symlink_to(secret)
+    (path.parent / "link.png.source.json").write_text("{}")
+    for given in (
+        str(secret),
+        "../soul.png",
+        "link.png",
+        f"{path.name}.source.json",
+        "/etc/passwd",
+        "",
+        "waiting",
+        "\0",
+    ):
+        assert isinstance(await files.read_download(given), Err), given
+
+
+async def test_files_go_when_they_are_too_old_to_be_used(sharing: Sharing) -> None:
+    files, clock = sharing.pictures.files, sharing.town.clock
+    await files.keep_download(picture("threads.png"), "image/png", SOURCE)
+    waiting = await sharing.attached()
+    assert files.tidy() == 0
+    await clock.advance(DOWNLOAD_AGE.total_seconds() + 1)
+    assert files.tidy() == 2
+    ok(await files.load(waiting))
+    await clock.advance((WAITING_AGE - DOWNLOAD_AGE).total_seconds())
+    assert files.tidy() == 1
+    assert isinstance(await files.load(waiting), Err)
+
+
+async def test_a_list_that_cannot_be_read_is_set_aside_and_told(sharing: Sharing) -> None:
+    sharing.memory.mkdir()
+    (sharing.memory / "arena_posted.json").write_text('{"ids": "all"}')
+    pictures = sharing.reopened()
+    assert not pictures.was_posted(SOURCE)
+    await pictures.attach(b"", alt="", source=SOURCE)
+    assert any("arena_posted.json" in message for kind, message, _ in sharing.console.lines if kind == "warn")

@@ -1,13 +1,41 @@
-"""A plan is read whatever hands went over it, and no text makes that slow."""
+"""A plan is read whatever hands went over it, and no text makes that slow.
+
+A task of a plan is changed, and no other byte of its body. A plan is written to the byte as peers write it, and
+read back as it was. A large plan that is made of issues ends with the tasks that bring the pages up to date.
+"""
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from modules.services.plans.plan_text import parse_plan, read_assignee, read_status
-from modules.services.plans.types import Plan, Task, TaskStatus, get_claimable_tasks
+import pytest
+from hypothesis import given, settings
+
+from modules.services.plans.plan_text import (
+    format_task_markdown,
+    generate_plan_markdown,
+    parse_plan,
+    read_assignee,
+    read_status,
+)
+from modules.services.plans.types import (
+    UNDONE_TASKS,
+    DocsTask,
+    DocsWords,
+    Expected,
+    Plan,
+    Task,
+    TaskChange,
+    TaskStatus,
+    changes_more_than_documents,
+    get_claimable_tasks,
+    with_docs_updates,
+)
+from modules.services.plans.update import update_task_in_plan_body
 from tests.cpu_time import takes_less
-from tests.modules.services.plans.plan_values import BODY, PLAN
+from tests.exploration import examples
+from tests.modules.services.plans.hand_edits import EditedPlan, assert_nothing_is_lost, changes, edited_plans
+from tests.modules.services.plans.plan_values import BODY, PLAN, plans
 
 TITLES = ("Set up the database", "Import prices, weekly", "Draw the chart")
 
@@ -289,3 +317,158 @@ def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[TaskStatus,
 def test_no_body_makes_reading_slow(start: str, part: str) -> None:
     text = start + "".join(part.replace("{}", str(place)) for place in range(65_000 // len(part)))
     assert takes_less(0.4, lambda: _plan(text), runs=5)
+
+
+CLAIM = TaskChange("claimed", "sh-marvin")
+
+
+def _task(lines: str) -> str:
+    return f"# [PLAN] x\n\n## Tasks\n\n### Task 1: a\n{lines}"
+
+
+def test_a_claim_changes_two_lines_and_nothing_else() -> None:
+    found = update_task_in_plan_body(BODY, 2, CLAIM)
+    assert found.code == "changed"
+    old, new = BODY.split("\n"), found.body.split("\n")
+    assert [(a, b) for a, b in zip(old, new, strict=True) if a != b] == [
+        ("**Status:** pending", "**Status:** claimed"),
+        ("**Assignee:** (empty if unclaimed)", "**Assignee:** @sh-marvin"),
+    ]
+    plan = parse_plan(found.body, "[PLAN] x")
+    assert plan is not None
+    task = plan.task(2)
+    assert task is not None
+    assert (task.status, task.assignee) == ("claimed", "sh-marvin")
+
+
+def test_a_release_gives_back_the_same_bytes() -> None:
+    claimed = update_task_in_plan_body(BODY, 2, CLAIM).body
+    assert update_task_in_plan_body(claimed, 2, TaskChange("pending", "")).body == BODY
+
+
+@pytest.mark.parametrize(
+    ("lines", "changed"),
+    [
+        ("", "**Status:** claimed\n**Assignee:** @sh-marvin"),
+        ("text", "**Status:** claimed\n**Assignee:** @sh-marvin\ntext"),
+        ("**Status:** todo\r\ntext", "**Status:** claimed\r\n**Assignee:** @sh-marvin\r\ntext"),
+        ("text\n**Status:** pending", "**Status:** claimed\n**Assignee:** @sh-marvin\ntext\n**Status:** pending"),
+        ("- **Status**: In Progress\n- **Assignee**: TBD", "- **Status**: claimed\n- **Assignee**: @sh-marvin"),
+        (
+            "**Status:** blocked (by Anna)\n**Assignee:** @bob until Friday",
+            "**Status:** claimed (by Anna)\n**Assignee:** @sh-marvin (until Friday)",
+        ),
+        (
+            "**Status:** after lunch\n**Assignee:** <!-- ask Bob -->",
+            "**Status:** claimed (after lunch)\n**Assignee:** @sh-marvin <!-- ask Bob -->",
+        ),
+        (
+            "```\n**Status:** pending\n```",
+            "**Status:** claimed\n**Assignee:** @sh-marvin\n```\n**Status:** pending\n```",
+        ),
+    ],
+)
+def test_lines_that_people_wrote_or_left_out(lines: str, changed: str) -> None:
+    body = _task(lines)
+    expected = _task(changed)
+    if not lines:
+        body, expected = body.rstrip("\n"), expected.rstrip("\n")
+    if lines.startswith("**Status:** todo"):
+        body, expected = body.replace("a\n", "a\r\n"), expected.replace("a\n", "a\r\n")
+    assert update_task_in_plan_body(body, 1, CLAIM).body == expected
+
+
+def test_a_task_that_is_not_there_and_one_that_says_so_already() -> None:
+    assert update_task_in_plan_body(BODY, 9, CLAIM).code == "missing"
+    claimed = update_task_in_plan_body(BODY, 2, CLAIM).body
+    assert update_task_in_plan_body(claimed, 2, CLAIM) == update_task_in_plan_body(claimed, 2, TaskChange())
+    assert update_task_in_plan_body(claimed, 2, CLAIM).code == "same"
+
+
+@pytest.mark.parametrize(
+    ("expected", "code"),
+    [
+        (Expected(frozenset({""})), "conflict"),
+        (Expected(frozenset({"", "SH-Rebecca"})), "changed"),
+        (Expected(statuses=frozenset({"in_progress"})), "changed"),
+        (Expected(frozenset({"sh-rebecca"}), frozenset({"claimed"})), "conflict"),
+    ],
+)
+def test_a_task_is_changed_only_where_it_is_as_expected(expected: Expected, code: str) -> None:
+    found = update_task_in_plan_body(BODY, 3, TaskChange("blocked", ""), expected)
+    assert found.code == code
+    assert (found.body == BODY) == (code == "conflict")
+
+
+@pytest.mark.parametrize("lines", ["**Status:** cancelled", "**Status:** pending\n**Assignee:** 太郎"])
+def test_what_cannot_be_read_is_as_nobody_expects_it(lines: str) -> None:
+    body = _task(lines)
+    free = Expected(frozenset({"", "sh-marvin"}), UNDONE_TASKS)
+    assert update_task_in_plan_body(body, 1, CLAIM, free).code == "conflict"
+
+
+@given(edited_plans(), changes)
+@settings(max_examples=examples(60))
+@pytest.mark.slow
+def test_what_a_person_wrote_stays(edited: EditedPlan, change: TaskChange) -> None:
+    assert_nothing_is_lost(edited, change)
+
+
+def test_the_plan_of_the_grammar_is_read_and_written_to_the_same_bytes() -> None:
+    assert parse_plan(BODY, "[PLAN] Portfolio comparison") == PLAN
+    assert generate_plan_markdown(PLAN) == BODY
+
+
+def test_a_task_that_has_nothing_but_a_title_is_written_with_its_placeholder() -> None:
+    assert format_task_markdown(Task(4, " Look\n around ")) == (
+        "### Task 4: Look around\n**Status:** pending\n**Assignee:** (empty if unclaimed)\n**Dependencies:** none\n\n"
+        "**Description:**\n"
+    )
+
+
+def test_a_task_without_a_title_is_refused() -> None:
+    with pytest.raises(ValueError, match="Task 4 has no title"):
+        format_task_markdown(Task(4, " \n"))
+
+
+@given(plans())
+@pytest.mark.slow
+def test_what_was_written_is_read_and_written_to_the_same_bytes(plan: Plan) -> None:
+    body = generate_plan_markdown(plan)
+    read = parse_plan(body, f"[PLAN] {plan.title}")
+    assert read is not None
+    assert generate_plan_markdown(read) == body
+    assert read.warnings == ()
+    assert len(read.tasks) == len(plan.tasks)
+    for task, kept in zip(plan.tasks, read.tasks, strict=True):
+        assert replace(kept, description="") == replace(task, description="", title=" ".join(task.title.split()))
+        assert _said(task.description) <= _said(kept.description)
+    assert [item[2:] for item in read.verification] == list(plan.verification)
+
+
+def _said(text: str) -> set[str]:
+    return {line.rstrip() for line in text.split("\n") if line.strip()}
+
+
+UPDATE = DocsWords(DocsTask("Update LIL-INTDEV-AGENTS.md", "d", "e"), DocsTask("Update SCENARIOS.md", "d", "e"))
+FOUR = tuple(Task(number, title, files=(f"{title}.js",)) for number, title in enumerate("abcd", 1))
+
+
+def test_the_pages_that_no_task_makes_are_updated_when_all_else_is_done() -> None:
+    made = Task(5, "Tell what changed", files=("docs/scenarios.md",))
+    plan = with_docs_updates(Plan("p", tasks=(*FOUR, made)), UPDATE)
+    *_, last = plan.tasks
+    assert [task.title for task in plan.tasks[4:]] == ["Tell what changed", "Update LIL-INTDEV-AGENTS.md"]
+    assert last.dependencies == tuple(task.name for task in plan.tasks[:-1])
+
+
+def test_a_small_plan_gets_no_task_for_the_pages() -> None:
+    plan = Plan("p", tasks=(*FOUR[:3], Task(4, "Create SCENARIOS.md")))
+    assert with_docs_updates(plan, UPDATE) == plan
+
+
+@pytest.mark.parametrize(
+    ("files", "more"), [(("SCENARIOS.md", "docs/a.MD"), False), (("a.md", "b.py"), True), ((), True)]
+)
+def test_a_plan_for_documents_alone_is_known(files: tuple[str, ...], *, more: bool) -> None:
+    assert changes_more_than_documents(Plan("p", tasks=(Task(1, "t", files=files),))) is more

@@ -1,25 +1,48 @@
-"""The profile says that it is a bot's, and whose; nothing that stood there before is lost."""
+"""The profile says that it is a bot's, and whose; nothing that stood there before is lost.
+
+The account declares from whom it takes direct messages, once, and leaves the owner's other choice alone. The SOUL
+is told of new posts of its owner and of its peers, where these allow it. The SOUL follows its owner once, so that
+it may be told of their new posts; the owner has the last word on it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import FakeClock
-from common.result import Ok
+from adapters.atproto.types import Profile
+from common.clock import FakeClock, SystemClock, iso
+from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.perceive import PerceivedPosts
+from modules.services.explanation.story import Story
+from modules.services.explanation.why import lines, story_of
 from modules.services.outbox.account import AccountContext
 from modules.services.pinned_names.store import PinnedNames
-from modules.services.presence.policy import AUTONOMY, Level, Operator, autonomous, honest, operator_of
+from modules.services.presence.disclosure import FIRST_LOOK_S, LOOK_AGAIN_S
+from modules.services.presence.policy import (
+    AUTONOMY,
+    MESSAGES,
+    Level,
+    MessagePolicy,
+    Operator,
+    autonomous,
+    honest,
+    may_subscribe,
+    message_policy_of,
+    operator_of,
+)
+from tests.journals import told_of
 from tests.modules.services.presence.disclosing_account import Account
 from tests.patience import until
-from tests.running_town import settings_of, write_home
+from tests.running_town import RunningSoul, RunningTown, awake, settings_of, write_home
 from tests.shipped_skills import CONTACT, CONTACT_LINE
-from town.atproto.index import PROFILE, Json
+from town.atproto.index import FOLLOW, NOTIFICATION_DECLARATION, PROFILE, Json
 from town.atproto.service import Fault
 
 BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
@@ -210,3 +233,233 @@ async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Acc
     born_at = surroundings.born_at()
     assert born_at
     assert born_at.day == 1
+
+
+GET_RECORD = "com.atproto.repo.getRecord"
+
+
+@pytest.mark.parametrize("incoming", ["all"])
+async def test_from_whom_it_takes_messages_is_declared_once(
+    account: Account, incoming: Literal["following", "all"]
+) -> None:
+    for expected in ("written", "stands"):
+        assert await account.disclosure(label=False, message_policy=MessagePolicy(incoming)).ensure() == Ok("off")
+        told = [line for line in account.console.lines if "takes direct messages from" in line[1]]
+        assert len(told) == 1, expected
+    assert account.declaration() == {"$type": MESSAGES, "allowIncoming": incoming, "allowGroupInvites": "none"}
+    assert await account.points() == [3]
+
+
+@pytest.mark.parametrize(("overrides", "stands"), [(False, "none"), (True, "following")])
+async def test_the_owners_other_choice_stands_unless_the_setting_overrides_it(
+    account: Account, *, overrides: bool, stands: str
+) -> None:
+    theirs = {"$type": MESSAGES, "allowIncoming": "none", "allowGroupInvites": "all", "x-more": 1}
+    account.network.put(account.atproto.did, MESSAGES, "self", theirs)
+    await account.disclosure(message_policy=MessagePolicy(overrides=overrides)).ensure()
+    assert account.declaration() == theirs | {"allowIncoming": stands}
+
+
+async def test_a_declaration_that_could_not_be_written_is_tried_again_and_the_profile_says_bot(
+    account: Account,
+) -> None:
+    account.faults.arm(Fault("server_error", GET_RECORD, times=1))
+    disclosure = account.disclosure(message_policy=MessagePolicy())
+    assert isinstance(await disclosure.ensure(), Err)
+    assert account.profile()["labels"] == BOT
+    assert account.declaration() is None
+    assert await disclosure.ensure() == Ok("stands")
+    assert account.declaration()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message_policy"),
+    [
+        ({}, MessagePolicy()),
+        ({"SOUL_MESSAGES_FROM": "all", "SOUL_MESSAGE_DECLARATION": "always"}, MessagePolicy("all", overrides=True)),
+        ({"SOUL_MESSAGE_DECLARATION": "off"}, None),
+    ],
+)
+def test_the_settings_say_what_is_declared(
+    tmp_path: Path, settings: dict[str, str], message_policy: MessagePolicy | None
+) -> None:
+    owner = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": OWNER, "SOUL_SPEED": "1"}
+    assert message_policy_of(settings_of(write_home(tmp_path, "rowan", **owner, **settings))) == message_policy
+
+
+SUBSCRIBE = "app.bsky.notification.putActivitySubscription"
+SPEED = 1000
+
+
+def follow(running_town: RunningTown, who: str, whom: str) -> None:
+    record = {"subject": running_town.account(whom), "createdAt": iso(SystemClock().now())}
+    running_town.network.create(running_town.account(who), FOLLOW, record)
+
+
+def declare(running_town: RunningTown, name: str, allowed: str) -> None:
+    record = {"allowSubscriptions": allowed}
+    running_town.network.put(running_town.account(name), NOTIFICATION_DECLARATION, "self", record)
+
+
+def subscribed(running_town: RunningTown, whom: str) -> bool:
+    own, theirs = running_town.account("rowan"), running_town.account(whom)
+    return running_town.network.activity_subscription(own, theirs) is not None
+
+
+async def look_later(life: RunningSoul, seconds: float) -> None:
+    life.passes(seconds / SPEED)
+    await life.app.lives.subscriptions.ensure()
+
+
+async def look(life: RunningSoul) -> PerceivedPosts:
+    result = await life.app.lives.bluesky.perceiver.look()
+    assert not isinstance(result, Err), result
+    return result.data
+
+
+@pytest.mark.parametrize(
+    ("allowed", "followed", "follows", "may"),
+    [
+        ("followers", True, False, True),
+        ("followers", False, True, False),
+        ("mutuals", True, True, True),
+        ("none", True, True, False),
+        ("a word of next year", True, True, False),
+    ],
+)
+def test_only_those_are_subscribed_to_who_allow_it(*, allowed: str, followed: bool, follows: bool, may: bool) -> None:
+    profile = Profile("did:plc:a", "a.test", is_followed=followed, follows_us=follows, allows_subscriptions=allowed)
+    assert may_subscribe(profile) is may
+
+
+async def test_owner_and_listed_peers_are_subscribed_to_once(running_town: RunningTown) -> None:
+    for name in ("owner", "wren", "kit"):
+        running_town.account(name)
+    home = running_town.make_home("rowan", SOUL_PEERS="wren.test,kit.test,nobody.test")
+    for name in ("owner", "wren"):
+        follow(running_town, "rowan", name)
+    declare(running_town, "wren", "none")
+    async with awake(home) as life:
+        await look_later(life, FIRST_LOOK_S)
+        assert [subscribed(running_town, name) for name in ("owner", "wren", "kit")] == [True, False, False]
+        follow(running_town, "rowan", "kit")
+        declare(running_town, "wren", "followers")
+        await look_later(life, LOOK_AGAIN_S)
+        assert [subscribed(running_town, name) for name in ("owner", "wren", "kit")] == [True, True, True]
+        await look_later(life, LOOK_AGAIN_S)
+        told = [line.split("of @")[-1] for _, line, _ in life.console.lines if line.startswith("Is told of new posts")]
+    assert told[0] == "owner.test from now on"
+    assert sorted(told[1:]) == ["kit.test from now on", "wren.test from now on"]
+    async with awake(home) as life:
+        running_town.faults.arm(Fault("server_error", SUBSCRIBE, times=100))
+        before = running_town.faults.armed
+        await look_later(life, FIRST_LOOK_S)
+        assert running_town.faults.armed == before, "what stands on the network is not asked for again"
+
+
+async def test_a_subscribed_post_is_noted_once_and_nobody_is_answered(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    follow(running_town, "rowan", "owner")
+    async with awake(home) as life:
+        await look_later(life, FIRST_LOOK_S)
+        uri, _ = running_town.network.post_as(running_town.account("owner"), "Which roof sings?")
+        running_town.network.post_as(running_town.account("owner"), "A reply is no post of theirs.", reply_to_uri=uri)
+        assert await look(life) == PerceivedPosts(1, 0, 0)
+        assert await look(life) == PerceivedPosts(0, 0, 0)
+        (entry,) = await told_of(life.app.services.journal, uri)
+        assert (entry.entry.summary, entry.entry.line) == ("Saw a new post of @owner.test", None)
+        assert life.app.services.relationships.get(running_town.account("owner")) is None
+        assert (await life.app.services.situation()).waits.posts == 0
+        story = await life.app.services.database.run(lambda connection: story_of(connection, uri))
+    assert isinstance(story, Story)
+    assert any("this one does not address it" in line for line in lines(story))
+
+
+async def test_a_subscribed_post_that_names_us_is_answered_as_any_mention(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    follow(running_town, "rowan", "owner")
+    async with awake(home) as life:
+        await look_later(life, FIRST_LOOK_S)
+        running_town.network.post_as(running_town.account("owner"), "@rowan.test which roof sings?")
+        assert await look(life) == PerceivedPosts(1, 1, 0)
+
+
+MISSING = "No control by direct message"
+FOLLOWED = "Follows @owner.test"
+
+
+def follows(running_town: RunningTown) -> list[str]:
+    """The addresses of Rowan's follows of the owner, as they stand."""
+    owner = running_town.account("owner")
+    found = running_town.network.index.follows.out_of(running_town.account("rowan"))
+    return [record.uri for record in found if record.value["subject"] == owner]
+
+
+async def told(life: RunningSoul) -> str:
+    """What the owner was told of, by its lines."""
+    return "\n".join(one.entry.summary for one in await life.app.services.journal.recent(100))
+
+
+async def heartbeat(life: RunningSoul, seconds: float = FIRST_LOOK_S) -> None:
+    life.passes(seconds / SPEED)
+    await life.app.scheduler.run_guarded("heartbeat")
+    await life.send()
+
+
+async def test_the_owner_is_followed_once_and_their_posts_are_subscribed_to(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        for _ in range(3):
+            await heartbeat(life)
+        await heartbeat(life, LOOK_AGAIN_S)
+        assert running_town.network.activity_subscription(running_town.account("rowan"), running_town.account("owner"))
+        told = [one.entry for one in await life.decisions() if one.entry.summary == FOLLOWED]
+        (intent,) = await life.app.services.outbox.of_kind("follow", 5)
+    assert len(follows(running_town)) == 1
+    assert [(entry.reason, entry.intent_id) for entry in told] == [
+        ("your SOUL follows you, its owner, to receive your direct messages and new posts", intent.id)
+    ]
+
+
+@pytest.mark.parametrize("stood_before", [True, False])
+async def test_a_follow_of_the_owner_that_was_undone_by_hand_stays_undone(
+    running_town: RunningTown, *, stood_before: bool
+) -> None:
+    home = running_town.make_home("rowan")
+    rowan = running_town.account("rowan")
+    if stood_before:
+        record = {"subject": running_town.account("owner"), "createdAt": "2026-01-05T12:00:00.000Z"}
+        running_town.network.create(rowan, FOLLOW, record)
+    async with awake(home) as life:
+        for _ in range(2):
+            await heartbeat(life)
+        (uri,) = follows(running_town)
+        assert bool(await life.app.services.outbox.of_kind("follow", 5)) is not stood_before
+    running_town.network.delete(*uri.removeprefix("at://").split("/"))
+    async with awake(home) as life:
+        for _ in range(3):
+            await heartbeat(life, LOOK_AGAIN_S)
+    assert follows(running_town) == []
+
+
+async def test_the_owner_is_followed_at_start_without_a_draft(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life:
+        await heartbeat(life, 0)
+        assert not await life.app.services.outbox.held()
+        assert len(follows(running_town)) == 1
+        await heartbeat(life)
+        assert MISSING not in await told(life)
+
+
+async def test_where_the_follow_was_taken_back_each_start_says_what_is_missing(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        for _ in range(2):
+            await heartbeat(life)
+    (uri,) = follows(running_town)
+    running_town.network.delete(*uri.removeprefix("at://").split("/"))
+    async with awake(home) as life:
+        for _ in range(2):
+            await heartbeat(life)
+        assert (await told(life)).count(MISSING) == 1

@@ -1,7 +1,11 @@
-"""A task that asks for code, from the claim to the pull request: the town's GitHub, real Git, a real sandbox."""
+"""A task that asks for code, from the claim to the pull request: the town's GitHub, real Git, a real sandbox.
+
+What programs and tests may leave in the tree of a coding task, and in old folders of tasks.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -14,6 +18,7 @@ from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
 from tests.adapters.results import ok
+from tests.common.test_files import dig
 from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
 from tests.modules.lives.tasks.documents.workplace import GARDEN
 from tests.modules.runtime.llm.scripted_model import refuses
@@ -298,3 +303,47 @@ async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_
     assert isinstance(result, Failed)
     assert result.problem == "code_unfinished"
     assert "too long for scripted" in result.detail
+
+
+_MESS = """import os, pathlib
+if not os.path.lexists("mess"):
+    pathlib.Path(".venv").symlink_to("/nowhere")
+    pathlib.Path("circle").symlink_to("circle")
+    pathlib.Path(os.fsdecode(b"caf\\xe9")).mkdir()
+    os.mkdir("closed")
+    pathlib.Path("closed/file").write_text("x")
+    os.chmod("closed/file", 0)
+    os.chmod("closed", 0)
+    os.mkdir("mess")
+    os.chdir("mess")
+    for _ in range(1_200):
+        os.mkdir("deep")
+        os.chdir("deep")
+"""
+
+
+@pytest.mark.slow
+async def test_whatever_tests_leave_behind_costs_no_task_and_no_folder_stays(rig: CodeRig) -> None:
+    place = rig.workplace
+    await place.put("mess.py", _MESS)
+    await place.put("Makefile", "test:\n\tpython3 mess.py\n")
+    await place.put(".gitignore", "mess\ncircle\nclosed\ncaf*\n")
+    result = await rig.does(
+        does("list_files"),
+        does("read_file", path="circle"),
+        does("search", text="BEDS"),
+        does("write_file", path="beds.py", content="BEDS = 3\n"),
+        does("run", command="make test"),
+        does("finish", summary="Three beds."),
+    )
+    assert isinstance(result, Opened)
+    assert not list((place.folder / ".workrepos").iterdir())
+
+
+@pytest.mark.slow
+async def test_a_folder_that_waited_too_long_is_deleted_whatever_is_in_it(rig: CodeRig) -> None:
+    old = rig.workplace.folder / ".workrepos" / "bea-garden--7-task-1-e1"
+    dig(old / "tree", 1_200)
+    os.utime(old, (0, 0))
+    assert isinstance(await rig.does(*CODE), Opened)
+    assert not old.exists()

@@ -1,21 +1,43 @@
-"""Proves of what a prompt is made: each part in its place, for the right audience, within the budget, and told."""
+"""Proves of what a prompt is made: each part in its place, for the right audience, within the budget, and told.
+
+Proves the rules of the budget: who goes first, what is cut where, what gives way, and that nothing else moves.
+Proves that every change of a file is written down once, across restarts, and that nothing else is. Proves that the
+unchanging part of a prompt stays the same bytes, whatever the changing parts come to say.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import random
 import shutil
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
+from common.clock import FakeClock
+from common.constants import LOG_MAX_BYTES
 from common.errors import IdentityError
 from common.provenance import Provenance
-from modules.services.agent.prompt.bootstrap import Audience, PromptFile, SystemPrompt
-from modules.services.agent.prompt.prompter import PromptNotice
+from common.text.markdown import split_sections
+from modules.runtime.llm.dialect import GROUPS
+from modules.services.agent.prompt.bootstrap import (
+    Audience,
+    PromptFile,
+    SystemPrompt,
+    assemble,
+    history_budget,
+    is_meaningful,
+    truncate_sections,
+)
+from modules.services.agent.prompt.prompter import Changes, FileSnapshot, PromptNotice
 from soul.resources import SKILLS
+from tests.exploration import examples
 from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled
 
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
@@ -285,3 +307,269 @@ async def test_what_was_done_with_peers_is_told_to_whoever_reads_where_they_take
         assert "did together" not in without.text
         assert without.provenance is None
     assert "peers did:plc:wren PEER" in prompt_home.known.asked
+
+
+SECTION = "## {}\n\n" + "word " * 80 + "\n"
+PAGE = "# Page\n\nOpening words.\n\n" + "".join(SECTION.format(name) for name in "ABCDEFGHIJ")
+
+
+def estimate(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
+def note(count: int) -> str:
+    return f"(left out: {count})"
+
+
+def file(name: str, tokens: int, priority: float, *, whole: bool = False) -> PromptFile:
+    return PromptFile(name, "abc " * tokens, priority, "static", whole)
+
+
+def test_files_go_in_by_priority_while_they_fit_and_all_behind_the_first_that_does_not_are_dropped() -> None:
+    files = [file("fourth", 10, 4), file("second", 300, 2), file("third", 900, 3), file("first", 300, 1)]
+    result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
+    assert [part.name for part in result.included] == ["first", "second"]
+    assert result.dropped_files == ("third", "fourth")
+    assert result.tokens == {"first": 300, "second": 300}
+    assert result.total == 600
+    assert not result.over_budget
+
+
+@pytest.mark.parametrize(("room", "truncated"), [(499, ()), (500, ("page",))])
+def test_a_file_is_cut_only_where_at_least_five_hundred_tokens_remain(room: int, truncated: tuple[str, ...]) -> None:
+    page = PromptFile("page", PAGE, 2, "static")
+    result = assemble(
+        [file("first", 100, 1), page, file("last", 1, 3)], budget=100 + room, estimate=estimate, cut_note=note
+    )
+    assert result.truncated == truncated
+    assert result.dropped_files == (("last",) if truncated else ("page", "last"))
+
+
+def test_a_cut_file_keeps_its_beginning_and_whole_sections_from_the_top_and_says_how_many_are_missing() -> None:
+    page = PromptFile("page", PAGE, 2, "static")
+    result = assemble([page], budget=520, estimate=estimate, cut_note=note)
+    kept = result.included[0].content
+    sections = PAGE.split("## ")
+    assert kept == "## ".join(sections[:6]).rstrip() + "\n\n(left out: 5)"
+    assert result.tokens == {"page": estimate(kept)}
+    assert estimate("## ".join(sections[:7]).rstrip() + "\n\n(left out: 4)") > 520
+
+
+def test_what_is_whole_is_in_however_large_and_then_nothing_else_is() -> None:
+    files = [file("core", 600, 0, whole=True), file("SELF.md", 700, 1.5, whole=True), file("USER.md", 1, 2)]
+    result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
+    assert [part.name for part in result.included] == ["core", "SELF.md"]
+    assert result.dropped_files == ("USER.md",)
+    assert result.over_budget
+
+
+def test_blank_files_are_passed_over_in_silence() -> None:
+    result = assemble([PromptFile("USER.md", " \n\t\n", 2, "static")], budget=0, estimate=estimate, cut_note=note)
+    assert result.included == ()
+    assert result.dropped_files == ()
+
+
+def test_a_heartbeat_that_says_nothing_is_passed_over_but_no_other_file_is() -> None:
+    empty = "# Heartbeat\n\n<!-- nothing yet -->\n\n---\n"
+    files = [PromptFile(name, empty, 7.5, "dynamic") for name in ("HEARTBEAT.md", "GOALS.md")]
+    result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
+    assert [part.name for part in result.included] == ["GOALS.md"]
+
+
+_BODIES = st.text(alphabet="ab \n#`~-<>!é🌊", max_size=400)
+_TEXTS = st.lists(_BODIES, max_size=6).map("\n## Section\n".join)
+_FILES = st.lists(
+    st.builds(
+        PromptFile,
+        name=st.sampled_from(["SOUL.md", "SELF.md", "USER.md", "HEARTBEAT.md", "MEMORY.md", "CONTEXT.md"]),
+        content=_TEXTS.map(lambda text: text * 8),
+        priority=st.sampled_from([0, 1, 1.5, 2, 6, 7.5, 99]),
+        group=st.sampled_from(GROUPS),
+        whole=st.booleans(),
+    ),
+    max_size=8,
+    unique_by=lambda file: file.name,
+)
+
+
+@settings(max_examples=examples(60))
+@given(files=_FILES, budget=st.integers(0, 4000), data=st.data())
+def test_the_budget_is_passed_only_by_what_must_be_whole(
+    files: list[PromptFile], budget: int, data: st.DataObject
+) -> None:
+    result = assemble(files, budget=budget, estimate=estimate, cut_note=note)
+    whole = [item for item in files if item.whole and item.content.strip()]
+    for item in whole:
+        if item.name != "HEARTBEAT.md":
+            assert item in result.included
+    free = sum(result.tokens[item.name] for item in result.included if not item.whole)
+    must = sum(result.tokens[item.name] for item in result.included if item.whole)
+    assert free <= max(0, budget - must)
+    assert result.total == sum(estimate(item.content) for item in result.included)
+    assert result.over_budget == (must > budget)
+    shuffled = data.draw(st.permutations(files))
+    assert assemble(shuffled, budget=budget, estimate=estimate, cut_note=note) == result
+    known = {item.name for item in result.included} | set(result.dropped_files)
+    assert known >= {item.name for item in files if item.content.strip() and item.name != "HEARTBEAT.md"}
+
+
+@settings(max_examples=examples(80))
+@given(text=_TEXTS, room=st.integers(0, 600))
+@example(text="```\n## no heading\n```\n## One\nx\n", room=7)
+@example(text="one\u2028## two\r\n## three\r\n", room=3)
+def test_a_cut_text_fits_and_is_its_own_beginning(text: str, room: int) -> None:
+    preamble, sections = split_sections(text)
+    assert "".join((preamble, *sections)) == text
+    cut = truncate_sections(text, room, estimate, note)
+    assert estimate(cut.text) <= room
+    kept = cut.text.removesuffix(note(cut.sections_left_out)).rstrip()
+    assert text.startswith(kept)
+    if cut.text and cut.text != text:
+        whole = len(sections) - cut.sections_left_out
+        assert kept == "".join((preamble, *sections[:whole])).rstrip()
+        if whole + 1 < len(sections):
+            more = "".join((preamble, *sections[: whole + 1])).rstrip()
+            assert estimate(f"{more}\n\n{note(cut.sections_left_out - 1)}") > room
+
+
+def test_a_heading_in_a_code_fence_divides_nothing() -> None:
+    text = "intro\n## One\n```md\n## Not a section\n~~~\n## nor this\n```\n## Two\n"
+    assert split_sections(text) == ("intro\n", ("## One\n```md\n## Not a section\n~~~\n## nor this\n```\n", "## Two\n"))
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("\n \t\n", False),
+        ("## One\n\n### Two ##\n\n#\n", False),
+        ("<!-- a\nlong\n\ncomment -->", False),
+        ("<!-- never ended\n- look at the plan", False),
+        ("# H\n<!-- x -->\n---\n", False),
+        ("# H\n\nA word.\n", True),
+        ("#hashtag", True),
+        ("<!-- x --> said", True),
+        ("-*-", True),
+        ("```\n```", True),
+    ],
+)
+def test_meaningful_is_what_is_more_than_frame(markdown: str, expected: bool) -> None:  # noqa: FBT001 - a table
+    assert is_meaningful(markdown) is expected
+
+
+def test_the_history_has_what_the_rest_leaves() -> None:
+    budget = history_budget(
+        context_tokens=200_000, bootstrap_tokens=40_000, tool_tokens=3_000, max_output_tokens=1_024, parts=()
+    )
+    assert budget == 155_976
+
+
+def at(folder: Path) -> Changes:
+    return Changes(folder / "status" / "bootstrap-changes.jsonl", folder / "status" / "hashes.json", FakeClock())
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "status" / "bootstrap-changes.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def user(text: str) -> dict[str, FileSnapshot]:
+    return {"USER.md": FileSnapshot(text.encode(), "static")}
+
+
+def test_a_change_is_one_line_with_both_hashes_and_sizes(tmp_path: Path) -> None:
+    changes = at(tmp_path)
+    changes.note(user("one"))
+    assert len(changes.note(user("four"))) == 1
+    assert changes.note(user("four")) == ()
+    assert lines(tmp_path) == [
+        {
+            "at": "2026-01-05T12:00:00.000Z",
+            "file": "USER.md",
+            "old": hashlib.sha256(b"one").hexdigest(),
+            "new": hashlib.sha256(b"four").hexdigest(),
+            "bytes_old": 3,
+            "bytes_new": 4,
+            "group": "static",
+        }
+    ]
+
+
+def test_what_a_file_was_survives_a_restart(tmp_path: Path) -> None:
+    at(tmp_path).note(user("one"))
+    assert at(tmp_path).note(user("one")) == ()
+    changed = at(tmp_path).note(user("two"))
+    assert [change.file for change in changed] == ["USER.md"]
+    assert at(tmp_path).note(user("two")) == ()
+
+
+def test_a_file_that_is_not_looked_at_is_not_gone_and_one_that_is_gone_is_a_change_to_nothing(tmp_path: Path) -> None:
+    changes = at(tmp_path)
+    changes.note(user("one"))
+    assert changes.note({"GOALS.md": FileSnapshot(b"", "semi-static")}) == ()
+    assert [(change.new, change.bytes_new) for change in changes.note(user(""))] == [("", 0)]
+    assert [change.old for change in changes.note(user("one"))] == [""]
+    assert [line["file"] for line in lines(tmp_path)] == ["USER.md", "USER.md"]
+
+
+def test_a_crash_between_the_line_and_the_hash_tells_it_twice_rather_than_never(tmp_path: Path) -> None:
+    at(tmp_path).note(user("one"))
+    hashes = tmp_path / "status" / "hashes.json"
+    before = hashes.read_bytes()
+    at(tmp_path).note(user("two"))
+    hashes.write_bytes(before)
+    at(tmp_path).note(user("two"))
+    assert len(lines(tmp_path)) == 2
+
+
+def test_a_file_that_has_grown_too_large_is_put_aside_once(tmp_path: Path) -> None:
+    changes = at(tmp_path)
+    changes.note(user("one"))
+    path = tmp_path / "status" / "bootstrap-changes.jsonl"
+    path.write_text("x" * LOG_MAX_BYTES)
+    changes.note(user("two"))
+    assert path.with_name(path.name + ".1").stat().st_size == LOG_MAX_BYTES
+    assert len(lines(tmp_path)) == 1
+
+
+# NOTE(self): words that look like the frame of a prompt are the ones that could break out of their place.
+_FRAME = ["---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊"]
+_WORDS = st.lists(st.sampled_from(_FRAME) | st.text(max_size=30), max_size=6).map("\n".join)
+_DAYS = st.dictionaries(st.sampled_from([(NOW - timedelta(days=1)).date(), NOW.date()]), _WORDS, max_size=4)
+_TURN = st.fixed_dictionaries(
+    {
+        "days": _DAYS,
+        "degraded": _WORDS,
+        "attention_list": st.tuples(_WORDS, _WORDS),
+        "boot": st.fixed_dictionaries({"owner:terminal": _WORDS, "bluesky:somewhere": _WORDS}),
+        "recalled": st.fixed_dictionaries({True: _WORDS.map(recalled), False: _WORDS.map(recalled)}),
+        "extra": st.lists(
+            st.builds(PromptFile, st.just("letter.md"), _WORDS, st.just(10), st.just("dynamic")), max_size=1
+        ),
+        "away": st.sampled_from(["", "the store does not answer"]),
+    }
+)
+_STEADY_FILES = st.fixed_dictionaries({"HEARTBEAT.md": _WORDS, "CONTEXT.md": _WORDS})
+_AUDIENCES = st.sampled_from(list[Audience](("owner", "bluesky", "space")))
+
+
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(turns=st.lists(st.tuples(_TURN, _STEADY_FILES, _WORDS), min_size=2, max_size=4), audience=_AUDIENCES)
+async def test_the_static_text_is_the_same_bytes_from_turn_to_turn_whatever_the_changing_parts_say(
+    tmp_path: Path, turns: list[tuple[dict[str, object], dict[str, str], str]], audience: Audience
+) -> None:
+    prompt_home = PromptHome(tmp_path / "marlow")
+    for name in ("USER.md", "AGENTS.md"):
+        prompt_home.write(name, f"The page {name}.\n")
+    prompt_home.write("IDENTITY.md", "---\nname: Marlow of the Quay\n---\n")
+    seen: set[str] = set()
+    for number, (says, files, about) in enumerate(turns):
+        for name, value in says.items():
+            setattr(prompt_home.known, name, value)
+        for name, text in files.items():
+            prompt_home.write(name, text)
+        least = Provenance.OWNER if number % 2 else Provenance.STRANGER
+        prompt = await prompt_home.prompt(audience, query=about, now=NOW + timedelta(hours=number), least=least)
+        (static,) = [block.text for block in prompt.blocks if block.group == "static"]
+        seen.add(static)
+        assert prompt.text.startswith(static)
+    assert len(seen) == 1

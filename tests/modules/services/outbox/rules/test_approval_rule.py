@@ -1,4 +1,7 @@
-"""Who must be asked before what becomes public, as a table."""
+"""Who must be asked before what becomes public, as a table.
+
+Nothing that holds a secret passes the door, wherever in the draft it stands.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from common.redact import LEAK, Redactor
 from common.settings import Approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RepostBody
 from modules.services.outbox.rules.approval import ApprovalRule, judge
+from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import TrustCircle
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.body_values import body_of, reply_body
 
 OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
@@ -112,3 +117,27 @@ def test_the_rule_asks_whom_we_know_each_time() -> None:
     connection.close()
     assert (before.says, after.says) == ("hold", "pass")
     assert STRANGER in before.reason
+
+
+SECRET = "tell-nobody-77"
+CID = "bafyreib2rxk3rybk3aobmv5cjuql3bm2twh4jo5uxgxqknbqmyxxlpyq4u"
+URI = "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jt5tsfznls2r"
+
+
+@pytest.mark.parametrize(
+    ("draft", "says"),
+    [
+        (ProposedAction(PostBody(text="Slate remembers the rain.")), "pass"),
+        (ProposedAction(LikeBody(uri=URI, cid=CID)), "pass"),
+        (ProposedAction(PostBody(text=f"my key is {SECRET}")), "block"),
+        (ProposedAction(body_of("post", images=[{"alt": "77-YDOBON-LLET"}])), "block"),
+        (ProposedAction(body_of("post", more={SECRET: 1})), "block"),
+        (ProposedAction(PostBody(text="x"), part=f"{SECRET}#1"), "block"),
+        (ProposedAction(FollowBody(did=f"did:web:{SECRET}.example")), "block"),
+    ],
+)
+def test_every_string_of_a_draft_is_looked_at(draft: ProposedAction, says: str) -> None:
+    with sqlite3.connect(":memory:") as connection:
+        verdicts = SecretScan(Redactor([SECRET]))(connection, draft, datetime.now(UTC))
+    connection.close()
+    assert verdicts == [Verdict("secrets", "block", LEAK, withhold=True) if says == "block" else Verdict("secrets")]

@@ -1,22 +1,33 @@
-"""No counter is passed: not by a burst, not by a backlog, not by a late approval, not after the clock was set."""
+"""No counter is passed: not by a burst, not by a backlog, not by a late approval, not after the clock was set.
+
+The pure rules, by tables and properties. The manners as data, and the page that shows them to people: neither says
+anything that the other does not. Which files wait for the owner wherever they are pushed.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adapters.atproto.session import LOGINS_PER_DAY
 from adapters.atproto.types import Actor
+from common.clock import FakeClock, ScaledClock
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.people import ACTS_OF_PEOPLE
-from modules.services.outbox.rules.policy import authority
-from modules.services.outbox.rules.rules import POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
+from modules.services.outbox.rules import policy, rules
+from modules.services.outbox.rules.policy import authority, first_trusted
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS, POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
+from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice
 from modules.services.outbox.types import ProposedAction, Verdict
+from modules.services.work.limits import TURN_LIMITS
 from tests.modules.services.outbox.rules.etiquette_outbox import (
     OWN,
     PEER,
@@ -26,6 +37,7 @@ from tests.modules.services.outbox.rules.etiquette_outbox import (
     reply_to,
     words,
 )
+from tests.project import ROOT
 
 HOUR, DAY = 3600, 86_400
 FULL = int(POINTS_PER_HOUR.limit)
@@ -231,3 +243,170 @@ async def test_strangers_who_are_forgotten_keep_their_place_among_those_of_an_ho
     await _forget_all(etiquette_outbox)
     assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("another"))) == {"strangers"}
     assert not await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("one0")))
+
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+ONE_HOUR = timedelta(hours=1)
+SPENT = st.lists(st.tuples(st.integers(0, 3599), st.integers(1, 9)), min_size=1, max_size=40)
+
+
+@given(st.lists(st.booleans()))
+def test_a_run_is_the_tail_without_a_person(turns: list[bool]) -> None:
+    run = policy.run_of(turns)
+    assert all(turns[len(turns) - run :])
+    assert run == len(turns) or not turns[len(turns) - run - 1]
+
+
+@given(SPENT, st.integers(1, 300))
+def test_after_the_wait_what_was_asked_for_is_free_and_not_a_moment_before(
+    ago: list[tuple[int, int]], excess: int
+) -> None:
+    spent = sorted((NOW - timedelta(seconds=seconds), float(points)) for seconds, points in ago)
+    excess = min(excess, int(sum(points for _, points in spent)))
+    wait = policy.frees_in_s(spent, excess, ONE_HOUR, NOW)
+
+    def freed(at: datetime) -> float:
+        return sum(points for moment, points in spent if moment <= at - ONE_HOUR)
+
+    assert freed(NOW + timedelta(seconds=wait - 0.001)) >= excess
+    assert freed(NOW + timedelta(seconds=wait - 0.01)) < excess
+
+
+def test_a_wait_is_never_nothing() -> None:
+    assert policy.frees_in_s([], 1, timedelta(0), NOW) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("Don't! STOP…", "don t stop"),
+        ("@ada.example see https://x.example/1 now", "see now"),
+        ("No 1, no 2", "no no"),
+        ("❤️ it", "it"),
+        ("3️⃣", "3️⃣"),
+        ("🌧️", "🌧️"),
+        ("Ça va?", "ça va"),
+        ("मैं ठीक हूँ", "मैं ठीक हूँ"),
+        ("", ""),
+    ],
+)
+def test_only_words_are_compared(text: str, bare: str) -> None:
+    assert policy.letters(text, digits=False) == bare
+
+
+def test_digits_count_where_they_are_asked_for() -> None:
+    assert policy.letters("What is 17 × 3?", digits=True) == "what is 17 3"  # noqa: RUF001 - a sign of multiplication
+
+
+@given(st.text(max_size=80))
+def test_bare_words_stay_as_they_are(text: str) -> None:
+    once = policy.letters(text, digits=False)
+    assert policy.letters(once, digits=False) == once
+
+
+@pytest.mark.parametrize(
+    ("uri", "whose"),
+    [
+        ("at://did:plc:Abc/app.bsky.feed.post/1", "did:plc:Abc"),
+        ("at://Ada.Example/app.bsky.feed.post/1", "ada.example"),
+        ("at://did:plc:abc", "did:plc:abc"),
+        ("https://x.example/y", ""),
+        ("did:plc:abc", ""),
+        ("", ""),
+    ],
+)
+def test_a_record_belongs_to_its_authority(uri: str, whose: str) -> None:
+    assert policy.authority(uri) == whose
+
+
+def block(etiquette_rule: str) -> Verdict:
+    return Verdict(etiquette_rule, "block", "why")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outlook"),
+    [
+        ([], ReplyAdvice()),
+        ([Verdict("consent")], ReplyAdvice()),
+        ([block("same-reply")], ReplyAdvice()),
+        ([block("consent-by-name")], ReplyAdvice()),
+        ([block("loop-pair-soft")], ReplyAdvice("like", "loop-pair-soft: why")),
+        ([block("repost-sense"), block("strangers")], ReplyAdvice("like", "repost-sense: why")),
+        ([block("loop-thread-soft"), block("loop-thread-hard")], ReplyAdvice("silence", "loop-thread-hard: why")),
+        ([block("strangers")], ReplyAdvice("later", "strangers: why", 90)),
+        ([block("strangers-while-young")], ReplyAdvice("later", "strangers-while-young: why", 300)),
+        ([block("consent"), block("strangers")], ReplyAdvice("silence", "consent: why")),
+    ],
+)
+def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdict], outlook: ReplyAdvice) -> None:
+    real = ScaledClock(FakeClock(), 2).real
+    assert policy.reply_advice(policy.with_advice(one, real) for one in verdicts) == outlook
+
+
+def test_the_last_one_that_fits_passes_and_the_next_does_not() -> None:
+    etiquette_rule = rules.STRANGERS
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit - 1).says == "pass"
+    refused = policy.held_to(etiquette_rule, etiquette_rule.limit)
+    assert (refused.says, refused.value, refused.limit) == ("block", etiquette_rule.limit, etiquette_rule.limit)
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit, exempt="the owner asked for it").says == "pass"
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit, adds=0).says == "pass"
+
+
+PAGE = ROOT / "docs" / "manners.md"
+SPANS = {None: "–", 3600.0: "an hour", 86_400.0: "a day", 14 * 86_400.0: "14 days", 30 * 86_400.0: "30 days"}  # noqa: RUF001
+
+
+def as_row(etiquette_rule: EtiquetteRule) -> tuple[str, ...]:
+    return (
+        f"`{etiquette_rule.name}`",
+        f"{etiquette_rule.limit:,g} {etiquette_rule.unit}",
+        SPANS[etiquette_rule.window_s],
+        etiquette_rule.explanation,
+        etiquette_rule.source,
+    )
+
+
+def rows() -> list[tuple[str, ...]]:
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+
+
+def test_the_page_shows_every_rule_as_it_is_and_no_other() -> None:
+    turns = [
+        (f"`{one.name}`", f"{one.limit} turns", SPANS[one.window_s], one.explanation, "our own measure")
+        for one in TURN_LIMITS
+    ]
+    assert rows() == [*(as_row(etiquette_rule) for etiquette_rule in ETIQUETTE_RULES), *turns]
+
+
+def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> None:
+    assert len({etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}) == len(ETIQUETTE_RULES)
+    for etiquette_rule in ETIQUETTE_RULES:
+        assert etiquette_rule.limit > 0
+        assert etiquette_rule.source
+        assert len(etiquette_rule.explanation) > 20
+
+
+def test_the_limit_of_logins_is_the_one_that_the_session_keeps() -> None:
+    assert LOGINS.limit == LOGINS_PER_DAY == 20
+
+
+TRUSTED = """
+.github/workflows/test.yml .GitHub/Workflows/Deep/x.yml .github/actions/a/action.yml .github/dependabot.yml
+.gitlab-ci.yml .circleci/config.yml azure-pipelines.yml Jenkinsfile .travis.yml .drone.yml bitbucket-pipelines.yml
+.buildkite/pipeline.yml web/package-lock.json Cargo.lock requirements-dev.lock uv.lock go.sum .npmrc web/.npmrc
+.yarnrc.yml .yarn/releases/yarn.cjs pip.conf .pypirc .cargo/config.toml .gitattributes docs/.gitattributes .gitmodules
+.pre-commit-config.yaml .husky/pre-push .devcontainer/devcontainer.json .vscode/tasks.json
+CODEOWNERS docs/CODEOWNERS .github/CODEOWNERS AGENTS.md src/agents.md CLAUDE.md CLAUDE.local.md .cursorrules
+.cursor/rules/a.mdc .github/copilot-instructions.md .claude/settings.json .mcp.json
+"""
+OTHERS = """
+package.json pyproject.toml requirements.txt Cargo.toml go.mod setup.py Makefile README.md src/lock.py yarn.lock.md
+.github/ISSUE_TEMPLATE.md docs/.github/workflows/a.yml docs/agents.md.txt myagents.md notcodeowners a.npmrc
+tests/travis.yml .gitignore .vscodeignore vscode/tasks.json src/claude/x.py
+"""
+
+
+def test_what_runs_in_ci_or_at_install_or_instructs_agents_is_found_whatever_its_case() -> None:
+    assert [path for path in TRUSTED.split() if not first_trusted(["a.py", path])] == []
+    assert [path for path in OTHERS.split() if first_trusted([path])] == []

@@ -1,20 +1,185 @@
-"""A row whose body cannot be read is refused for good with one line, and hinders nothing else. Bluesky is the town."""
+"""A row whose body cannot be read is refused for good with one line, and hinders nothing else. Bluesky is the town.
+
+The card under a post with one link: what the page says of itself. Whatever the page does, the post leaves.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from adapters.atproto.richtext import only_link
+from adapters.web.client import WebClient
+from common.clock import iso
+from common.redact import Redactor
 from common.wording import deed
-from modules.services.outbox.bodies import IntentKind, PostBody
-from modules.services.outbox.senders.bluesky import UNREADABLE
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.runtime.console import SilentConsole
+from modules.runtime.journal.rows import Journal
+from modules.services.outbox.bodies import IntentKind, KnownBody, PostBody, RecordRef, ReplyBody
+from modules.services.outbox.policy import admit
+from modules.services.outbox.senders.bluesky import (
+    CARD_TITLE_MAX_CHARS,
+    UNREADABLE,
+    BlueskySender,
+    LinkCards,
+    said_by_page,
+)
+from modules.services.outbox.types import Intent, ProposedAction, StoredBefore
+from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
+from tests.adapters.shared_server import SharedServer
+from tests.fresh_database import open_database
+from tests.loopback import to_loopback
 from tests.modules.services.outbox.body_values import body_of, reply_body
-from tests.modules.services.pictures.sharing import Sharing, open_sharing
+from tests.modules.services.pictures.sharing import Sharing, open_sharing, pictures_in
+from town.atproto.index import POST, Json
 from town.atproto.service import Fault
+from town.serving import serve
+
+SECRET = "hunter2-hunter2"
+PAGE = """<!doctype html><html><head><title>Rain &amp; roofs</title>
+<meta name="description" content="Which roof is louder."></head><body><title>No</title></body></html>"""
+
+
+@dataclass
+class Site:
+    """A page on loopback, and how often it was asked for."""
+
+    page: str = PAGE
+    kind: str = "text/html"
+    status: int = 200
+    url: str = ""
+    asked: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def answer(self, _: Request) -> Response:
+        self.asked += 1
+        return Response(self.page, self.status, media_type=self.kind, headers=self.headers)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    async with serve(Starlette(routes=[Route("/{path:path}", site.answer)])) as url:
+        site.url = f"{url}/roofs"
+        yield site
+
+
+@dataclass
+class Poster:
+    """Sends to the town, with cards."""
+
+    town: AtprotoTown
+    sender: BlueskySender
+
+    async def send(self, body: KnownBody) -> Json:
+        """Send, and return the record that stands then."""
+        now = self.town.clock.now()
+        before = StoredBefore(same_act=None, same_text=None, in_feed=False, created_at=now)
+        intent: Intent = admit(ProposedAction(body), [], before, intent_id="a" * 32, now=now).intent
+        assert intent.created_at == iso(now)
+        sent = await self.sender.send(intent)
+        assert sent.success, sent
+        found = self.town.network.record(self.town.did("alice"), POST, intent.rkey)
+        assert found
+        return found.value
+
+
+@pytest.fixture
+async def poster(tmp_path: Path) -> AsyncIterator[Poster]:
+    server, web = SharedServer(), WebClient(to_loopback())
+    async with serve(server) as url:
+        server.url = url
+        async with open_atproto_town(server, tmp_path) as town:
+            database = await open_database(tmp_path / "soul.db")
+            journal = Journal(database, SilentConsole(), town.clock, Redactor())
+            pictures = pictures_in(tmp_path / "memory", town.clock, journal)
+            cards = LinkCards(web, Redactor([SECRET]).text)
+            yield Poster(town, BlueskySender(await town.logged_in("alice"), pictures, cards))
+            await database.close()
+            await web.aclose()
+
+
+async def test_a_post_with_one_link_has_a_card_of_what_the_page_says(poster: Poster, site: Site) -> None:
+    record = await poster.send(PostBody(text=f"Read this: {site.url}"))
+    assert record["embed"] == {
+        "$type": "app.bsky.embed.external",
+        "external": {"uri": site.url, "title": "Rain & roofs", "description": "Which roof is louder."},
+    }
+    assert record["facets"]
+
+
+async def test_what_a_page_says_of_itself_to_others_goes_before_its_title(poster: Poster, site: Site) -> None:
+    site.page = (
+        f"<title>Plain</title><meta property='og:title' content=' Roofs\u202e of\n {SECRET} '>"
+        f"<meta property='og:description' content='{'long ' * 900}'>"
+    )
+    card = (await poster.send(PostBody(text=site.url)))["embed"]["external"]
+    assert card["title"].startswith("Roofs of ")
+    assert SECRET not in card["title"]
+    assert "\u202e" not in card["title"]
+    assert len(card["description"]) == 1_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": 404},
+        {"kind": "application/pdf"},
+        {"page": "<p>no title</p>"},
+        {"page": "<![odd[<title>Rain</title>"},
+        {"page": PAGE + "x" * 600_000},
+        {"status": 302, "headers": {"location": "/again"}},
+        {"url": "http://127.0.0.1:9/nobody"},
+    ],
+)
+async def test_a_page_that_cannot_be_read_makes_no_card_and_the_post_leaves(
+    poster: Poster, site: Site, change: dict[str, object]
+) -> None:
+    for name, value in change.items():
+        setattr(site, name, value)
+    record = await poster.send(PostBody(text=f"Read this: {site.url}"))
+    assert record["text"] == f"Read this: {site.url}"
+    assert "embed" not in record
+
+
+async def test_nobody_has_us_fetch_a_page_by_writing_to_us(poster: Poster, site: Site) -> None:
+    uri, cid = poster.town.network.post_as(poster.town.did("bob"), f"@alice.test what of {site.url} ?")
+    ref = RecordRef(uri=uri, cid=cid)
+    assert "embed" not in await poster.send(ReplyBody(text=f"It rains there: {site.url}", parent=ref, root=ref))
+    assert site.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("none", ""),
+        ("one https://a.example/x.", "https://a.example/x"),
+        ("bare github.com/a/b", "https://github.com/a/b"),
+        ("two https://a.example https://b.example", ""),
+        ("a post https://bsky.app/profile/ada.test/post/3kaaaaaaaaa2a", ""),
+    ],
+)
+def test_only_one_link_counts(text: str, link: str) -> None:
+    assert only_link(text) == link
+
+
+@given(st.text(alphabet="<>/\"'=![] -titlemeapogcn&;#x", max_size=200))
+def test_no_page_breaks_the_reading(html: str) -> None:
+    said = said_by_page(html)
+    assert all(isinstance(value, str) for value in said.values())
+    assert said_by_page(PAGE)["title"] == "Rain & roofs"
+    assert len("Rain & roofs") <= CARD_TITLE_MAX_CHARS
+
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 

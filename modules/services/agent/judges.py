@@ -1,0 +1,60 @@
+"""Judges that ask the model one short question, answered with YES or NO, and note the answer in the journal.
+
+A judge that has no budget, fails or takes too long says nothing, which counts as NO.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from common.errors import Fatal, SoulError
+from common.importance import Importance
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.verdicts import Verdicts
+
+TIMEOUT_S = 20.0
+"""How long one answer may take, in seconds."""
+SAME_CLAIM = "Same Claim"
+_OWNER_ORDER = "Owner Order"
+_YES = "YES"
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoJudge:
+    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`."""
+
+    verdicts: Verdicts
+    journal: Journal
+
+    async def is_same(self, text: str, other: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
+        """Return whether `text` claims what `other` claims. Raises `Fatal`."""
+        same, reason = await self._says_yes(SAME_CLAIM, importance, first=other, second=text)
+        summary = f"A reply with nearly the words of another post {'repeats it' if same else 'may say something else'}"
+        await self._note(summary, reason, loop, cause_id)
+        return same
+
+    async def is_ordered(self, act: str, line: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
+        """Return whether `line`, of the owner, asks for `act`. Raises `Fatal`.
+
+        It is asked where others' words were read after the line: none of these may stand in `act`.
+        """
+        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, line=line, act=act)
+        summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
+        await self._note(summary, reason, loop, cause_id)
+        return ordered
+
+    async def _says_yes(self, question: str, importance: Importance, **fields: str) -> tuple[bool, str]:
+        """Return the answer, and why no answer came; "" where one did."""
+        verdicts = replace(self.verdicts, importance=importance)
+        try:
+            answer = await verdicts.ask(question, examples=f"{question} Examples", **fields)
+        except Fatal:
+            raise
+        except SoulError as failure:
+            return False, f"no answer of the judge: {failure}"
+        return answer.startswith(_YES), ""
+
+    async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None) -> None:
+        entry = Entry("decision", loop, summary, reason=reason or "the judge said so", trigger_uri=cause_id)
+        await self.journal.record(replace(entry, line="warn") if reason else entry)
