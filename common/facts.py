@@ -276,8 +276,17 @@ class ReflectionFacts:
     kind: Literal["reflection"] = "reflection"
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingFacts:
+    """A question that the agent looks up on Bluesky."""
+
+    question: str
+    kind: Literal["reading"] = "reading"
+
+
 About: TypeAlias = (
     ReflectionFacts
+    | ReadingFacts
     | PostFacts
     | MessageFacts
     | IssueFacts

@@ -247,6 +247,8 @@ class Settings(RoomSettings):
     budget_usd_per_day: float | None = Field(default=None, ge=0)
     model_prices: Prices = {}
 
+    reading_per_day: int = Field(default=4, ge=0, le=24)
+
     soul_coding: bool = True
     coding_steps: int = Field(default=100, ge=1, le=500)
     coding_tokens: int = Field(default=1_500_000, ge=1_000)

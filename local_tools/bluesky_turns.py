@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.types import Actor, Page, Post
+from adapters.atproto.types import Actor, Page, Post, Profile
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.impression import Impression
 from common.provenance import Provenance
@@ -354,7 +354,7 @@ def may_look_up(actor: str, turn: Turn) -> bool:
     A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
     what the turn has seen.
     """
-    return is_by_owner(turn) or actor.startswith("did:plc:") or names(turn, actor)
+    return turn.provenance >= Provenance.SELF or actor.startswith("did:plc:") or names(turn, actor)
 
 
 @dataclass(slots=True)
@@ -369,17 +369,36 @@ class BlueskyLooks:
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = (await self.atproto.get_timeline(limit=args.limit)).or_raise()
-        seen = [item for item in page.items if not self.moderation.why_unseen(item.post)]
-        quoted = [item.post.quoted for item in seen if item.post.quoted]
-        shown = await self._allowed(post.author for post in (*(item.post for item in seen), *quoted))
-        readable = {one.uri for one in quoted if one.author.did in shown and not self.moderation.why_unseen(one)}
-        return self.framed([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
+        return self.framed(await self.shown(item.post for item in page.items))
+
+    async def shown(self, posts: Iterable[Post]) -> list[dict[str, object]]:
+        """Return those of these posts that may stand in a prompt, each in few words."""
+        await self._know_choices()
+        seen = [post for post in posts if not self.moderation.why_unseen(post)]
+        quoted = [post.quoted for post in seen if post.quoted]
+        allowed = await self.allowed(post.author for post in (*seen, *quoted))
+        readable = {one.uri for one in quoted if one.author.did in allowed and not self.moderation.why_unseen(one)}
+        return [self._brief(post, readable) for post in seen if post.author.did in allowed]
+
+    async def _know_choices(self) -> None:
+        """Read what our account chose not to see, if it is time. Raises `ToolStopped` where that was never read."""
+        await self.moderation.refresh()
+        if not self.moderation.is_known:
+            self.words.stop("Choices Unknown")
+
+    async def readable_people(self, people: Iterable[Profile]) -> list[Profile]:
+        """Return those of these accounts whose descriptions may stand in a prompt."""
+        await self._know_choices()
+        seen = [one for one in people if not self.moderation.why_unseen(one)]
+        allowed = await self.allowed(seen)
+        return [one for one in seen if one.did in allowed]
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = (await self.atproto.get_notifications(limit=args.limit)).or_raise()
+        await self._know_choices()
         keys = ("uri", "cid", "kind", "text", "indexed_at")
         told = [item for item in page.notifications if not self.moderation.why_unseen(item)]
-        shown = await self._allowed(item.author for item in told)
+        shown = await self.allowed(item.author for item in told)
         return self.framed(
             [
                 {**_named(item.author), **{key: getattr(item, key) for key in keys}}
@@ -388,10 +407,11 @@ class BlueskyLooks:
             ]
         )
 
-    async def _allowed(self, authors: Iterable[Actor]) -> frozenset[str]:
-        """Return the DIDs of those whose posts may stand in a prompt."""
-        await self.moderation.refresh()
-        return await self.preferences.readable({author.did for author in authors})
+    async def allowed(self, authors: Iterable[Actor | Profile]) -> frozenset[str]:
+        """Return the DIDs of those whose posts may stand in a prompt, and note how we stand with each."""
+        met = list(authors)
+        self.moderation.note(*met)
+        return await self.preferences.readable({author.did for author in met})
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not may_look_up(args.actor, turn):

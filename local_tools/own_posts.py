@@ -127,7 +127,7 @@ class OwnPostTools:
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and lacks_invitation(text, subject.said):
             advice = self.skills.section("expression", "Nothing To Answer").strip()
             if subject.revisions.ask_for_better(text, advice):
-                revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
+                revision = self._revision(text, advice, "bluesky_post_picture" if shown else _posts_with(subject))
                 return ToolResult(revision, is_error=True, draft=text)
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
@@ -221,6 +221,14 @@ def _meant(post: str, turn: Turn) -> str:
     return "" if post == asked_in else post
 
 
+def _posts_with(subject: ExpressionTurn) -> str:
+    return "bluesky_post_reading" if subject.finding else "bluesky_post"
+
+
+def _has_read(turn: Turn) -> bool:
+    return isinstance(turn.subject, ExpressionTurn) and bool(turn.subject.finding)
+
+
 def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     words = tools.words
@@ -231,6 +239,18 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             "social",
             Provenance.SELF,
             telling_of("bluesky_post", tools.post, words),
+            holdable=True,
+            owner_fields=frozenset({"who", "at"}),
+        ),
+        words.tool(
+            "bluesky_post_reading",
+            PostInput,
+            "social",
+            Provenance.STRANGER,
+            tools.post,
+            page="bluesky_post",
+            subject=ExpressionTurn,
+            fits=_has_read,
             holdable=True,
             owner_fields=frozenset({"who", "at"}),
         ),

@@ -18,6 +18,7 @@ from adapters.atproto.types import (
     Barrier,
     Blob,
     Card,
+    Curated,
     FeedItem,
     Notification,
     Picture,
@@ -28,6 +29,7 @@ from adapters.atproto.types import (
     ReplyRefs,
     StrongRef,
     ThreadNode,
+    Trend,
 )
 from common.clock import parse_iso
 from common.constants import POST_MAX_BYTES, PROFILE_BIO_MAX_BYTES
@@ -119,13 +121,45 @@ def profile(view: Json) -> Profile | None:
         display_name=who.display_name,
         description=prose_of(view, "description", PROFILE_BIO_MAX_BYTES),
         avatar=who.avatar,
-        labels=tuple(value for label in objects_of(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
+        labels=items_of(view, "labels", _label)[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
         is_followed=bool(text_of(viewer, "following")),
         follows_us=bool(text_of(viewer, "followedBy")),
         allows_subscriptions=text_of(declared, "allowSubscriptions") or "followers",
         is_subscribed=object_of(viewer, "activitySubscription").get("post") is True,
         barrier=who.barrier,
+    )
+
+
+def curated(view: Json) -> Curated | None:
+    """A feed, a list or a starter pack; None without address, name or maker."""
+    uri, creator, stored = text_of(view, "uri"), actor(object_of(view, "creator")), object_of(view, "record")
+    name = text_of(view, "displayName") or text_of(view, "name") or text_of(stored, "name")
+    if not uri or creator is None or not name:
+        return None
+    return Curated(
+        uri,
+        name,
+        creator,
+        prose_of(stored or view, "description", MAX_CARD_CHARS),
+        items_of(view, "listItemsSample", member),
+        text_of(object_of(view, "list"), "uri"),
+        items_of(view, "feeds", curated),
+    )
+
+
+def member(item: Json) -> Profile | None:
+    """The account that an item of a list names."""
+    return profile(object_of(item, "subject"))
+
+
+def trend(view: Json) -> Trend | None:
+    """What is talked about; None without a name."""
+    name = text_of(view, "displayName") or text_of(view, "topic")
+    if not name:
+        return None
+    return Trend(
+        name, text_of(view, "link"), count_of(view, "postCount"), text_of(view, "startedAt"), text_of(view, "category")
     )
 
 

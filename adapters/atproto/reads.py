@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from cachetools import LRUCache, TTLCache
 
@@ -21,6 +21,8 @@ from adapters.atproto.convert import Json, each, objects_of, text_of
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.records import REPLY_RULES, parse_at_uri
 from adapters.atproto.types import (
+    Curated,
+    FeedItem,
     FeedPage,
     NotificationPage,
     Page,
@@ -32,6 +34,7 @@ from adapters.atproto.types import (
     ServiceErr,
     StrongRef,
     ThreadNode,
+    Trend,
     UnreadableErr,
 )
 from adapters.web.spacing import BackOff, RateLimitStatus
@@ -335,6 +338,72 @@ class Reader:
         return _actors(await self._page(method, "follows", limit, cursor, actor=actor))
 
     @answering
+    async def search_posts(
+        self,
+        query: str,
+        *,
+        author: str = "",
+        language: str = "",
+        since: str = "",
+        sort: Literal["latest", "top"] = "latest",
+        limit: int = 25,
+        cursor: str | None = None,
+    ) -> ApiResult[FeedPage]:
+        """Posts that have the words of `query`.
+
+        Args:
+            query: the words, also `"a phrase"` or `#tag`.
+            author: only by this account, a handle or DID; "" for everybody.
+            language: only in this language, as `en`; "" for all.
+            since: only from this day or moment on, in ISO-8601; "" for all.
+            sort: the newest first, or those that most people took up.
+            limit: how many, at most 100.
+            cursor: of an earlier page.
+
+        """
+        filters = {"author": author, "lang": language, "since": since}
+        given = {name: value for name, value in filters.items() if value}
+        method = "app.bsky.feed.searchPosts"
+        page = (await self._page(method, "posts", limit, cursor, q=query, sort=sort, **given)).or_raise()
+        return Ok(FeedPage(tuple(FeedItem(post) for post in convert.each(page.items, convert.post)), page.cursor))
+
+    @answering
+    async def search_actors(self, query: str, limit: int = 25) -> ApiResult[tuple[Profile, ...]]:
+        """Accounts whose names or descriptions have the words of `query`."""
+        page = (await self._page("app.bsky.actor.searchActors", "actors", limit, None, q=query)).or_raise()
+        return Ok(convert.each(page.items, convert.profile))
+
+    async def get_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+        """What the feed at `uri` shows: the posts that its generator chose, in its order."""
+        return _feed(await self._page("app.bsky.feed.getFeed", "feed", limit, cursor, feed=uri))
+
+    async def get_feed_generator(self, uri: str) -> ApiResult[Curated]:
+        """How the feed at `uri` describes itself."""
+        answer = await self._xrpc.query("app.bsky.feed.getFeedGenerator", feed=uri)
+        return _whole(answer, _curated_at("view"), "the answer describes no feed")
+
+    @answering
+    async def get_list(self, uri: str, limit: int = 50) -> ApiResult[Curated]:
+        """The list at `uri` and its first members."""
+        page = (await self._page("app.bsky.graph.getList", "items", limit, None, list=uri)).or_raise()
+        described = _whole(Ok(page.rest), _curated_at("list"), "the answer describes no list").or_raise()
+        return Ok(replace(described, members=convert.each(page.items, convert.member)))
+
+    async def get_list_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+        """What the members of the list at `uri` posted, newest first."""
+        return _feed(await self._page("app.bsky.feed.getListFeed", "feed", limit, cursor, list=uri))
+
+    async def get_starter_pack(self, uri: str) -> ApiResult[Curated]:
+        """The starter pack at `uri`: its feeds, its list and some of its accounts."""
+        answer = await self._xrpc.query("app.bsky.graph.getStarterPack", starterPack=uri)
+        return _whole(answer, _curated_at("starterPack"), "the answer describes no starter pack")
+
+    async def get_trends(self, limit: int = 10) -> ApiResult[tuple[Trend, ...]]:
+        """What many talk about now, at most 25 topics."""
+        answer = await self._xrpc.query("app.bsky.unspecced.getTrends", limit=limit)
+        return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "trends", convert.trend))
+
+    @answering
     async def get_notifications(
         self,
         limit: int = 50,
@@ -488,6 +557,10 @@ def _feed(page: ApiResult[RawPage]) -> ApiResult[FeedPage]:
     if isinstance(page, Err):
         return page
     return Ok(FeedPage(convert.each(page.data.items, convert.feed_item), page.data.cursor))
+
+
+def _curated_at(key: str) -> Callable[[Json], Curated | None]:
+    return lambda answer: convert.curated(convert.object_of(answer, key))
 
 
 def _actors(page: ApiResult[RawPage]) -> ApiResult[Page]:

@@ -23,6 +23,10 @@ FOLLOW = "app.bsky.graph.follow"
 THREADGATE = "app.bsky.feed.threadgate"
 POSTGATE = "app.bsky.feed.postgate"
 PROFILE = "app.bsky.actor.profile"
+GENERATOR = "app.bsky.feed.generator"
+LIST = "app.bsky.graph.list"
+LIST_ITEM = "app.bsky.graph.listitem"
+STARTER_PACK = "app.bsky.graph.starterpack"
 
 REPLY_RULES: Mapping[str, str] = {
     "mentioned": f"{THREADGATE}#mentionRule",
@@ -35,6 +39,12 @@ _LIST_RULE = f"{THREADGATE}#listRule"
 
 WireRecord = dict[str, Any]
 
+_CURATED_PATHS = {"feed": GENERATOR, "lists": LIST, "starter-pack": STARTER_PACK, "start": STARTER_PACK}
+# NOTE(self): a feed or list stands under its maker's profile, a starter pack under a path of its own.
+_CURATED_URL = re.compile(
+    r"(?:(?:https?://)?(?:www\.)?bsky\.app)?/"
+    r"(?:profile/([^/\s]+)/(feed|lists)|(starter-pack|start)/([^/\s]+))/([^/?#\s]+)/?"
+)
 _AT_URI = re.compile(r"at://([^/\s]+)/([^/\s]+)/([^/?#\s]+)")
 
 
@@ -45,11 +55,24 @@ class AtUri(NamedTuple):
     collection: str
     rkey: str
 
+    @property
+    def uri(self) -> str:
+        return f"at://{self.repo}/{self.collection}/{self.rkey}"
+
 
 def parse_at_uri(uri: str) -> AtUri | None:
     """The parts of the address of a record; None if it is none."""
     match = _AT_URI.fullmatch(uri)
     return AtUri(*match.groups()) if match else None
+
+
+def parse_curated(address: str) -> AtUri | None:
+    """The feed, list or starter pack at an `at://` address or a link of bsky.app; None if it is none of these."""
+    if match := _CURATED_URL.fullmatch(address):
+        owner, kind, pack, pack_owner, rkey = match.groups()
+        return AtUri(owner or pack_owner, _CURATED_PATHS[kind or pack], rkey)
+    at = parse_at_uri(address)
+    return at if at and at.collection in _CURATED_PATHS.values() else None
 
 
 def web_url(uri: str) -> str:

@@ -51,13 +51,48 @@ class Profile:
     display_name: str = ""
     description: str = ""
     avatar: str | None = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[PostLabel, ...] = ()
     created_at: str = ""
     is_followed: bool = False
     follows_us: bool = False
     allows_subscriptions: str = "followers"
     is_subscribed: bool = False
     barrier: Barrier = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """A feed, a list of accounts or a starter pack, as its maker describes it.
+
+    Attributes:
+        uri: its `at://` address.
+        name: its title.
+        creator: whose it is.
+        description: the maker's words.
+        members: the accounts in it that the answer shows; of a feed none.
+        list_uri: the list behind a starter pack; "" for anything else.
+        feeds: the feeds of a starter pack.
+
+    """
+
+    uri: str
+    name: str
+    creator: Actor
+    description: str = ""
+    members: tuple[Profile, ...] = ()
+    list_uri: str = ""
+    feeds: tuple[Curated, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """What many talk about now. `link` leads to its posts, `started_at` is ISO-8601."""
+
+    name: str
+    link: str
+    post_count: int = 0
+    started_at: str = ""
+    category: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,8 @@ class Lives:
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, scheduled, heartbeat, *self.rituals.handlers, self.bluesky.replies, *writers),
-            (self.growth.perceiver, self.rituals.perceiver, services.schedules, heartbeat),
+            (*self.growth.handlers, scheduled, heartbeat, *self.rituals.handlers, self.bluesky.replies, *writers),
+            (*self.growth.perceivers, self.rituals.perceiver, services.schedules, heartbeat),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)

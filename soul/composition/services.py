@@ -314,6 +314,7 @@ class Services(BaseServices):
             owner=(settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle),
             peers=self.account.peers,
             follows_us=self.relationships.follows_us,
+            we_follow=self.moderation.follows,
             born_at=self.account.born_at,
             found=self.peer_registry.found,
             watched=self.workspaces.names,

@@ -22,12 +22,14 @@ STRANGER, PEER, SELF, OWNER = Provenance
 FOR_ANYONE = {
     *("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", "data_request", "bluesky_get_profile"),
     *("bluesky_get_followers", "bluesky_get_follows", "bluesky_post_picture", "bluesky_reply_picture"),
+    "bluesky_post_reading",
     *("memory_search", "memory_history", "memory_save"),
 }
-LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "data_request", "memory_save"}
+LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "data_request", "memory_save", "want_to_know"}
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
     "bluesky_unschedule_post",  # takes back what waits; nothing leaves
+    "want_to_know",  # a question that waits; nothing leaves
     "plan_claim_task",  # what is then done asks all rules by itself
     "profile_update",
     "complete_commissioning",

@@ -26,6 +26,10 @@ POSTGATE = "app.bsky.feed.postgate"
 THREADGATE = "app.bsky.feed.threadgate"
 BLOCK = "app.bsky.graph.block"
 PROFILE = "app.bsky.actor.profile"
+GENERATOR = "app.bsky.feed.generator"
+LIST = "app.bsky.graph.list"
+LIST_ITEM = "app.bsky.graph.listitem"
+STARTER_PACK = "app.bsky.graph.starterpack"
 NOTIFICATION_DECLARATION = "app.bsky.notification.declaration"
 
 
@@ -363,6 +367,12 @@ def mentioned_dids(post: Json) -> list[str]:
     """Whom the facets of a post name."""
     features = [feature for facet in post.get("facets") or () for feature in facet.get("features") or ()]
     return [str(f["did"]) for f in features if f.get("$type") == "app.bsky.richtext.facet#mention" and "did" in f]
+
+
+def tags_of(post: StoredRecord) -> list[str]:
+    """The hashtags that the facets of a post mark, in lower case."""
+    features = [feature for facet in post.value.get("facets") or () for feature in facet.get("features") or ()]
+    return [str(f["tag"]).lower() for f in features if f.get("$type") == "app.bsky.richtext.facet#tag" and "tag" in f]
 
 
 def _reply_uri(post: StoredRecord, end: str) -> str:

@@ -301,6 +301,10 @@ class Network:
             self.put(did, PROFILE, "self", profile)
         return account
 
+    def accounts(self) -> list[AtprotoAccount]:
+        """Everyone, oldest first."""
+        return [home.account for home in self._homes.values()]
+
     def find(self, actor: str) -> AtprotoAccount | None:
         """The account with this did, handle or e-mail address."""
         did = self._dids.get(actor.lower(), actor)

@@ -13,12 +13,16 @@ from common.text.graphemes import grapheme_len
 from town.atproto.chat import DECLARATION
 from town.atproto.index import (
     FOLLOW,
+    GENERATOR,
     LIKE,
+    LIST,
+    LIST_ITEM,
     NOTIFICATION_DECLARATION,
     POST,
     POSTGATE,
     PROFILE,
     REPOST,
+    STARTER_PACK,
     THREADGATE,
     Json,
     invalid,
@@ -315,6 +319,31 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
             {
                 "embeddingRules": Listing(Variant({f"{POSTGATE}#disableRule": Fields()}), 5),
                 "detachedEmbeddingUris": Listing(String("at-uri"), 50),
+            },
+        ),
+    ),
+    GENERATOR: (
+        "record key",
+        Fields(
+            {"did": _DID, "displayName": String(max_bytes=240, max_graphemes=24), "createdAt": _TIME},
+            {"description": String(max_bytes=3000, max_graphemes=300), "avatar": File("image/", 10**6)},
+        ),
+    ),
+    LIST: (
+        "TID string",
+        Fields(
+            {"name": String(max_bytes=64), "purpose": String(), "createdAt": _TIME},
+            {"description": String(max_bytes=3000, max_graphemes=300), "avatar": File("image/", 10**6)},
+        ),
+    ),
+    LIST_ITEM: ("TID string", Fields({"list": String("at-uri"), "subject": _DID, "createdAt": _TIME})),
+    STARTER_PACK: (
+        "TID string",
+        Fields(
+            {"name": String(max_bytes=500, max_graphemes=50), "list": String("at-uri"), "createdAt": _TIME},
+            {
+                "description": String(max_bytes=3000, max_graphemes=300),
+                "feeds": Listing(Fields({"uri": String("at-uri")}), 3),
             },
         ),
     ),

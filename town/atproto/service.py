@@ -21,6 +21,7 @@ from town import faults
 from town.atproto import schemas
 from town.atproto.chat import CHAT_SERVICE
 from town.atproto.chat_methods import CHAT_METHODS
+from town.atproto.discovery_methods import DISCOVERY_METHODS
 from town.atproto.index import (
     POST,
     REPOST,
@@ -48,11 +49,9 @@ from town.atproto.schemas import (
     String,
     check_data_model,
 )
-from town.atproto.views import Method, MethodCall, require_account
+from town.atproto.views import Method, MethodCall, require_account, with_did
 from town.faults import bad_gateway
 from town.serving import drop, until_gone
-
-_FROM = "from:"
 
 
 def _get_profile(call: MethodCall) -> Json:
@@ -73,12 +72,12 @@ def _put_preferences(call: MethodCall) -> None:
 
 
 def _get_posts(call: MethodCall) -> Json:
-    found = [call.network.index.posts.get(_with_did(call, uri)) for uri in call.params["uris"]]
+    found = [call.network.index.posts.get(with_did(call, uri)) for uri in call.params["uris"]]
     return {"posts": [call.views.post(record) for record in found if record]}
 
 
 def _get_post_thread(call: MethodCall) -> Json:
-    uri = _with_did(call, call.params["uri"])
+    uri = with_did(call, call.params["uri"])
     record = call.network.index.posts.get(uri)
     if record is None:
         raise XrpcError(400, "NotFound", f"Post not found: {uri}")
@@ -113,20 +112,6 @@ def _get_likes(call: MethodCall) -> Json:
 def _get_reposted_by(call: MethodCall) -> Json:
     page, cursor = _reactions(call, call.network.index.reposts)
     return {"repostedBy": [call.views.profile(r.at.did) for r in page], "uri": call.params["uri"], **cursor}
-
-
-def _search_posts(call: MethodCall) -> Json:
-    words = [word for word in call.params["q"].split(" ") if not word.startswith(_FROM)]
-    names = [w.removeprefix(_FROM) for w in call.params["q"].split(" ") if w.startswith(_FROM)]
-    account = call.network.find(names[0]) if names else None
-    phrase = " ".join(words)
-    found = [
-        post
-        for post in sorted(call.network.index.posts.values(), key=lambda record: record.order, reverse=True)
-        if phrase in str(post.value.get("text", "")) and (not names or (account and post.at.did == account.did))
-    ]
-    page, cursor = call.page(found)
-    return {"posts": [call.views.post(post) for post in page], **cursor}
 
 
 def _get_followers(call: MethodCall) -> Json:
@@ -203,14 +188,8 @@ def _actor(call: MethodCall, problem: str = "Profile not found") -> AtprotoAccou
     return require_account(call.network, actor, problem.format(actor))
 
 
-def _with_did(call: MethodCall, uri: str) -> str:
-    at = Address.parse(uri)
-    account = call.network.find(at.did)
-    return at._replace(did=account.did).uri if account else uri
-
-
 def _reactions(call: MethodCall, edges: Edges) -> tuple[list[StoredRecord], Json]:
-    return call.page(edges.to(_with_did(call, call.params["uri"])))
+    return call.page(edges.to(with_did(call, call.params["uri"])))
 
 
 def _feed(call: MethodCall, lines: list[StoredRecord]) -> Json:
@@ -259,12 +238,6 @@ BSKY_METHODS = (
     Method(f"{_A}feed.getTimeline", _get_timeline, params=Fields({}, _PAGE), defaults=_PAGE_DEFAULTS),
     Method(f"{_A}feed.getLikes", _get_likes, params=Fields(_URI, _PAGE), defaults=_PAGE_DEFAULTS),
     Method(f"{_A}feed.getRepostedBy", _get_reposted_by, params=Fields(_URI, _PAGE), defaults=_PAGE_DEFAULTS),
-    Method(
-        f"{_A}feed.searchPosts",
-        _search_posts,
-        params=Fields({"q": String()}, _PAGE),
-        defaults={"limit": 25},
-    ),
     Method(f"{_A}graph.getFollowers", _get_followers, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
     Method(f"{_A}graph.getFollows", _get_follows, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
     Method(f"{_A}graph.muteActor", _mute_actor, body=schemas.MUTE),
@@ -382,7 +355,7 @@ class AtprotoFaults(faults.ArmedFaults[FaultKind]):
     kinds = get_args(FaultKind)
 
 
-_METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
+_METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS, *DISCOVERY_METHODS)}
 _CHAT_METHODS = {method.nsid: method for method in CHAT_METHODS}
 _LOGIN = "com.atproto.server.createSession"
 _PICTURE_SIZES = {"avatar", "banner", "feed_thumbnail", "feed_fullsize"}

@@ -12,8 +12,12 @@ from starlette.responses import Response
 from common.clock import iso
 from town.atproto.chat import DECLARATION
 from town.atproto.index import (
+    GENERATOR,
+    LIST,
+    LIST_ITEM,
     NOTIFICATION_DECLARATION,
     REPOST,
+    Address,
     AtprotoAccount,
     Json,
     StoredRecord,
@@ -95,6 +99,59 @@ class AtprotoViews:
             "viewer": {"threadMuted": False, "embeddingDisabled": False, **self._our_marks(record)},
             "labels": _self_labels(record),
         }
+
+    def generator(self, record: StoredRecord) -> Json:
+        """A feed, as its maker describes it."""
+        return {
+            **self._made(record),
+            "creator": self.profile(record.at.did),
+            "did": record.value["did"],
+            "displayName": record.value["displayName"],
+            **_given(description=record.value.get("description")),
+            "likeCount": self.network.index.likes.count(record.uri),
+        }
+
+    def account_list(self, record: StoredRecord) -> Json:
+        """A list of accounts, without them."""
+        return {
+            **self._made(record),
+            "creator": self.profile(record.at.did),
+            "name": record.value["name"],
+            "purpose": record.value["purpose"],
+            **_given(description=record.value.get("description")),
+            "listItemCount": len(self.list_items(record)),
+        }
+
+    def list_items(self, record: StoredRecord) -> list[StoredRecord]:
+        """The accounts on a list, newest first: only the maker of a list puts somebody on it."""
+        items = self.network.records(record.at.did, LIST_ITEM)
+        listed = [
+            one for one in items if one.value.get("list") == record.uri and self.network.find(one.value["subject"])
+        ]
+        return sorted(listed, key=lambda item: item.order, reverse=True)
+
+    def list_item(self, item: StoredRecord) -> Json:
+        """One account on a list."""
+        return {"uri": item.uri, "subject": self.profile(str(item.value["subject"]))}
+
+    def starter_pack(self, record: StoredRecord, sample: int) -> Json:
+        """A starter pack with its feeds, its list, and at most `sample` accounts of that."""
+        at = Address.parse(str(record.value["list"]))
+        listed = self.network.record(at.did, LIST, at.rkey) if self.network.find(at.did) else None
+        named = [Address.parse(str(feed["uri"])) for feed in record.value.get("feeds") or ()]
+        feeds = [self.network.record(one.did, GENERATOR, one.rkey) for one in named if self.network.find(one.did)]
+        return {
+            **self._made(record),
+            "record": record.value,
+            "creator": self.profile_basic(record.at.did),
+            "feeds": [self.generator(feed) for feed in feeds if feed],
+            **({"list": self.account_list(listed)} if listed else {}),
+            "listItemsSample": [self.list_item(one) for one in self.list_items(listed)[:sample]] if listed else [],
+        }
+
+    def _made(self, record: StoredRecord) -> Json:
+        marks = {"viewer": {}, "labels": _self_labels(record), "indexedAt": iso(record.indexed_at)}
+        return {"uri": record.uri, "cid": record.cid, **marks}
 
     def feed_line(self, record: StoredRecord) -> Json:
         """A post in a feed, or someone's repost of one."""
@@ -335,6 +392,13 @@ class Method:
         except MismatchError as error:
             raise invalid(f"Invalid {self.nsid} params: {error}") from error
         return {**self.defaults, **given}
+
+
+def with_did(call: MethodCall, uri: str) -> str:
+    """The address of a record, with the DID of its account in place of a handle."""
+    at = Address.parse(uri)
+    account = call.network.find(at.did)
+    return at._replace(did=account.did).uri if account else uri
 
 
 def require_account(network: Network, actor: str, problem: str) -> AtprotoAccount:

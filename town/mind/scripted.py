@@ -23,6 +23,7 @@ from common.facts import (
     OwnTimeFacts,
     PostFacts,
     QuestionFacts,
+    ReadingFacts,
     ReflectionFacts,
     ReviewFacts,
     RoomFacts,
@@ -50,9 +51,10 @@ _LISTS = {"explorations", "currentFocus"}
 def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
-    tool = "bluesky_post_picture" if about.picture else "bluesky_post"
+    offered = ("bluesky_post_picture", "bluesky_post_reading", "bluesky_post")
+    tool = next((name for name in offered if name in turn.offers), "")
     words = turn.words(text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried)))
-    if tool not in turn.offers:
+    if not tool:
         return turn.anything(words)
     if last and not last.failed:
         return Completion(came_to(words, last))
@@ -63,6 +65,15 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     else:
         text = revised(words, last.draft) if last.draft else post_of_two(words, about)
     return turn.call(tool, {"text": text})
+
+
+def look_up(turn: MindTurn, about: ReadingFacts) -> Completion:
+    """One search for the longest word of a question, then the thought that comes nearest to it, if there is one."""
+    words = turn.words(text=about.question)
+    if turn.last is None and turn.may("bluesky_search"):
+        return turn.call("bluesky_search", {"query": max(_WORD.findall(about.question), key=len, default="today")})
+    near = words.match(about.question, words.own_fields)
+    return turn.call("reading_done", {"finding": near.say if near and turn.last and not turn.last.failed else ""})
 
 
 def came_to(words: BankWords, last: ToolOutcome) -> str:
@@ -158,6 +169,7 @@ _POST_THIS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
+_WORD = re.compile(r"\w{1,40}")
 _ANSWER_CHARS = 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your|about)\b|^$", re.IGNORECASE)
 _TOMORROW = re.compile(r"\btomorrow\b(?: morning)? at (\d{1,2})\b:?\s*", re.IGNORECASE)
@@ -422,6 +434,7 @@ TABLE: Mapping[type[object], Callable[[MindTurn, Any], Completion]] = {
     QuestionFacts: answer_question,
     ReflectionFacts: reflect,
     OwnTimeFacts: keep_own_time,
+    ReadingFacts: look_up,
     CodingFacts: write_code,
     ReviewFacts: review,
 }

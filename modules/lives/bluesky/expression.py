@@ -32,6 +32,7 @@ from modules.lives.bluesky.expression_policy import (
     ExpressionPrompt,
     PostingDecision,
     can_post_original,
+    fill,
     generate_design_inspiration_prompt,
     generate_expression_prompt,
     is_expression_plan,
@@ -53,7 +54,9 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.identity.identity import Identity, assess_self_richness, self_lines
 from modules.services.identity.owner import Me
+from modules.services.memory.admission import READING_SOURCE, Kind, Memory, Query
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
+from modules.services.memory.rows import MemoryStore
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
@@ -70,7 +73,10 @@ SELF_RICHNESS_NUDGE_BELOW = 50
 
 _SKILL = "expression"
 CAUSE = "expression"
-_TOOL, _TOOL_WITH_PICTURE = "bluesky_post", "bluesky_post_picture"
+_TOOL, _TOOL_WITH_PICTURE, _TOOL_AFTER_READING = "bluesky_post", "bluesky_post_picture", "bluesky_post_reading"
+_READING = "reading"
+_FACTS: tuple[Kind, ...] = ("fact",)
+_READING_SHARE, _READ_LATELY, _MOST_SHARED = 0.5, timedelta(days=3), 20
 _RECENT_SHOWN = 5
 _SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
@@ -97,6 +103,7 @@ class ExpressionCycle:
     turn_runner: TurnRunner
     chooser: PictureChooser
     profiles: Profiles
+    memories: MemoryStore
     journal: Journal
     clock: Clock
     rng: random.Random
@@ -174,11 +181,13 @@ class ExpressionCycle:
         """One thought, now: at most one post. A failed try comes back later, each time later."""
         if not (standing := self.standing()).may_act:
             return Outcome(ran=False, reason=str(standing))
-        (prompt, source), picture = await self._start()
+        read = await self._unshared_finding()
+        (prompt, source), picture = (self._after_reading(read), None) if read else await self._start()
         recent = await self._recent_posts()
-        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent)
-        words = Provenance.STRANGER if picture else Provenance.SELF
-        tool = _TOOL_WITH_PICTURE if picture else _TOOL
+        finding = read.body if read else ""
+        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding)
+        words = Provenance.STRANGER if picture or read else Provenance.SELF
+        tool = _TOOL_WITH_PICTURE if picture else _TOOL_AFTER_READING if read else _TOOL
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
         await self.journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
@@ -226,6 +235,8 @@ class ExpressionCycle:
         await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
+        if read:
+            self._state["sharedFindings"] = [*self._state.get("sharedFindings", []), read.id][-_MOST_SHARED:]
         self._state["lastExpression"] = iso(self.clock.now())
         due = await self.schedule()
         await self.journal.record(
@@ -240,6 +251,7 @@ class ExpressionCycle:
                     "act": "posted",
                     "source": source,
                     "rounds": turn_result.rounds,
+                    **({"finding": read.id} if read else {}),
                 },
             )
         )
@@ -262,6 +274,19 @@ class ExpressionCycle:
             Entry("decision", CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
         )
         return Outcome(ran=False, reason=summary)
+
+    async def _unshared_finding(self) -> Memory | None:
+        """Return the newest finding of a reading from which no post started yet, every other time that there is one."""
+        now = self.clock.now()
+        query = Query("", _FACTS, now - _READ_LATELY, _MOST_SHARED, public_only=True)
+        shared = self._state.get("sharedFindings", [])
+        found = (one for one in await self.memories.search(query, now) if one.source.startswith(READING_SOURCE))
+        newest = next((one for one in found if one.id not in shared), None)
+        return newest if newest and self.rng.random() < _READING_SHARE else None
+
+    def _after_reading(self, read: Memory) -> ExpressionPrompt:
+        template = self._prompts.templates()[_READING]
+        return ExpressionPrompt(f"{fill(template, [read.subject]).strip()}\n\n{self._prompts.suffix()}", _READING)
 
     async def _start(self) -> tuple[ExpressionPrompt, ChosenPicture | None]:
         """Return where the thought starts, and the picture that it shows."""
@@ -385,6 +410,9 @@ class ExpressionCycle:
         said = (await self.profiles.get()).agent
         now = local(self.clock.now(), self.me.timezone)
         framed = subject.picture.framed(Framer(self.skills, self.rng)) if subject.picture else ""
+        found = subject.finding and Framer(self.skills, self.rng).frame(
+            "reading", author="several", uri="Bluesky", text=subject.finding
+        )
         return self.skills.render(
             _SKILL,
             "User Message Template",
@@ -394,6 +422,7 @@ class ExpressionCycle:
             wishes=said.get(POSTING, ""),
             bounds=said.get(LIMITS, ""),
             picture=self.skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
+            reading=found,
             tool=tool,
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self.skills.section(_SKILL, "No Posts"),

@@ -145,12 +145,12 @@ def generate_expression_prompt(
 
     """
     offers = [
-        ExpressionPrompt(_fill(templates[source], [rng.choice(some) for some in parts]), source)
+        ExpressionPrompt(fill(templates[source], [rng.choice(some) for some in parts]), source)
         for source, read in _SOURCES.items()
         if source in templates and all(parts := [[item for item in part if item] for part in read(extract)])
     ]
     if design and (taste := f"{_TASTE}-{design.type}") in templates and (lines := lines_of_taste(extract)):
-        offers.append(ExpressionPrompt(_fill(templates[taste], [rng.choice(lines)], design), taste))
+        offers.append(ExpressionPrompt(fill(templates[taste], [rng.choice(lines)], design), taste))
     rng.shuffle(offers)
     behind = {one.source for one in offers if one.source in unanswered and rng.random() < _BEHIND_SHARE}
     offers.sort(key=lambda one: one.source in behind)
@@ -170,7 +170,7 @@ def generate_design_inspiration_prompt(
     source = f"{_INSPIRATION}-{design.type}"
     if source not in templates:
         return None
-    return ExpressionPrompt(f"{_fill(templates[source], [''], design).strip()}\n\n{suffix.strip()}".strip(), source)
+    return ExpressionPrompt(f"{fill(templates[source], [''], design).strip()}\n\n{suffix.strip()}".strip(), source)
 
 
 def shows_picture(source: str) -> bool:
@@ -184,8 +184,8 @@ def lines_of_taste(extract: SelfExtract) -> list[str]:
     return [line for line in lines if speaks_of_design(line)]
 
 
-def _fill(template: str, values: Sequence[str], design: DesignSource | None = None) -> str:
-    """`template` with its variables replaced in a single pass: what SELF.md says is never expanded itself."""
+def fill(template: str, values: Sequence[str], design: DesignSource | None = None) -> str:
+    """Return `template` with its variables replaced in a single pass: what SELF.md says is never expanded itself."""
     about = {"designName": design.name, "designUrl": design.url} if design else {}
     known = {"value": values[0], "value1": values[0], "value2": values[-1], **about}
     return _VARIABLE.sub(lambda match: known.get(match["name"], ""), template)
@@ -228,4 +228,5 @@ def is_expression_plan(state: Json) -> bool:
         and all(word is None or isinstance(word, str) for word in words)
         and isinstance(recent, list)
         and all(isinstance(source, str) for source in recent)
+        and isinstance(state.get("sharedFindings", []), list)
     )

@@ -275,7 +275,8 @@ class ThreadTurn:
 class ExpressionTurn:
     """One turn about a thought of our own; `scaffold` are the words that only our own prompt has.
 
-    `picture` is the one that its post shows; None for a post of words alone. `said` are our latest posts.
+    `picture` is the one that its post shows; None for a post of words alone. `said` are our latest posts. `finding` is
+    what was read about the question that it starts from; "" where it starts from something else.
     """
 
     source: str
@@ -283,6 +284,7 @@ class ExpressionTurn:
     scaffold: Scaffold = field(default_factory=Scaffold)
     picture: ChosenPicture | None = None
     said: tuple[str, ...] = ()
+    finding: str = ""
     revisions: Revisions = field(default_factory=Revisions)
 
 

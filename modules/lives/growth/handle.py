@@ -21,7 +21,7 @@ from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
 from modules.lives.growth.policy import MOST_TRIES, OTHERS, RETRY_S, is_private, shown
-from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
+from modules.lives.growth.types import KIND, READ, READING, ReflectionDone, ReflectionTurn
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
@@ -205,13 +205,18 @@ class GrowthReport:
     clock: Clock
 
     async def gather(self) -> dict[str, Any]:
-        """Return `changes`, newest first, `friction`, most frequent first, and how many experiences wait (`open`)."""
+        """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits (`open`)."""
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
         counted = await self.friction.counts()
+        read = [one for one in await self.journal.with_act(READING, READ, now - _LOOKED_BACK, now) if _is_shown(one)]
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
+            "readings": [
+                {"at": one.at, **{key: one.entry.data[key] for key in ("question", "finding", "sources")}}
+                for one in reversed(read[-_CHANGES_SHOWN:])
+            ],
             "friction": [{"category": one.category, "loop": one.loop, "count": one.count} for one in counted],
         }
 
@@ -228,6 +233,12 @@ class GrowthReport:
         }
 
 
+def _is_shown(read: StoredEntry) -> bool:
+    """Return whether something was found, and not for the owner alone."""
+    data = read.entry.data
+    return bool(data.get("finding")) and not data.get("owners")
+
+
 def because(one: Experience) -> dict[str, str]:
     """Return an experience as it is shown behind a change; of a stranger's only where it was."""
     is_stranger = one.trust == "stranger"
@@ -241,7 +252,7 @@ MOST_ROUNDS = 6
 _LAST_WORDS_CHARS = 2_000
 """How much of its last sentences the owner is shown."""
 
-_TOOLS = ("memory_search", "memory_history", "self_read", "self_update")
+_TOOLS = ("memory_search", "memory_history", "self_read", "self_update", "want_to_know")
 _UPDATE = "self_update"
 _NOTHING = "nothing lasts"
 """The version of SELF.md that experiences came to where the SOUL saw them and changed nothing."""

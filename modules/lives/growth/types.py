@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from modules.runtime.events import Event
 from modules.services.experiences.types import Experience
 
 KIND = "reflection"
+READING = "reading"
+"""The kind of the rows that hold what it wants to know, the loop of its turns, and its skill."""
+
+READ = "read"
+"""The `act` of the journal entry of a question that was looked up."""
 
 Objection = Literal["Needs Experience", "One Source", "Gives Orders"]
 """Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
@@ -24,6 +29,13 @@ class ReflectionTurn:
     def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
         """Return those of these that it was shown."""
         return tuple(self.experiences[name] for name in dict.fromkeys(names) if name in self.experiences)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTurn:
+    """What a turn of reading was shown: addresses, each with the DID of whoever wrote what stands there."""
+
+    seen: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
-A plan that they asked for in a direct message, and that is done, is told in the same way, and so is a reflection that
-they ordered and that no command waited for. A reminder, and what came of what they scheduled, too.
+A plan that they asked for in a direct message, and that is done, is told in the same way. So are a reflection that they
+ordered and that no command waited for, what was found about a question of theirs, a reminder, and what came of what they
+scheduled.
 
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
 """
@@ -33,7 +34,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 KIND = "alarm"
-AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "schedule"]
+AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "reading", "schedule"]
 
 LOST = "lost"
 """What the journal notes of a run that ended unexpectedly, at the next start."""
@@ -90,6 +91,7 @@ class AlarmHandler(Handler, Perceiver):
     Attributes:
         commitments: returns all that are kept.
         reflections: returns the key and the words of each that the owner ordered and was not told of.
+        readings: returns the same of what was looked up for the owner.
         quiet_hours: the local hours of their begin and end; None for none.
         sends: whether the owner lets it send direct messages.
 
@@ -108,6 +110,7 @@ class AlarmHandler(Handler, Perceiver):
     situation: Callable[[], Awaitable[Situation]]
     commitments: Callable[[], Sequence[QueuedCommitment]]
     reflections: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
+    readings: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
     webhook: Webhook
     clock: Clock
     timezone: str
@@ -120,6 +123,10 @@ class AlarmHandler(Handler, Perceiver):
         later += tuple(
             Alarm("reflection", key, f"{self.name} reflected, as you ordered", words)
             for key, words in await self.reflections()
+        )
+        later += tuple(
+            Alarm("reading", key, f"{self.name} looked up what you wanted to know", words)
+            for key, words in await self.readings()
         )
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
 

@@ -60,7 +60,7 @@ class OwnTurns:
         if result.cut_off and not words:
             return Disposition("undecided", "unfinished", result.cut_off)
         did = any(not answer.is_error for _, answer in result.calls)
-        held = any(answer.outcome is not None and answer.outcome.held for _, answer in result.calls)
+        held = any(answer.outcome.held for _, answer in result.calls)
         return Disposition("done" if did else "silent", "done" if did else "nothing-to-do", words, held=held)
 
 

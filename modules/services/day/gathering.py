@@ -27,6 +27,7 @@ from modules.services.day.rendering import (
     DayCommitments,
     DayLearned,
     DayOrder,
+    DayReading,
     DayReason,
     DayRefusal,
     DaySpent,
@@ -50,7 +51,7 @@ from modules.services.rituals.rituals import all_runs
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
-_SPOKE = "spoke"
+_SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
@@ -133,6 +134,7 @@ class DayReader:
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
             learned=self._learned(connection, since, until),
+            readings=_readings(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -178,6 +180,18 @@ class DayReader:
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
+
+
+def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+    posted: dict[int, str] = {}
+    for row in rows.of_loop_between(connection, _EXPRESSION, start, "~"):
+        intent = store.get(connection, row["intent_id"] or "")
+        posted[row["data"].get("finding", 0)] = web_url(intent.result_uri or "") if intent else ""
+    looked_up = [row["data"] for row in rows.of_loop_between(connection, _READING, start, end)]
+    return tuple(
+        DayReading(data.get("question", ""), data.get("finding", ""), posted.get(data.get("memory") or -1, ""))
+        for data in looked_up
+    )
 
 
 def _spent(report: Report) -> DaySpent:

@@ -100,6 +100,15 @@ class DayLearned:
 
 
 @dataclass(frozen=True, slots=True)
+class DayReading:
+    """A question that was looked up; `finding` is "" where nothing was kept, `led_to` links the post about it."""
+
+    question: str
+    finding: str
+    led_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DaySpent:
     """Of the day's budget: tokens and dollars, reservations included; a cap is None where there is none.
 
@@ -185,6 +194,7 @@ class DaySummary:
     blocked: tuple[DayTrouble, ...]
     rituals: dict[str, str]
     learned: DayLearned
+    readings: tuple[DayReading, ...]
     spent: DaySpent
     troubles: tuple[DayTrouble, ...]
     kept_since: str
@@ -361,11 +371,12 @@ def public_text(day: PublicDay) -> str:
 
 
 def led_to(summary: DaySummary) -> list[Row]:
-    """Return what came of a day: commitments and tasks if there are any, rituals, and what it learned."""
+    """Return what came of a day: commitments and tasks if there are any, rituals, what it read, and what it learned."""
     tasks = _listed(summary.tasks) if summary.is_today else ""
     told = [("commitments", _commitments(summary)), ("tasks", tasks)]
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
+    told += [("read", _reading(one)) for one in summary.readings]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 
@@ -485,6 +496,12 @@ def _commitments(summary: DaySummary) -> str:
 def _listed(titles: Sequence[str]) -> str:
     shown = ", ".join(one_line(as_prose(title), _TITLE_CHARS) for title in titles[:_MOST_TITLES])
     return f"{shown} and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else shown
+
+
+def _reading(one: DayReading) -> str:
+    found = one_line(as_prose(one.finding), _REASON_CHARS) or "nothing found that is worth keeping"
+    led_to = f" (posted about it: {one.led_to})" if one.led_to else ""
+    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{led_to}"
 
 
 def _learned(summary: DaySummary) -> str:

@@ -19,6 +19,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})
 OWNER_SOURCE, ROOM_SOURCE = "owner:", "space:"
+READING_SOURCE = "reading:"
+"""What was read on Bluesky in a turn of the SOUL's own."""
 PRIVATE_SOURCES = (OWNER_SOURCE, ROOM_SOURCE)
 """What was said among few: in the owner's own talks, and in a room."""
 

@@ -1,4 +1,4 @@
-"""What our own account chose on Bluesky, read once a day; and between whom and us something stands.
+"""What our own account chose on Bluesky, read once a day; whom it follows, and between whom and us something stands.
 
 Nothing is stored: each start reads anew, and what was met once is known until the end. While it could never be read,
 the posts of others wait; afterwards what was known holds.
@@ -48,6 +48,7 @@ class Moderation:
         self._me = me
         self._chosen = AccountPreferences()
         self._barriers = LRUCache[str, Barrier](_MOST_ACCOUNTS)
+        self._followed = LRUCache[str, bool](_MOST_ACCOUNTS)
         self._not_before = clock.monotonic()
         self._reading = asyncio.Lock()
         self.is_known = False
@@ -73,8 +74,12 @@ class Moderation:
             self._not_before = now + self._clock.real(READ_AGAIN_S)
 
     def note(self, *actors: Actor | Profile) -> None:
-        """Take in whether something stands between us and these accounts, as the network just told it."""
+        """Take in how we stand with these accounts, as the network just told it."""
         for actor in actors:
+            if actor.is_followed:
+                self._followed[actor.did] = True
+            else:
+                self._followed.pop(actor.did, None)
             if self._me.is_owner(actor.did):
                 continue
             for name in filter(None, (actor.did, actor.handle.lower())):
@@ -83,11 +88,16 @@ class Moderation:
                 else:
                     self._barriers.pop(name, None)
 
-    def why_unseen(self, post: Post | Notification) -> str:
-        """Why a post is neither shown to a model nor answered, or ""; the owner's and our own always are."""
-        if post.author.did in {self._me.owner_did, self._atproto.did}:
+    def why_unseen(self, item: Post | Notification | Profile) -> str:
+        """Why a post or an account is neither shown to a model nor answered, or ""; the owner's and our own are."""
+        did = item.did if isinstance(item, Profile) else item.author.did
+        if did in {self._me.owner_did, self._atproto.did}:
             return ""
-        return why_unseen(shown(post), self._chosen, self._clock.now())
+        return why_unseen(shown(item), self._chosen, self._clock.now())
+
+    def follows(self, did: str) -> bool:
+        """Return whether we follow an account, as the network last told of it."""
+        return did in self._followed
 
     def why_left_alone(self, names: Iterable[str]) -> tuple[str, str]:
         """Which of these accounts (dids or handles) is not to be addressed, and why; both "" if all may be."""
@@ -140,8 +150,11 @@ class Shown:
     barrier: Barrier = ""
 
 
-def shown(post: Post | Notification) -> Shown:
-    """Return what of a post is looked at; of a notification neither tags nor labels are known."""
+def shown(post: Post | Notification | Profile) -> Shown:
+    """Return what of a post or an account is looked at; of a notification neither tags nor labels are known."""
+    if isinstance(post, Profile):
+        words = (post.display_name, post.description)
+        return Shown("", words, labels=post.labels, is_followed=post.is_followed, barrier=post.barrier)
     texts = (post.text, *(picture.alt for picture in post.pictures if picture.alt))
     seen = Shown(post.uri, texts, is_followed=post.author.is_followed, barrier=post.author.barrier)
     return replace(seen, tags=post.tags, labels=post.labels) if isinstance(post, Post) else seen

@@ -167,6 +167,7 @@ def _build_expression(
         turn_runner=turn_services.turn_runner,
         chooser=chooser,
         profiles=services.knowledge.profiles,
+        memories=services.knowledge.stores.memories,
         journal=services.journal,
         clock=services.clock,
         rng=services.rng,

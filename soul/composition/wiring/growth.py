@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver
+from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
 from modules.services.experiences.friction import FrictionReport
 from modules.services.own_feed.expressions import Expressions
+from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
 
@@ -16,8 +18,8 @@ from soul.composition.wiring.turns import TurnServices
 class GrowthLife:
     """What the loop of work runs for it, and what the owner is shown."""
 
-    handler: ReflectionHandler
-    perceiver: ReflectionPerceiver
+    handlers: tuple[Handler, ...]
+    perceivers: tuple[Perceiver, ...]
     report: GrowthReport
 
 
@@ -56,5 +58,18 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         clock=clock,
         timezone=timezone,
     )
+    per_day = services.settings.reading_per_day
+    reading = ReadingHandler(
+        per_day=per_day,
+        prompter=turn_services.prompter,
+        turn_runner=turn_services.turn_runner,
+        memories=services.knowledge.stores.memories,
+        preferences=services.preferences,
+        skills=services.skills,
+        journal=services.journal,
+        clock=clock,
+        timezone=timezone,
+    )
+    questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
     report = GrowthReport(services.journal, services.experiences, friction, clock)
-    return GrowthLife(handler, perceiver, report)
+    return GrowthLife((handler, reading), (perceiver, questions), report)

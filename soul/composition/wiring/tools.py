@@ -15,6 +15,7 @@ from local_tools.messages import MessageTools, message_tools
 from local_tools.own_posts import OwnPostTools, own_post_tools
 from local_tools.pictures import picture_tools
 from local_tools.pull_requests import pull_request_tools
+from local_tools.reading import ReadingTools, reading_tools
 from local_tools.repositories import repository_tools
 from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, self_tools
@@ -85,6 +86,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
+        *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work)),
         *web_tools(services.web, on_bluesky, skills),
     )
 

@@ -102,7 +102,8 @@ def growth(words: str = "I ask about one thing at a time now.") -> dict[str, Any
             {"name": "e2", "type": "helped_someone", "source": "bluesky", "trust": "stranger", "who": "", "about": ""},
         ],
     }
-    return {"open": 0, "changes": [change, change], "friction": []}
+    read = {"at": change["at"], "question": f"What keeps moss off? {words}", "finding": words, "sources": []}
+    return {"open": 0, "changes": [change, change], "readings": [read], "friction": []}
 
 
 async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square: Square) -> None:
@@ -119,6 +120,12 @@ async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square
     await expect(newest.locator(".because li")).to_have_text(
         ["you said: I ask about one thing at a time now.", "it helped somebody it does not know"]
     )
+    await expect(page.get_by_role("list", name="What it read")).to_contain_text(
+        "It wanted to know: What keeps moss off?"
+    )
+    square.status("maren", growth=growth() | {"changes": []})
+    await expect(page.locator(".change")).to_have_count(0)
+    await expect(page.get_by_role("list", name="What it read")).to_be_visible()
 
 
 async def test_what_is_written_there_stays_text_and_can_be_read_on_a_phone(

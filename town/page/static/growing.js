@@ -16,22 +16,29 @@ export class Growing {
   }
 
   show(people) {
-    const changes = people.map((person) => [person.name, person.life?.growth?.changes ?? []]);
-    const told = JSON.stringify(changes);
+    const told = JSON.stringify(people.map((person) => [person.name, person.life?.growth?.changes, person.life?.growth?.readings]));
     if (told === this.told) return;
     this.told = told;
-    const grown = people.filter((person) => person.life?.growth?.changes?.length);
+    const grown = people.filter((person) => person.life?.growth?.changes?.length || person.life?.growth?.readings?.length);
     this.root.replaceChildren(...(grown.length ? grown.map((person) => shown(() => this.person(person), "article"))
       : [el("p", { class: "empty" }, "Nobody has looked back yet. What they learn, and how it changes them, will appear here.")]));
   }
 
   person(person) {
-    const [newest, ...earlier] = person.life.growth.changes.slice(0, SHOWN);
+    const [newest, ...earlier] = (person.life.growth.changes ?? []).slice(0, SHOWN);
+    const read = (person.life.growth.readings ?? []).slice(0, SHOWN);
     return el("article", { class: "grown" },
       el("header", { class: "grown-top" }, face(person),
         el("h2", { class: "plan-title", dir: "auto" }, `What ${person.name} learned today`)),
-      this.change(newest),
-      earlier.length ? el("details", {}, el("summary", {}, "Before that"), ...earlier.map((one) => shown(() => this.change(one), "div"))) : null);
+      newest ? this.change(newest) : null,
+      earlier.length ? el("details", {}, el("summary", {}, "Before that"), ...earlier.map((one) => shown(() => this.change(one), "div"))) : null,
+      read.length ? el("ul", { class: "because", "aria-label": "What it read" }, ...read.map((one) => shown(() => this.reading(one), "li"))) : null);
+  }
+
+  reading(one) {
+    return el("li", {}, el("span", { class: "plan-about" }, "It wanted to know: "), el("span", { dir: "auto" }, one.question),
+      el("span", { class: "plan-about" }, " It read: "), el("span", { dir: "auto" }, one.finding), " ",
+      el("time", { class: "plan-about", datetime: one.at }, ago(one.at)));
   }
 
   change(change) {

@@ -234,8 +234,9 @@ class _RulesLook:
 
     def _consents(self, action: ProposedAction, notice: ReceivedPost | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:
-            follows_us = action.kind == "follow" and self._world.follows_us(action.target)
-            yield policy.consent(action, self._circle, notice, follows_us=follows_us)
+            who = policy.addressee(action)
+            follows_us, we_follow = self._world.follows_us(who), self._world.we_follow(who)
+            yield policy.consent(action, self._circle, notice, follows_us=follows_us, we_follow=we_follow)
         if named := policy.named_in(action.text):
             since = self._now - self._window(rules.CONSENT_BY_NAME)
             unknown = [

@@ -119,15 +119,25 @@ def known_as(who: str, circle: TrustCircle) -> str:
     return "they are a peer, by identity posts on both sides" if who in circle.found else ""
 
 
-def consent(action: ProposedAction, circle: TrustCircle, notice: ReceivedPost | None, *, follows_us: bool) -> Verdict:
+def consent(
+    action: ProposedAction,
+    circle: TrustCircle,
+    notice: ReceivedPost | None,
+    *,
+    follows_us: bool,
+    we_follow: bool = False,
+) -> Verdict:
     """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
 
-    What waits for the owner's approval in any case is left to the owner: the approval would be the reason.
+    Whoever follows us may be followed and liked, and whom we follow may be liked, wherever we read their post. What
+    waits for the owner's approval in any case is left to the owner: the approval would be the reason.
     """
     who = addressee(action)
     reason = _BY_OWNER if action.by_owner else known_as(who, circle)
-    if not reason and action.kind == "follow" and follows_us:
+    if not reason and action.kind in {"follow", "like"} and follows_us:
         reason = "they follow us"
+    if not reason and action.kind == "like" and we_follow:
+        reason = "we follow them"
     if not reason and action.kind != "follow":
         reason = _REACHED_US.get(notice.reason, "") if notice else ""
         if not reason and authority(thread_root(action, notice)) in circle.own:

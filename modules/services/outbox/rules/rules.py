@@ -20,8 +20,8 @@ CONSENT = EtiquetteRule(
     None,
     _GUIDELINES,
     "A reply, like, repost or follow needs a reason in what arrived: the person reached the SOUL with that very"
-    " post, the thread belongs to the SOUL, the person follows the SOUL (for a follow), the person is the owner or"
-    " a listed or found peer, or the owner asked.",
+    " post, the thread belongs to the SOUL, the person follows the SOUL (for a follow or a like), the SOUL follows"
+    " the person (for a like), the person is the owner or a listed or found peer, or the owner asked.",
 )
 CONSENT_BY_NAME = EtiquetteRule(
     "consent-by-name",

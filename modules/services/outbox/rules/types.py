@@ -80,6 +80,7 @@ class World:
         owner: did and handle of the owner.
         peers: dids and handles of the listed peers.
         follows_us: whether the account with this did follows us.
+        we_follow: whether we follow it, as the network last told.
         born_at: when our account was made; None if nobody knows.
         github: the logins of our account and of the owner's on GitHub, without those that passed on to somebody else.
         found: dids and handles of the peers that were found by identity posts on both sides.
@@ -99,6 +100,7 @@ class World:
     found: Callable[[], Collection[str]] = tuple
     watched: Callable[[], Collection[str]] = tuple
     leads_to: Callable[[sqlite3.Connection, str, int], bool] = lambda *_: False
+    we_follow: Callable[[str], bool] = lambda _: False
     organisation: str = ""
 
     def circle(self) -> TrustCircle:

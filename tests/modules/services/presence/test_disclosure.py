@@ -75,7 +75,7 @@ async def test_what_stands_is_kept_and_nothing_is_written_twice(account: Account
     assert await account.points() == [2, 3]
     shown = await account.atproto.get_profile("rowan.test")
     assert isinstance(shown, Ok)
-    assert "bot" in shown.data.labels
+    assert "bot" in [label.name for label in shown.data.labels]
 
 
 async def test_turned_off_it_leaves_the_profile_alone_and_warns(account: Account) -> None:

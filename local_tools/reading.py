@@ -1,0 +1,201 @@
+"""What a SOUL can read on Bluesky beyond its own timeline: searches, feeds, lists, starter packs and trends.
+
+For turns that the SOUL or its owner began. All of it is untrusted text, and whom our account, or its author, keeps from
+being read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.records import GENERATOR, LIST, STARTER_PACK, AtUri, parse_curated, web_url
+from adapters.atproto.types import Curated, FeedPage, Profile
+from common.clock import parse_iso_or_none
+from common.provenance import Provenance
+from common.result import ApiResult, Err, Ok
+from common.text.injections import gives_orders
+from common.text.strings import account_name
+from common.text.untrusted import clean
+from local_tools.bluesky_turns import BlueskyLooks, LimitInput, may_look_up
+from local_tools.words import ToolWords
+from modules.lives.growth.reading import want_to_know
+from modules.lives.growth.types import READ, ReadingTurn
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition
+
+_MOST_CHARS, _FINDING_CHARS, _MOST_SOURCES = 200, 1_000, 5
+
+
+class SearchInput(BaseModel):
+    """What to look for."""
+
+    query: str = Field(min_length=1, max_length=_MOST_CHARS)
+    what: Literal["posts", "people"] = "posts"
+    author: str = ""
+    since: str = ""
+    language: str = ""
+    limit: int = Field(default=15, ge=1, le=50)
+
+
+class AddressInput(BaseModel):
+    """A feed, a list or a starter pack."""
+
+    address: str
+    limit: int = Field(default=15, ge=1, le=50)
+
+
+class QuestionInput(BaseModel):
+    """What to look up later."""
+
+    question: str = Field(min_length=1)
+
+
+class FindingInput(BaseModel):
+    """What a turn of reading came to. Without `sources` it rests on the first of what was read."""
+
+    finding: str = ""
+    sources: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTools:
+    """The handlers; `looks` keeps out what is not to be read, and `table` holds what is to be looked up."""
+
+    atproto: Atproto
+    looks: BlueskyLooks
+    table: WorkTable
+
+    @property
+    def words(self) -> ToolWords:
+        """What the model is told about them."""
+        return self.looks.words
+
+    async def search(self, args: SearchInput, turn: Turn) -> ToolResult:
+        """Find posts or people by words."""
+        if args.what == "people":
+            return await self._people((await self.atproto.search_actors(args.query, args.limit)).or_raise(), turn)
+        author = account_name(args.author)
+        if author and not may_look_up(author, turn):
+            return self.words.error("By Did")
+        if args.since and parse_iso_or_none(args.since) is None:
+            return self.words.error("Unclear Since")
+        found = await self.atproto.search_posts(
+            args.query, author=author, language=args.language, since=args.since, limit=args.limit
+        )
+        return await self._posts(found.or_raise(), turn)
+
+    async def read_feed(self, args: AddressInput, turn: Turn) -> ToolResult:
+        """Read the newest posts of a feed, or of the accounts on a list."""
+        at = await self._at(args.address, turn, GENERATOR, LIST)
+        get = self.atproto.get_feed if at.collection == GENERATOR else self.atproto.get_list_feed
+        return await self._posts((await get(at.uri, args.limit)).or_raise(), turn)
+
+    async def read_list(self, args: AddressInput, turn: Turn) -> ToolResult:
+        """Read what a feed, a list or a starter pack is about, and who is on it."""
+        at = await self._at(args.address, turn, GENERATOR, LIST, STARTER_PACK)
+        get: Mapping[str, Callable[[str], Awaitable[ApiResult[Curated]]]] = {
+            GENERATOR: self.atproto.get_feed_generator,
+            LIST: partial(self.atproto.get_list, limit=args.limit),
+            STARTER_PACK: self.atproto.get_starter_pack,
+        }
+        made = (await get[at.collection](at.uri)).or_raise()
+        parts = [made, *made.feeds]
+        makers = await self.looks.allowed(one.creator for one in parts)
+        shown = [_described(one) for one in parts if one.creator.did in makers and not one.creator.barrier]
+        listed = {"list": made.list_uri} if made.list_uri else {}
+        return await self._people(made.members[: args.limit], turn, {"described": shown, **listed})
+
+    async def trends(self, args: LimitInput, turn: Turn) -> ToolResult:
+        """Read what many talk about now; an address leads to the posts."""
+        found = (await self.atproto.get_trends(min(args.limit, 25))).or_raise()
+        told: list[dict[str, object]] = []
+        for trend in found:
+            at = parse_curated(trend.link)
+            # NOTE(self): the link names a handle that the network chose; code alone looks it up.
+            feed = (await self._resolved(at)).or_else(None) if at else None
+            address = {"address": feed.uri} if feed else {}
+            told.append({"topic": trend.name, "posts": trend.post_count, "since": trend.started_at, **address})
+        return self.looks.framed(told)
+
+    async def want(self, args: QuestionInput, turn: Turn) -> ToolResult:
+        """Note a question, to be looked up in a turn of its own."""
+        waits = await want_to_know(self.table, args.question, is_owners=turn.asked_by is Provenance.OWNER)
+        return self.words.done("Noted Question") if waits else self.words.error("Question Waits")
+
+    async def finish(self, args: FindingInput, turn: Turn) -> ToolResult:
+        """End a turn of reading with what it found, if anything."""
+        finding, seen = clean(args.finding).strip(), _seen(turn)
+        if not finding:
+            return self.words.end("Nothing Kept", Disposition(READ))
+        if gives_orders(finding):
+            return self.words.error("Finding Gives Orders")
+        named = [one for one in seen if one in args.sources or _link(one) in args.sources] or list(seen)
+        if not named:
+            return self.words.error("Read First")
+        sources = {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
+        decision = {"finding": finding[:_FINDING_CHARS], "sources": sources}
+        return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
+
+    async def _posts(self, page: FeedPage, turn: Turn) -> ToolResult:
+        told = await self.looks.shown(item.post for item in page.items)
+        _seen(turn).update({str(one["uri"]): str(one["author_did"]) for one in told})
+        return self.looks.framed(told)
+
+    async def _people(
+        self, found: Sequence[Profile], turn: Turn, described: dict[str, object] | None = None
+    ) -> ToolResult:
+        people = await self.looks.readable_people(found)
+        _seen(turn).update({one.did: one.did for one in people})
+        accounts = [{"handle": one.handle, "did": one.did, "about": one.description} for one in people]
+        return self.looks.framed({**described, "accounts": accounts} if described else accounts)
+
+    async def _at(self, address: str, turn: Turn, *collections: str) -> AtUri:
+        """Return the address with the DID of its account. Raises `ToolStopped`."""
+        at = parse_curated(address.strip())
+        if at is None or at.collection not in collections:
+            self.words.stop("Address Unclear")
+        if not may_look_up(at.repo, turn):
+            self.words.stop("By Did")
+        return (await self._resolved(at)).or_raise()
+
+    async def _resolved(self, at: AtUri) -> ApiResult[AtUri]:
+        if at.repo.startswith("did:"):
+            return Ok(at)
+        found = await self.atproto.resolve_handle(at.repo)
+        return found if isinstance(found, Err) else Ok(at._replace(repo=found.data))
+
+
+def _seen(turn: Turn) -> dict[str, str]:
+    """Return what a turn of reading was shown, to be added to; of any other turn nothing is noted."""
+    return turn.subject.seen if isinstance(turn.subject, ReadingTurn) else {}
+
+
+def _link(seen: str) -> str:
+    return web_url(seen) or f"https://bsky.app/profile/{seen}"
+
+
+def _described(made: Curated) -> dict[str, object]:
+    return {"name": made.name, "by": made.creator.handle, "about": made.description, "address": made.uri}
+
+
+def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
+    """The family, as the registry takes it: looks for turns that the SOUL or its owner began."""
+    handlers = (
+        ("bluesky_search", SearchInput, tools.search),
+        ("bluesky_read_feed", AddressInput, tools.read_feed),
+        ("bluesky_read_list", AddressInput, tools.read_list),
+        ("bluesky_trends", LimitInput, tools.trends),
+    )
+    tool, own = tools.words.tool, Provenance.SELF
+    return [
+        *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
+        tool("want_to_know", QuestionInput, "self", own, tools.want),
+        tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
+    ]

@@ -1,0 +1,189 @@
+"""What the SOUL wants to know, as rows of work, and the turns in which it reads about it.
+
+A question comes from SELF.md, from a reflection or from the owner. Only so many are looked up a day. What was found is
+kept as a memory with its sources, and is forgotten with the accounts whose words it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from common.clock import Clock, local, parse_iso, spoken
+from common.constants import DAY_MS
+from common.facts import ReadingFacts
+from common.provenance import Provenance
+from common.text.untrusted import one_line
+from modules.lives.growth.perceive import UNREPORTED
+from modules.lives.growth.policy import INTERVAL
+from modules.lives.growth.types import READ, READING, ReadingTurn
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.dialect import Message
+from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.identity.identity import Identity
+from modules.services.memory.admission import OWNER_SOURCE, READING_SOURCE, SUBJECT_LENGTH, NewMemory
+from modules.services.memory.rows import MemoryStore
+from modules.services.rights.preferences import Preferences
+from modules.services.skills.skills import Skills
+from modules.services.work.table import WorkTable, count_waiting
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+
+QUESTION_CHARS = 300
+MOST_WAITING = 20
+_ROUNDS = 6
+_TOOLS = (
+    *("bluesky_search", "bluesky_read_feed", "bluesky_read_list", "bluesky_trends"),
+    *("memory_search", "reading_done"),
+)
+_UNTIL_MORNING_S = timedelta(hours=1).total_seconds()
+
+
+async def want_to_know(table: WorkTable, question: str, *, is_owners: bool) -> bool:
+    """Let a question wait to be looked up; return False where it waits already, or too many do."""
+    if await _waiting(table) >= MOST_WAITING:
+        return False
+    return await table.offer(_row(question, is_owners=is_owners))
+
+
+async def _waiting(table: WorkTable) -> int:
+    return await table.database.run(lambda connection: count_waiting(connection, READING))
+
+
+def _row(question: str, *, is_owners: bool = False) -> NewWork:
+    asked = one_line(question, QUESTION_CHARS)
+    payload = {"question": asked, UNREPORTED: is_owners}
+    return NewWork(READING, asked.casefold(), payload, importance="owner" if is_owners else "own")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPerceiver:
+    """Adds the questions of SELF.md, each once, when nothing else is to be looked up and the life is no longer new."""
+
+    table: WorkTable
+    identity: Identity
+    began: Callable[[], Awaitable[datetime | None]]
+    clock: Clock
+    per_day: int
+
+    async def perceive(self) -> None:
+        """Add one question."""
+        if not self.per_day or await _waiting(self.table):
+            return
+        began = await self.began()
+        if began is None or self.clock.since(began) < INTERVAL:
+            return
+        for question in self.identity.extract().questions:
+            if await self.table.add(_row(question)):
+                return
+
+
+@dataclass(kw_only=True)
+class ReadingHandler(Handler):
+    """Looks one question up, by day, at most `per_day` times a day and not one right after the other.
+
+    What the owner wants to know is looked up at once, and counts.
+    """
+
+    kind = READING
+    is_public = False
+    line = "mem"
+
+    per_day: int
+    prompter: Prompter
+    turn_runner: TurnRunner
+    memories: MemoryStore
+    preferences: Preferences
+    skills: Skills
+    journal: Journal
+    clock: Clock
+    timezone: str = ""
+
+    def is_ready(self) -> bool:
+        """Return whether anything is looked up at all."""
+        return self.per_day > 0
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Read about the question and keep what was found."""
+        if wait := await self._wait(item):
+            return wait
+        question, subject = str(item.payload.get("question", item.key)), ReadingTurn()
+        now = self.clock.now()
+        result = await self.turn_runner.run_turn(
+            turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance),
+            system=await self.prompter.prompt(
+                skill=READING,
+                audience="bluesky",
+                session_key=READING,
+                query=question,
+                now=now,
+                least=Provenance.SELF,
+            ),
+            messages=(Message("user", self._message(question, now)),),
+            purpose=READING,
+            tool_choice="required",
+            only=_TOOLS,
+            max_rounds=_ROUNDS,
+            about=ReadingFacts(question),
+        )
+        ends = (answer.decision for _, answer in reversed(result.calls) if answer.ends_turn)
+        found: Mapping[str, Any] = next(ends, {})
+        return await self._keep(item, question, str(found.get("finding", "")), dict(found.get("sources", {})))
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it, without its reason."""
+        question = one_line(str(item.payload.get("question", item.key)))
+        return f"{'Waits to read' if not disposition.settles else 'Read'} about: {question}"
+
+    async def _wait(self, item: WorkItem) -> Disposition | None:
+        """Return why the question waits; None where it is looked up now."""
+        now = self.clock.now()
+        today = local(now, self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        day = timedelta(milliseconds=self.clock.real(DAY_MS))
+        read = await self.journal.with_act(READING, READ, today if self.clock.keeps_hours else now - day, now)
+        if len(read) >= self.per_day:
+            reason = f"{len(read)} of {self.per_day} questions were looked up today (READING_PER_DAY)"
+            return Disposition("later", "enough", reason, _UNTIL_MORNING_S)
+        if item.importance == "owner":
+            return None
+        if is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours):
+            return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
+        apart = timedelta(days=1) / (2 * self.per_day)
+        since = self.clock.since(parse_iso(read[-1].at)) if read else apart
+        if since < apart:
+            return Disposition("later", "soon", "it read a short while ago", (apart - since).total_seconds())
+        return None
+
+    def _message(self, question: str, now: datetime) -> str:
+        today = spoken(local(now, self.timezone))
+        return self.skills.render(READING, "User Message Template", today=today, question=question)
+
+    async def _keep(self, item: WorkItem, question: str, finding: str, sources: dict[str, str]) -> Disposition:
+        """Keep what was found. `sources` are addresses, each with the account whose words it rests on."""
+        dids = tuple(dict.fromkeys(sources.values()))
+        declared = await self.preferences.of(dids)
+        if any(one.embedding == "deny" for one in declared.values()):
+            finding = ""
+        memory, owners = 0, item.importance == "owner"
+        if finding:
+            new = NewMemory(
+                "fact",
+                one_line(question, SUBJECT_LENGTH),
+                "\n".join((finding, *sources)),
+                (READING,),
+                source=f"{OWNER_SOURCE if owners else READING_SOURCE}{next(iter(sources), '')}",
+                trust="stranger",
+                dids=dids,
+            )
+            memory = await self.memories.save(new, self.clock.now())
+        told = {"question": question, "finding": finding, "sources": list(sources), "memory": memory}
+        data = {"act": READ, **told, "owners": owners}
+        reason = finding or "nothing was found that is worth keeping"
+        entry = Entry("decision", READING, "Looked a question up", None, reason, item.cause_id, data=data, dids=dids)
+        await self.journal.record(entry)
+        return Disposition("done", "found" if finding else "nothing", reason)
