@@ -1,7 +1,7 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
 A plan that they asked for in a direct message, and that is done, is told in the same way. So are a reflection that they
-ordered and that no command waited for, what was found about a question of theirs, a reminder, and what came of what they
+ordered and that no command waited for, what was found about a question of theirs, a reminder, and the end of what they
 scheduled.
 
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
