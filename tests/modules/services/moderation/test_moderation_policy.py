@@ -9,7 +9,7 @@ import pytest
 
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.types import Actor, Barrier, Notification, Picture, Post, PostLabel
-from modules.services.moderation.moderation import BARRIERS, Shown, is_in, shown, why_unseen, with_defaults
+from modules.services.moderation.policy import BARRIERS, Shown, is_in, shown, why_unseen, with_defaults
 from modules.services.outbox.bodies import AllowedReplies, LikeBody, PostBody
 from modules.services.outbox.types import ProposedAction
 

@@ -1,0 +1,110 @@
+"""What our account's choices on Bluesky say of a post or an account, and of a post of our own. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import regex
+
+from adapters.atproto.preference_types import AccountPreferences, MutedWord
+from adapters.atproto.types import Barrier, Notification, Post, PostLabel, Profile
+from common.clock import parse_iso_or_none
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+
+# NOTE(self): these scripts put no space between words.
+_WITHOUT_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_WORDS = regex.compile(r"[\p{L}\p{M}\p{N}_]+")
+_PHRASE = regex.compile(r"[^\p{L}\p{M}\p{N}_]")
+
+BARRIERS: dict[Barrier, str] = {
+    "muted": "our account on Bluesky muted them",
+    "blocked": "our account on Bluesky blocked them",
+    "blocks us": "they block our account on Bluesky",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What of a post is looked at: its address, its words, its tags, its labels, and whether we follow its author."""
+
+    uri: str
+    texts: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+    labels: tuple[PostLabel, ...] = ()
+    is_followed: bool = False
+    barrier: Barrier = ""
+
+
+def shown(post: Post | Notification | Profile) -> Shown:
+    """Return what of a post or an account is looked at; of a notification neither tags nor labels are known."""
+    if isinstance(post, Profile):
+        words = (post.display_name, post.description)
+        return Shown("", words, labels=post.labels, is_followed=post.is_followed, barrier=post.barrier)
+    texts = (post.text, *(picture.alt for picture in post.pictures if picture.alt))
+    seen = Shown(post.uri, texts, is_followed=post.author.is_followed, barrier=post.author.barrier)
+    return replace(seen, tags=post.tags, labels=post.labels) if isinstance(post, Post) else seen
+
+
+def why_unseen(post: Shown, chosen: AccountPreferences, now: datetime) -> str:
+    """Why our account does not want to see a post, or ""."""
+    if post.barrier:
+        return BARRIERS[post.barrier]
+    if post.uri in chosen.hidden_posts:
+        return "our account on Bluesky hid this post"
+    if name := _hidden_label(post.labels, chosen.hidden_labels):
+        return f"our account on Bluesky hides what is labelled {name}"
+    words = (word for word in chosen.muted_words if holds(word, now, is_followed=post.is_followed))
+    if any(is_in(word, post.texts, post.tags) for word in words):
+        return "it has a word that our account on Bluesky muted"
+    return ""
+
+
+def holds(word: MutedWord, now: datetime, *, is_followed: bool) -> bool:
+    """Whether a muted word counts now, for an author whom we follow or not."""
+    until = parse_iso_or_none(word.until) if word.until else None
+    return not (word.spares_followed and is_followed) and (until is None or now < until)
+
+
+def is_in(word: MutedWord, texts: Iterable[str], tags: Iterable[str]) -> bool:
+    """Whether a muted word is one of the tags of a post, or stands in its text as a whole word or phrase."""
+    wanted = _plain(word.value).removeprefix("#")
+    if not wanted:
+        return False
+    if wanted in {_plain(tag) for tag in tags}:
+        return True
+    return word.in_text and any(_stands_in(wanted, _plain(text)) for text in texts)
+
+
+def with_defaults(action: ProposedAction, chosen: AccountPreferences) -> ProposedAction:
+    """Return a proposed act; a post of our own may be answered and quoted as our account chose.
+
+    Where the post itself says who may reply, that holds.
+    """
+    body = action.body
+    if not isinstance(body, PostBody):
+        return action
+    said = body.model_fields_set
+    defaults: dict[str, object] = {}
+    if "replies" not in said and chosen.replies is not None:
+        defaults["replies"] = chosen.replies
+    if "may_be_quoted" not in said and not chosen.may_be_quoted:
+        defaults["may_be_quoted"] = False
+    return replace(action, body=body.model_copy(update=defaults)) if defaults else action
+
+
+def _hidden_label(labels: Iterable[PostLabel], hidden: frozenset[tuple[str, str]]) -> str:
+    return next((one.name for one in labels if not {(one.name, ""), (one.name, one.source)}.isdisjoint(hidden)), "")
+
+
+def _stands_in(wanted: str, text: str) -> bool:
+    if len(wanted) == 1 or _PHRASE.search(wanted) or _WITHOUT_SPACES.search(wanted):
+        return wanted in text
+    return wanted in _WORDS.findall(text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
