@@ -23,11 +23,11 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
+from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import named
 from modules.services.identity.identity import Me
 from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent
 from modules.services.owner.owner import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
@@ -252,7 +252,7 @@ class StatusReport:
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
             "standing": now.standing.fields(),
-            "drafts": [_draft(intent) for intent in now.drafts],
+            "drafts": [_draft(draft) for draft in now.drafts],
             "room": {
                 "status": room.status,
                 "url": room.url,
@@ -369,9 +369,11 @@ def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection
         one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])
 
 
-def _draft(intent: Intent) -> dict[str, Any]:
+def _draft(draft: Draft) -> dict[str, Any]:
+    intent = draft.intent
     return {
         "id": intent.id,
+        "act": draft.words.what,
         "kind": intent.kind,
         "text": intent.body.preview,
         "target": intent.target,

@@ -70,6 +70,7 @@ from modules.services.outbox.bodies import (
     RecordRef,
     ReplyBody,
     RepostBody,
+    TheirPost,
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
@@ -205,6 +206,10 @@ class PendingPosts:
         ]
         return await self._database.run(lambda connection: received.insert(connection, posts)) if posts else 0
 
+    async def has_reached_us(self, uri: str) -> bool:
+        """Whether a post was taken in as a notification, and is still kept."""
+        return await self._database.run(lambda connection: received.get(connection, uri)) is not None
+
     async def waiting(self) -> list[Pending]:
         """All that still wait and can be read, oldest first."""
         rows = await self._database.run(received.waiting)
@@ -296,6 +301,7 @@ class Publisher:
 
     atproto: Atproto
     outbox: Outbox
+    pending: PendingPosts
     conversations: Conversations
     relationships: Relationships
     journal: Journal
@@ -363,7 +369,8 @@ class Publisher:
             root = found.data.root
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
-        body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
+        theirs = await self._their_post(parent)
+        body, media = ReplyBody(text=text, **refs, **theirs, **_attached(pictures)), _media_id(pictures)
         action = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and this reply only closes it"
@@ -398,14 +405,16 @@ class Publisher:
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
-        published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
+        theirs = await self._their_post(subject)
+        published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid, **theirs), terms)
         if published.status == "accepted":
             self.relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""
-        return await self._act(RepostBody(uri=subject.uri, cid=subject.cid), terms)
+        theirs = await self._their_post(subject)
+        return await self._act(RepostBody(uri=subject.uri, cid=subject.cid, **theirs), terms)
 
     async def follow(self, body: FollowBody, terms: ActTerms) -> Published:
         """A follow."""
@@ -416,6 +425,18 @@ class Publisher:
         if not body.uri.startswith(f"at://{self.atproto.did}/"):
             return refused(_NOT_OWN)
         return await self._act(body, terms)
+
+    async def _their_post(self, subject: StrongRef) -> dict[str, TheirPost]:
+        """Return the field of a body that tells the owner what post it is about; none for one that reached us.
+
+        Where the post cannot be read now, the owner is shown its address instead.
+        """
+        if await self.pending.has_reached_us(subject.uri):
+            return {}
+        found = await self.atproto.get_posts([subject.uri])
+        if isinstance(found, Err) or not found.data:
+            return {}
+        return {"theirs": TheirPost(handle=found.data[0].author.handle, text=found.data[0].text)}
 
     async def _act(self, body: LikeBody | RepostBody | FollowBody | DeleteBody, terms: ActTerms) -> Published:
         return await self._submit(

@@ -158,7 +158,7 @@ class AlarmHandler(Handler, Perceiver):
             text = f"{self.name}: {used:.0%} of the budget of {now.budget.day} is used"
             yield Alarm("budget", now.budget.day, text)
         for draft in now.drafts:
-            yield Alarm("draft", draft.id, f"{self.name}: a draft waits for your approval")
+            yield Alarm("draft", draft.intent.id, f"{self.name}: a draft waits for your approval")
 
     async def _plans(self, now: datetime) -> list[Alarm]:
         done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]

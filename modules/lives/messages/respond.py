@@ -195,7 +195,7 @@ class OwnerTeller(Perceiver):
             return
         told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
         if new := [draft for draft in await self.outbox.held() if draft.id not in told]:
-            listed = await self.state.with_reasons(new[:MOST_DRAFTS])
+            listed = await self.state.in_words(new[:MOST_DRAFTS])
             text = drafts_text(listed, len(new) - len(listed))
             if await self.notices.send(text, _DRAFTS, drafts=[draft.id for draft in new]):
                 self._told_at = self.clock.monotonic()

@@ -132,6 +132,7 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=now.waits,
+            drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
             leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
             commitments=_commitments(commitments_in(connection), start, end),
             tasks=now.tasks,

@@ -155,6 +155,7 @@ class DaySummary:
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
+        drafts: what waits for the owner's approval, each act in words.
         leaving: when each act leaves that waits for longer than a minute, and why not sooner.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
@@ -180,6 +181,7 @@ class DaySummary:
     dropped: tuple[DayRefusal, ...]
     cases: tuple[TellingCase, ...]
     waits: DayWaits
+    drafts: tuple[str, ...]
     leaving: tuple[str, ...]
     commitments: DayCommitments
     tasks: tuple[str, ...]
@@ -194,7 +196,7 @@ class DaySummary:
     def is_empty(self) -> bool:
         """Whether nobody's words, names or titles stand in it."""
         named = (self.with_whom, self.orders, self.reasons, self.wishes, self.refused, self.sent_back, self.dropped)
-        standing = (self.cases, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
+        standing = (self.cases, self.drafts, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
         learned = (self.learned.subjects, self.learned.self_changes)
         return not any((*named, *standing, *titles, *learned))
@@ -263,6 +265,7 @@ def told_text(summary: DaySummary) -> str:
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
         *([("waits", _waiting(summary, owner_messages=0))] if summary.is_today else ()),
+        *(("draft", one) for one in summary.drafts),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
