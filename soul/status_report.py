@@ -23,6 +23,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
+from modules.services.day.situation import Situation
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import named
 from modules.services.identity.identity import Me
@@ -247,7 +248,7 @@ class StatusReport:
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
-            "troubles": self._troubles(now.budget),
+            "troubles": self._troubles(now),
             "modelBudget": self._spent(now.budget),
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
@@ -289,7 +290,7 @@ class StatusReport:
         now = moment_line(await self.gather(), services.settings.soul_timezone)
         return "\n".join(filter(None, (day, now)))
 
-    def _troubles(self, report: Report) -> list[dict[str, Any]]:
+    def _troubles(self, situation: Situation) -> list[dict[str, Any]]:
         """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""
         now = self.services.clock.now()
         waits = {"Bluesky": self.services.atproto.back_off(), "GitHub": self.services.github.back_off()}
@@ -302,9 +303,9 @@ class StatusReport:
             if one.service not in left_alone:
                 what = f"{one.service} fails again and again"
                 troubles.append({"service": one.service, "what": what, "until": None})
-        if report.step == "listen":
-            until = iso(now + timedelta(seconds=report.resets_in_s))
-            troubles.append({"service": "model", "what": "today's budget for the model is used up", "until": until})
+        if situation.no_answer:
+            until = iso(now + timedelta(seconds=situation.budget.resets_in_s))
+            troubles.append({"service": "model", "what": situation.no_answer, "until": until})
         return troubles
 
     def _spent(self, report: Report) -> dict[str, Any]:

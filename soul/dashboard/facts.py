@@ -303,6 +303,7 @@ class PageFacts:
             "waiting": len(waiting),
             "awake": status["awake"],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
+            "troubles": troubles_text(status, zone) if status["awake"] else (),
         }
 
     def log(self, words: str, kind: str) -> dict[str, Any]:
@@ -428,7 +429,7 @@ def _diff(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _meters(report: Report) -> list[dict[str, Any]]:
-    """One row for each cap of the day: what of it is used."""
+    """One row for each cap of the day: what of it is used, and whether little or nothing is left."""
     amounts = {"tokens": report.tokens, "dollars": report.usd}
     return [
         {
@@ -436,6 +437,7 @@ def _meters(report: Report) -> list[dict[str, Any]]:
             "used": amount.taken,
             "cap": amount.cap,
             "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
+            "is_short": report.step in {"pressing", "owner_only", "listen"},
         }
         for name, amount in amounts.items()
         if amount is not None

@@ -194,8 +194,8 @@ def _spent(report: Report) -> DaySpent:
 def _standing_troubles(now: Situation) -> Iterable[DayTrouble]:
     for reason in now.standing.reasons:
         yield DayTrouble(reason, 1, "`soul resume` lets it go on")
-    if (used := now.budget.fraction) >= _MUCH:
-        what = f"{used:.0%} of the day's budget is used"
+    if (used := now.budget.fraction) >= _MUCH or now.no_answer:
+        what = now.no_answer or f"{used:.0%} of the day's budget is used"
         yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.settings import Settings
-from modules.runtime.budget.report import report_at
+from modules.runtime.budget.report import report_at, used_up
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Standing
 from modules.services.agent.attention_list import AttentionNeeds, Item
@@ -50,6 +50,11 @@ class Situation:
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
     budget: Report
+
+    @property
+    def no_answer(self) -> str:
+        """Return why no message of the owner is answered by the model today; "" while it may be."""
+        return used_up(self.budget)
 
     @property
     def attention(self) -> AttentionNeeds:

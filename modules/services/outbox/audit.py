@@ -49,9 +49,11 @@ def approved(intent: Intent) -> Entry:
     return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
 
 
-def edited(intent: Intent) -> Entry:
-    """Return the entry of an intent that the owner edited and so approved: it waits for its turn."""
-    return _entry(intent, "done", f"Edited and approved {_what(intent, PREVIEW_CHARS)}", "the owner gave its words")
+def edited(intent: Intent, before: str) -> Entry:
+    """Return the entry of an intent that the owner edited and so approved; `data` has its words and those `before`."""
+    summary = f"Edited and approved {_what(intent, PREVIEW_CHARS)}"
+    entry = _entry(intent, "done", summary, "the owner gave its words")
+    return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
 
 
 def rejected(intent: Intent) -> Entry:
