@@ -11,8 +11,10 @@ from common.text.graphemes import shortened
 from modules.lives.bluesky.types import ActTerms
 from modules.lives.messages.policy import drafts_text
 from modules.services.explanation.drafts import in_words
+from modules.services.explanation.why import tell
 from modules.services.outbox.approval import held, waiting
 from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
@@ -80,3 +82,41 @@ def test_words_are_cut_between_words_and_a_link_never_is() -> None:
     assert shortened("Pruned the old pear", 16) == "Pruned the old…"
     assert shortened("see https://bsky.app/profile/kit.test/post/1", 30) == "see…"
     assert shortened("梨の木を剪定しました", 6) == "梨の木を剪…"
+
+
+async def test_the_story_of_an_edited_draft_tells_its_own_words_first_and_then_the_owner_s(
+    running_town: RunningTown,
+) -> None:
+    home, carl = running_town.make_home("rowan", SOUL_APPROVAL="drafts"), running_town.account("carl")
+    own = "Basil drinks from below. So water bulges the roots a little."
+    running_town.mind.answer = replying(own)
+    running_town.network.post_as(carl, "@rowan.test how do I keep basil alive?")
+    async with awake(home) as life:
+        services, typed = life.app.services, owner_commands(life.app, asyncio.Event())
+        await life.look()
+        assert "waits for your approval" in (await tell(services.database, "1"))[0]
+        (draft,) = await services.outbox.held()
+        await typed.answer("/edit 1 Basil drinks from below.")
+        story = " ".join(" ".join(await tell(services.database, draft.id)).split())
+    waits, edited = story.index(f"“{own}”"), story.index("You changed it to “Basil drinks from below.”")
+    assert waits < edited
+    assert "without" not in story
+
+
+async def test_a_reflection_counts_as_own_posts_what_left_and_nothing_else(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life:
+        services = life.app.services
+        for text in ("Tin sings in frost.", "Slate hums before rain.", "Chalk remembers."):
+            ordered = ProposedAction(PostBody(text=text), cause_id="owner:1", by_owner=True, urgent=True)
+            await services.outbox.submit(ordered)
+        thought = await services.outbox.submit(ProposedAction(PostBody(text="Nobody approves this one.")))
+        record = record_uri(services.atproto.did, thought.intent)
+        life.app.lives.bluesky.expressions.record(
+            record, "Nobody approves this one.", source="values", prompt="", at=services.clock.now()
+        )
+        await services.outbox.reject(thought.intent.id, "no")
+        await life.send()
+        told = await life.app.lives.growth.handler.materials.message([], is_ordered=True)
+        assert all(one in told for one in ("Tin sings in frost.", "Slate hums before rain.", "Chalk remembers."))
+        assert "Nobody approves" not in told

@@ -23,11 +23,12 @@ from common.text.handles import named_dids, with_handles
 from modules.runtime.budget import ledger
 from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
+from modules.runtime.llm.policy import FAILURE_WORDS
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
-from modules.services.outbox import departures, feed_keys, store
+from modules.services.outbox import departures, draft_numbers, feed_keys, store
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.departures import Departure
 from modules.services.outbox.types import Intent
@@ -155,13 +156,15 @@ class RuleSaid:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One step of an act on its way."""
+    """One step of an act on its way; `words` are those that the owner gave it in this step, `before` those it had."""
 
     at: str
     state: str
     summary: str
     reason: str = ""
     rules: tuple[RuleSaid, ...] = ()
+    words: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,11 @@ class Act:
     leaves_at: str = ""
     waits_for: str = ""
     movements: tuple[Movement, ...] = ()
+
+    @property
+    def own_text(self) -> str:
+        """What it said before the owner gave it other words."""
+        return next((one.before for one in self.movements if one.words), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,8 @@ _THREAD_CAUSE = re.compile(r"(?:github:(?P<thread>[^/]+/[^/]+)/|(?:review|revisi
 _NUMBERED = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}")
 _MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
 _TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
-_ID = re.compile(r"[0-9a-f]{4,32}")
+_LEAST_ID_CHARS = 4
+_ID = re.compile(r"[0-9]{1,3}|[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
 
 
@@ -285,7 +294,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
-            "request as owner/repo#12, a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
+            "request as owner/repo#12, a task as owner/repo#12/task-3, a draft's number, or at least 4 characters "
+            "of an act's id"
         )
     if named.message:
         return _message(connection, named.message)
@@ -324,6 +334,12 @@ def _owner(said: str) -> str:
 
 
 def _naming_act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
+    if prefix.isdecimal():
+        numbers = draft_numbers.numbers(connection)
+        if drafts := [one for one, number in numbers.items() if number == int(prefix)]:
+            return Subject(intent=drafts[0])
+        if len(prefix) < _LEAST_ID_CHARS:
+            return Unknown(f"No draft has the number {prefix}: `soul drafts` lists them")
     found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
@@ -523,7 +539,9 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
 def _call(call: Mapping[str, Any]) -> Call:
     arguments = call.get("input") or {}
     said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
-    return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
+    error = str(call.get("error", ""))
+    status = next((word for word in FAILURE_WORDS if error.startswith(word)), "")
+    return Call(call["tool"], str(said), error.removeprefix(status).strip(), call.get("intent_id", ""))
 
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
@@ -555,7 +573,15 @@ def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | 
 def _movement(entry: Mapping[str, Any]) -> Movement:
     data = entry["data"]
     rules = tuple(_as(RuleSaid, rule) for rule in data.get("rules", ()))
-    return Movement(entry["at"], str(data.get("state", "")), entry["summary"], entry["reason"], rules)
+    return Movement(
+        entry["at"],
+        str(data.get("state", "")),
+        entry["summary"],
+        entry["reason"],
+        rules,
+        str(data.get("words", "")),
+        str(data.get("before", "")),
+    )
 
 
 def _as(kind: type[T], stored: Mapping[str, Any]) -> T:

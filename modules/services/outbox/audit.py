@@ -120,10 +120,9 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    if intent.body.deed:
-        return intent.body.deed
-    words = " ".join(intent.body.short_preview.split()) or web_url(intent.target) or intent.target
-    return f"{deed(intent.kind)}: {shortened(words, chars) if chars else words}"
+    words = " ".join(intent.body.short_preview.split())
+    shown = shortened(words, chars) if chars else words
+    return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 
 def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
