@@ -55,7 +55,7 @@ def load_home_settings(home: Path) -> HomeSettings:
 _TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
 _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
-    marks.RUNNING: "it was killed, it crashed, or the machine stopped",
+    marks.RUNNING: marks.KILLED,
 }
 """Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
 
@@ -156,7 +156,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
     lines += [*_waiting(status, timezone), *_company(status)]
     if last:
-        what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
+        why = told_reason(last["reason"])
+        what = f"{told_line(last['summary'])}{f' ({why})' if why else ''}"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     return lines
 

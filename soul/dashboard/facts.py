@@ -50,7 +50,7 @@ from modules.services.sessions import store as sessions
 from modules.services.sessions.types import blocks
 from soul.command_table import rows_at
 from soul.commands.at_hand import examined_settings
-from soul.commands.config import change_setting, is_number_or_choice, setting_rows
+from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
 from soul.commands.draft_lines import leaves_text, split_changes
 from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.logs import newest_lines
@@ -318,7 +318,10 @@ class PageFacts:
 
     def shown_settings(self, words: str) -> dict[str, Any]:
         """Return the settings with these words under their headings, and the mistakes that stand in them."""
-        found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
+        found = [
+            {**row, "can_be_set": may_be_set(row["name"]), "choices": choices_of(row["name"])}
+            for row in setting_rows(self.home.root)
+        ]
         matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
         clean = Redactor(self.settings.secrets).text
         return {
@@ -398,6 +401,7 @@ class PageFacts:
             "times": len(one.interactions),
             "last": moment(one.last_interaction, zone),
             "muted": is_muted,
+            "is_owner": one.did == self.settings.owner_bluesky_social_handle_did,
         }
 
 

@@ -441,7 +441,9 @@ class PostHandler(Handler):
             return None
         if outcome.code != "answer":
             return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
-        answered = await self.publisher.answer_request(outcome.text, post, ends=outcome.ends)
+        answered = await self.publisher.answer_request(
+            outcome.text, post, ends=outcome.ends, forgets="forget" in outcome.kinds
+        )
         if answered.status == "blocked":
             return _came("silent", "rights", f"{outcome.reason}; {answered.reason}", answered)
         return _came("answered", "rights", outcome.reason, answered)

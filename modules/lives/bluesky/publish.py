@@ -385,13 +385,14 @@ class Publisher:
             await self._leave_if_long(action, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
-    async def answer_request(self, text: str, to: Notification, *, ends: bool) -> Published:
+    async def answer_request(self, text: str, to: Notification, *, ends: bool, forgets: bool) -> Published:
         """A reply to who asked about their own data, sent ahead of the pace: no check of this life holds it back.
 
-        `ends`: the conversation is over with it.
+        `ends`: the conversation is over with it; `forgets`: it confirms that they are forgotten.
         """
         refs = {"parent": RecordRef(uri=to.uri, cid=to.cid), "root": RecordRef(uri=to.root.uri, cid=to.root.cid)}
-        body = ReplyBody(text=clean(text), about_rights=True, **refs)
+        last = {"is_last_word": True} if forgets else {}
+        body = ReplyBody(text=clean(text), about_rights=True, **last, **refs)
         once = f"request:{hashlib.sha256(to.uri.encode()).hexdigest()[:16]}"
         published = await self._submit(ProposedAction(body, once=once, cause_id=to.uri, urgent=True))
         if published.status == "accepted":

@@ -120,7 +120,8 @@ class PostBody(_WithPictures):
 class ReplyBody(_WithPictures):
     """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows.
 
-    `about_rights`: it answers what somebody asked about their own data. `told_to` is the DID of who is told something
+    `about_rights`: it answers what somebody asked about their own data; `is_last_word`: all that is held of them is
+    deleted soon, and it confirms that. `told_to` is the DID of who is told something
     by a reply below words of our own; "" where who is answered is told. `theirs` is `parent` where it never reached us.
     """
 
@@ -130,6 +131,7 @@ class ReplyBody(_WithPictures):
     told_to: StrictStr = ""
     theirs: TheirPost | None = None
     about_rights: StrictBool = False
+    is_last_word: StrictBool = False
 
     @property
     def subject(self) -> str:
@@ -241,7 +243,7 @@ class DirectMessageBody(Body):
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
     the ids of the acts of which it tells the owner that they wait for approval, `forgotten` the moments of the
     forgettings of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about
-    their own data. `is_notice`: the program says it to the owner, and not the SOUL.
+    their own data, `is_last_word` as in `ReplyBody`. `is_notice`: the program says it to the owner, and not the SOUL.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -254,6 +256,7 @@ class DirectMessageBody(Body):
     drafts: tuple[StrictStr, ...] = ()
     forgotten: tuple[StrictStr, ...] = ()
     about_rights: StrictBool = False
+    is_last_word: StrictBool = False
     is_notice: StrictBool = False
 
     @property

@@ -128,6 +128,8 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
 _SKILL = "tool-calls"
+_MALFORMED: dict[str, object] = {"malformed": True}
+"""Marks the answer to a call that a tool does not take: it tells the model what to write, and the owner nothing."""
 _WENT_WRONG: dict[str, object] = {"went_wrong": True}
 """Marks the answer to a call that ran and did not end: its words may be those of somebody outside."""
 
@@ -193,7 +195,7 @@ class Executor:
                 self._console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
             return self._answer("Secret", "BLOCKED", problem=LEAK)
         if call.malformed:
-            return self._answer("Malformed", tool=call.name, problem=call.malformed)
+            return replace(self._answer("Malformed", tool=call.name, problem=call.malformed), data=_MALFORMED)
         arguments = self._arguments(tool, call, turn)
         if isinstance(arguments, ToolResult):
             return arguments
@@ -228,7 +230,7 @@ class Executor:
             return tool.input_model.model_validate(sent)
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
-            return self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes)
+            return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), data=_MALFORMED)
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""

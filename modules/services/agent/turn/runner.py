@@ -480,7 +480,7 @@ class TurnRunner:
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-    return said | {name: value for name in ("intent_id", "went_wrong") if (value := result.data.get(name))}
+    return said | {name: value for name in ("intent_id", "went_wrong", "malformed") if (value := result.data.get(name))}
 
 
 def _conversation(messages: Sequence[Message]) -> PromptPart:
