@@ -249,7 +249,7 @@ def _cost(thinking: Thinking) -> str:
 def _call(call: Call, left: str) -> str:
     """Return what was called; `left` are the words that left for it, "" where none did."""
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
-    refused = f", refused: {_short(call.error, _CALL_CHARS)}" if call.error else ""
+    refused = f", refused: {_short(call.why, _CALL_CHARS)}" if call.why else ""
     dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
     without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
     return f"It used the tool for “{call.tool.replace('_', ' ')}”{said}{refused}{without}"

@@ -96,12 +96,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words."""
+    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words.
+
+    `why` is the same as `error` without the status word before it.
+    """
 
     tool: str
     said: str = ""
     error: str = ""
     intent_id: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,7 +545,7 @@ def _call(call: Mapping[str, Any]) -> Call:
     said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
     error = str(call.get("error", ""))
     status = next((word for word in FAILURE_WORDS if error.startswith(word)), "")
-    return Call(call["tool"], str(said), error.removeprefix(status).strip(), call.get("intent_id", ""))
+    return Call(call["tool"], str(said), error, call.get("intent_id", ""), error.removeprefix(status).strip())
 
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:

@@ -244,7 +244,7 @@ async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: R
     [draft] = await drafts(home)
     assert draft["answers"] == {"handle": "kit.test", "text": "@rowan.test which roof is louder?\nTin or slate?"}
     shown = (await soul("drafts", "show", draft["id"], "--home", str(home.root))).output
-    assert "to     @kit.test, who wrote:\n" in shown
+    assert "@kit.test wrote:\n" in shown
     assert "@rowan.test which roof is louder?\n           Tin or slate?\n" in shown
     assert shown.index("Tin or slate?") < shown.index("Slate, because")
 
