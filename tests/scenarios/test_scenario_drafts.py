@@ -10,6 +10,8 @@ import pytest
 from common.text.graphemes import shortened
 from modules.lives.bluesky.types import ActTerms
 from modules.lives.messages.policy import drafts_text
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import told_text
 from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.outbox.approval import held, waiting
@@ -59,6 +61,8 @@ async def test_a_draft_can_be_judged_on_every_surface(
         assert {"what": "like of @tobias.test", "text": PRUNED} in shown["drafts"]
         attention = (await services.situation()).attention.blocked
         assert {one.what for one in attention} == {f"draft {draft.number}, {draft.words.what}" for draft in drafts}
+        day = told_text(DayReader(services.settings, home, services.clock).read())
+        assert all(f"draft: {draft.number}, {draft.words.line}" in day for draft in drafts)
         numbers = " ".join(str(draft.number) for draft in drafts)
         await typed.answer(f"/approve {numbers}")
         assert await services.outbox.held() == []

@@ -10,8 +10,9 @@ from itertools import groupby, zip_longest
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
+from common.text.graphemes import shortened
 from common.text.handles import with_handles
-from common.text.untrusted import one_line
+from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
@@ -328,8 +329,7 @@ def _number(value: str | float) -> str:
 
 def _short(text: str, length: int = _QUOTED_CHARS) -> str:
     """What others may have written, on one line and not too long."""
-    line = one_line(text, length + 1)
-    return line if len(line) <= length else f"{line[:length].rstrip()}…"
+    return shortened(clean(text), length)
 
 
 def _standing(act: Act, timezone: str) -> str:

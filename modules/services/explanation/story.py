@@ -338,12 +338,10 @@ def _owner(said: str) -> str:
 
 
 def _naming_act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
-    if prefix.isdecimal():
-        numbers = draft_numbers.numbers(connection)
-        if drafts := [one for one, number in numbers.items() if number == int(prefix)]:
-            return Subject(intent=drafts[0])
-        if len(prefix) < _LEAST_ID_CHARS:
-            return Unknown(f"No draft has the number {prefix}: `soul drafts` lists them")
+    if len(prefix) < _LEAST_ID_CHARS:
+        drafts = [one for one, number in draft_numbers.numbers(connection).items() if number == int(prefix)]
+        unknown = Unknown(f"No draft has the number {prefix}: `soul drafts` lists them")
+        return Subject(intent=drafts[0]) if drafts else unknown
     found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
