@@ -113,7 +113,7 @@ _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 class Commitment(BaseModel):
     """A commitment; `description` is the body of the artefact, `repo` is `owner/name` or the short name alone.
 
-    Unknown fields are dropped.
+    Fields inside `params` count as if they stood beside it; unknown fields are dropped.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True, defer_build=True)
@@ -124,6 +124,12 @@ class Commitment(BaseModel):
     description: str = ""
     content: str = ""
     issue_number: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_params(cls, value: object) -> object:
+        params = value.get("params") if isinstance(value, dict) else None
+        return {**params, **value} if isinstance(value, dict) and isinstance(params, dict) else value
 
     @field_validator("repo", "title", "description", "content", mode="before")
     @classmethod

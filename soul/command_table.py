@@ -142,8 +142,8 @@ COMMANDS = (
     Row("draft", "Show one of them.", where=("mcp",)),
     Row(
         "approve",
-        "Approve a draft, by its number or the first characters of its id.",
-        typed="ID",
+        "Approve drafts, each by its number or the first characters of its id.",
+        typed="ID...",
         where=(*_TYPED, "mcp acts", "page"),
     ),
     Row(
@@ -154,7 +154,7 @@ COMMANDS = (
     ),
     Row(
         "reject",
-        "Reject a draft, or cancel a scheduled post.",
+        "Reject a draft, or cancel a scheduled post; several IDs without a reason reject several.",
         typed="ID [reason]",
         where=(*_TYPED, "mcp acts", "page"),
     ),

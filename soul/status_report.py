@@ -23,11 +23,11 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.day.situation import Situation
+from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import named
 from modules.services.identity.owner import Me
 from modules.services.outbox.departures import end_of
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent
 from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
@@ -249,7 +249,7 @@ class StatusReport:
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
-            "drafts": [_draft(intent) for intent in now.drafts],
+            "drafts": [_draft(draft) for draft in now.drafts],
             "room": {
                 **stands["room"],
                 "url": integrations.room.url,
@@ -271,7 +271,7 @@ class StatusReport:
             "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
             "schedules": [{"number": one.number, "what": one.told(zone), "due": iso(one.due)} for one in now.schedules],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
-            "troubles": self._troubles(now.budget),
+            "troubles": self._troubles(now),
             "modelBudget": self._spent(now.budget),
             "standing": now.standing.fields(),
             "room": {"status": room.status, "peers": list(room.peers())},
@@ -299,7 +299,7 @@ class StatusReport:
         now = moment_line(self._stands(await services.situation()), services.settings.soul_timezone)
         return "\n".join(filter(None, (day, now)))
 
-    def _troubles(self, report: Report) -> list[dict[str, Any]]:
+    def _troubles(self, situation: Situation) -> list[dict[str, Any]]:
         """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""
         now = self.services.clock.now()
         waits = {"Bluesky": self.services.atproto.back_off(), "GitHub": self.services.github.back_off()}
@@ -312,9 +312,9 @@ class StatusReport:
             if one.service not in left_alone:
                 what = f"{one.service} fails again and again"
                 troubles.append({"service": one.service, "what": what, "until": None})
-        if report.step == "listen":
-            until = iso(now + timedelta(seconds=report.resets_in_s))
-            troubles.append({"service": "model", "what": "today's budget for the model is used up", "until": until})
+        if situation.no_answer:
+            until = iso(now + timedelta(seconds=situation.budget.resets_in_s))
+            troubles.append({"service": "model", "what": situation.no_answer, "until": until})
         return troubles
 
     def _spent(self, report: Report) -> dict[str, Any]:
@@ -380,9 +380,11 @@ def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection
         one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])
 
 
-def _draft(intent: Intent) -> dict[str, Any]:
+def _draft(draft: Draft) -> dict[str, Any]:
+    intent = draft.intent
     return {
         "id": intent.id,
+        "act": draft.words.what,
         "kind": intent.kind,
         "text": intent.body.preview,
         "target": intent.target,

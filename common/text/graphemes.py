@@ -26,6 +26,21 @@ def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -
     return text
 
 
+def shortened(text: str, most: int) -> str:
+    """Return `text` on one line and in at most `most` characters; where words are left out it ends in `…`.
+
+    It is cut between words, and inside a word only where no space is near, as in Japanese; a link is left out whole.
+    """
+    line = " ".join(text.split())
+    if grapheme_len(line) <= most:
+        return line
+    fitting = truncate_graphemes(line, most - 1)
+    before, _, part = fitting.rpartition(" ")
+    is_whole = line[len(fitting)] == " "
+    keeps_part = is_whole or ("://" not in part and len(before) < len(fitting) // 2)
+    return f"{(fitting if keeps_part else before).rstrip()}…"
+
+
 def leading_sentences(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
     """As many whole sentences from the start of `text` as fit; "" when not even the first does."""
     fitting = truncate_graphemes(text, max_graphemes)

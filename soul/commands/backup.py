@@ -68,11 +68,10 @@ def run_restore(
         told = [f"{COMPLETED} in {root}; {source} was not read"]
     if restored.left_memory_dir:
         told.append("MEMORY_DIR is commented out in its .env: what it knows lies in .memory now")
-    write_lines(
-        *told,
-        f"Start it here with `soul run --home {shlex.quote(str(root))}`. If the original is still running, add"
-        " --take-over: the original then stops permanently.",
-    )
+    start = f"Start it here with `soul run --home {shlex.quote(str(root))}`."
+    if not restored.is_moved:
+        start += " If the original is still running, add --take-over: the original then stops permanently."
+    write_lines(*told, start)
 
 
 def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None, *, ends: bool) -> Iterator[str]:

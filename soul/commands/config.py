@@ -172,6 +172,28 @@ def is_number_or_choice(name: str) -> bool:
     return _is_plain(Settings.model_fields[name.lower()].annotation)
 
 
+def choices_of(name: str) -> tuple[str, ...]:
+    """Return what a switch or a choice can be; none for any other setting."""
+    if name not in KNOWN or not is_number_or_choice(name):
+        return ()
+    found = _choices(Settings.model_fields[name.lower()].annotation)
+    return () if None in found else tuple(one for one in found if one)
+
+
+def _choices(annotation: object) -> tuple[str | None, ...]:
+    """Return what a value of this type can be; None in it stands for any number."""
+    parts = get_args(annotation)
+    if annotation in {int, float}:
+        return (None,)
+    if annotation is bool:
+        return "on", "off"
+    if get_origin(annotation) is Literal:
+        return tuple(str(one) for one in parts if one)
+    if get_origin(annotation) is Annotated:
+        return _choices(parts[0])
+    return tuple(one for part in parts for one in _choices(part))
+
+
 def _is_plain(annotation: object) -> bool:
     parts = get_args(annotation)
     if get_origin(annotation) is Literal:

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
-from common.wording import deed, told_reason
-from modules.services.explanation.story import named
-from modules.services.inbox import received
-from modules.services.outbox import store
+from modules.services.explanation.drafts import Draft
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 from soul.terminal.output import Colour
 
-_LIST_CHARS = 80
 _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The post that an act answers, as it was received."""
-
-    handle: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An act that waits, what it answers, None if that never came as a notification, and why it waits, in words.
-
-    `number` names it on every surface, 0 where it has none yet.
-    """
-
-    intent: Intent
-    answers: Answered | None = None
-    reason: str = ""
-    number: int = 0
-
-
-def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
-    """Each act with the post that it answers or likes; who is known by handle is named so in the reason."""
-    numbers = store.draft_numbers(connection)
-    return [
-        Draft(intent, _answered(connection, intent), _reason(connection, intent), numbers.get(intent.id, 0))
-        for intent in intents
-    ]
 
 
 def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
@@ -64,19 +29,18 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     """Return all there is to know before approving or rejecting; what it answers stands before its own words."""
     intent = draft.intent
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
-    moment = [f"  leaves {_time(intent.scheduled_for, timezone)}"] if intent.scheduled_for else []
+    moment = [f"  {leaves_text(intent, timezone)}"] if intent.scheduled_for else []
     lines = [
-        f"{deed(intent.kind)} {intent.id}",
-        *([f"  {intent.body.deed}"] if intent.body.deed else []),
+        f"{draft.words.what}  {intent.id}",
         *([f"  waits because {draft.reason}"] if draft.reason else []),
         *moment,
         f"  since {_time(intent.created_at, timezone)}, {until}",
     ]
-    if draft.answers:
-        lines.append(f"  to     @{draft.answers.handle}, who wrote:")
-        lines += [f"           {line}" for line in draft.answers.text.splitlines()]
+    if draft.words.theirs:
+        lines.append(f"  {f'@{draft.words.author}' if draft.words.author else 'the SOUL'} wrote:")
+        lines += [f"           {line}" for line in draft.words.theirs.splitlines()]
     if intent.target:
-        lines.append(f"  {'post  ' if draft.answers else 'to    '} {intent.target}")
+        lines.append(f"  at     {web_url(intent.target) or intent.target}")
     if intent.cause_id and intent.cause_id != intent.target:
         lines.append(f"  cause  {intent.cause_id}")
     if text := intent.body.preview:
@@ -107,7 +71,8 @@ def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
         "state": intent.state,
         "kind": intent.kind,
         "target": intent.target,
-        "answers": {"handle": draft.answers.handle, "text": draft.answers.text} if draft.answers else None,
+        "act": draft.words.what,
+        "answers": {"handle": draft.words.author, "text": draft.words.theirs} if draft.words.theirs else None,
         "cause": intent.cause_id,
         "text": intent.body.preview,
         "why": intent.error,
@@ -120,26 +85,24 @@ def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
 
 def _line(draft: Draft, now: datetime, timezone: str) -> str:
     intent = draft.intent
-    whom = f" to @{draft.answers.handle}" if draft.answers else ""
     last = intent.scheduled_for or intent.expires_at
-    until = f"{'leaves' if intent.scheduled_for else 'until'} {_time(last, timezone)}"
-    until = "expired" if is_expired(intent, now) else until
-    what = " ".join(intent.body.preview.split()) or intent.target
-    shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    act = intent.body.deed or f"{deed(intent.kind)}{whom}: {shown}"
-    number = draft.number or ""
+    until = "expired" if is_expired(intent, now) else f"{_verb(intent)} {_time(last, timezone)}"
+    number, act = draft.number or "", draft.words.line
     return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
 
 
-def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
-    return named(connection, told_reason(intent.error or ""))
+def leaves_text(intent: Intent, timezone: str) -> str:
+    """Return when a scheduled act leaves, and whether it needs approval first; "" where it is not scheduled."""
+    if not intent.scheduled_for:
+        return ""
+    after = ", if you approve it" if intent.state == "held" else ""
+    return f"leaves {_time(intent.scheduled_for, timezone)}{after}"
 
 
-def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:
-    for uri in filter(None, (intent.target, intent.cause_id)):
-        if (found := received.get(connection, uri)) is not None and found.payload:
-            return Answered(found.handle or "?", found.text)
-    return None
+def _verb(intent: Intent) -> str:
+    if not intent.scheduled_for:
+        return "until"
+    return "if approved, leaves" if intent.state == "held" else "leaves"
 
 
 def _time(moment: str, timezone: str) -> str:

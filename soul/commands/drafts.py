@@ -22,6 +22,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
+from modules.services.explanation.drafts import Draft, in_words
 from modules.services.outbox import approval
 from modules.services.outbox.departures import leaving
 from modules.services.outbox.rules.etiquette import same_reply
@@ -30,11 +31,9 @@ from modules.services.outbox.types import Intent, Rule
 from soul.commands.at_hand import at_hand
 from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import (
-    Draft,
     draft_fields,
     full_lines,
     list_lines,
-    with_answered,
     with_colours,
 )
 from soul.commands.options import DraftAction, DraftIds
@@ -73,7 +72,7 @@ def run_drafts(
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
-            drafts = with_answered(connection, intents)
+            drafts = in_words(connection, intents)
         _show(drafts, settings, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
@@ -81,33 +80,35 @@ def run_drafts(
     else:
         decided = asyncio.run(decide(settings, home, action, ids, reason))
     if as_json:
-        _show([Draft(intent) for intent in decided], settings, json_wanted=True, full=False)
+        _show(decided, settings, json_wanted=True, full=False)
         return
-    for intent in decided:
-        write_lines(f"{_DONE[action]} {intent.id}")
+    for draft in decided:
+        write_lines(f"{_DONE[action]} {draft.intent.id}: {draft.words.line}")
     if action is not DraftAction.REJECT:
         write_lines(leaving_of(settings, home, decided))
 
 
-def leaving_of(settings: Settings, home: Home, approved: Sequence[Intent]) -> str:
+def leaving_of(settings: Settings, home: Home, approved: Sequence[Draft]) -> str:
     """Return when what was approved from outside the running SOUL leaves."""
     standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
-    return leaving(approved, standing, settings.soul_timezone, is_awake=is_awake, now=SystemClock().now())
+    acts, now = [draft.intent for draft in approved], SystemClock().now()
+    return leaving(acts, standing, settings.soul_timezone, is_awake=is_awake, now=now)
 
 
-async def decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
+async def decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Draft]:
     """Approve or reject what waits under `ids`, all or none. Raises `NotWaiting`."""
     clock = SystemClock()
     database = await Database.beside(home.database)
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         meant = await database.run(lambda connection: [approval.find(connection, given).id for given in ids])
-        return [await _one(journal, action, intent_id, reason, clock) for intent_id in dict.fromkeys(meant)]
+        acts = [await _one(journal, action, intent_id, reason, clock) for intent_id in dict.fromkeys(meant)]
+        return await database.run(lambda connection: in_words(connection, acts))
     finally:
         await database.close()
 
 
-def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) -> Intent:
+def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) -> Draft:
     if len(ids) != 1:
         raise UsageError("One draft is edited at a time", remedy="`soul drafts edit ID`")
     if text is None:
@@ -137,7 +138,7 @@ def word_rules(redactor: Redactor) -> tuple[Rule, ...]:
     return (SecretScan(redactor), same_reply)
 
 
-async def edit(settings: Settings, home: Home, given: str, text: str) -> Intent:
+async def edit(settings: Settings, home: Home, given: str, text: str) -> Draft:
     """Approve a post or a reply with the words that the owner gives it.
 
     Raises `UsageError` for words that Bluesky does not take, and otherwise as `approval.edit`.
@@ -147,7 +148,8 @@ async def edit(settings: Settings, home: Home, given: str, text: str) -> Intent:
     database = await Database.beside(home.database)
     try:
         journal = Journal(database, SilentConsole(), clock, redactor)
-        return await journal.record_with(lambda rows: approval.edit(rows, given, text, rules, clock.now()))
+        edited = await journal.record_with(lambda rows: approval.edit(rows, given, text, rules, clock.now()))
+        return (await database.run(lambda connection: in_words(connection, [edited])))[0]
     finally:
         await database.close()
 

@@ -30,6 +30,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.explanation import why
+from modules.services.explanation.drafts import in_words
 from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
 from modules.services.outbox import approval
@@ -37,7 +38,7 @@ from modules.services.schedules.schedules import schedules_in
 from modules.services.skills.skills import Framer, Skills
 from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import draft_fields, with_answered
+from soul.commands.draft_lines import draft_fields
 from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
@@ -129,12 +130,12 @@ class HomeTools:
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:
             found = approval.waiting(connection) if draft_id is None else [approval.find(connection, draft_id)]
-            return [draft_fields(one, self.clock.now()) for one in with_answered(connection, found)]
+            return [draft_fields(one, self.clock.now()) for one in in_words(connection, found)]
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
         (one,) = await decide(self.settings, self.home, action, [draft_id], reason)
         when = leaving_of(self.settings, self.home, [one]) if action is DraftAction.APPROVE else ""
-        return {"id": one.id, "state": one.state, **({"leaves": when} if when else {})}
+        return {"id": one.intent.id, "state": one.intent.state, **({"leaves": when} if when else {})}
 
 
 def _frame_draft(draft: Answer, framer: Framer) -> None:

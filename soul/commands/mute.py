@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from common.clock import SystemClock
+from common.clock import SystemClock, local, parse_iso
 from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings
@@ -47,16 +47,24 @@ def run_mute(
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
     changed = asyncio.run(mute_account(settings, home, who, off=off)) if who else ""
-    met = Relationships(home.memory / _MET, SystemClock())
+    met = _met(home)
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
         names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
     rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
     rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
-    lines = [f"{shown[one]} muted since {since}" for one, since in muted.items()]
-    lines += [f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()]
+    lines = [f"{shown[one]} muted since {_when(since, settings)}" for one, since in muted.items()]
+    lines += [f"{shown[one]} wants no reply since {_when(since, settings)}" for one, since in no_reply.items()]
     write_answer(rows, [changed] if changed else lines, as_json=as_json)
+
+
+def _when(since: str, settings: Settings) -> str:
+    return f"{local(parse_iso(since), settings.soul_timezone):%Y-%m-%d %H:%M}"
+
+
+def _met(home: Home) -> Relationships:
+    return Relationships(home.memory / _MET, SystemClock())
 
 
 def _handle(one: Relationship | None) -> str:
@@ -87,5 +95,7 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for entry in entries:
             await journal.record(entry)
-    told = f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+        handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
+    whom = f"@{handle}" if handle else who
+    told = f"Unmuted {whom}" if off else f"Muted {whom}: the SOUL does not answer it, and does not read its posts"
     return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from functools import partial
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.github.types import Repo
-from common.errors import SoulError
+from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
 from common.redact import Redactor
 from modules.runtime.budget.report import lines as budget_lines
@@ -19,6 +20,7 @@ from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
+from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.outbox.approval import find, waiting
@@ -28,7 +30,7 @@ from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
 from soul.app import App
-from soul.commands.draft_lines import list_lines, with_answered
+from soul.commands.draft_lines import list_lines
 from soul.commands.drafts import checked_words, word_rules
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
@@ -77,11 +79,13 @@ class OwnerCommands(Commands):
         return budget_lines(await self._services.budget.report())
 
     async def run_drafts(self, _: str) -> Sequence[str]:
-        shown = await self._services.database.run(lambda connection: with_answered(connection, waiting(connection)))
+        shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
         return list_lines(shown, self._services.clock.now(), self._zone)
 
     async def run_approve(self, rest: str) -> Sequence[str]:
-        return await self._leaving(await self._services.outbox.approve(rest))
+        return await self._leaving(
+            [await self._services.outbox.approve(one) for one in await self._meant(rest.split())]
+        )
 
     async def run_edit(self, rest: str) -> Sequence[str]:
         given, _, words = rest.partition(" ")
@@ -92,17 +96,31 @@ class OwnerCommands(Commands):
             )
             return [*draft.body.public_text.splitlines(), how]
         rules = word_rules(Redactor(self._services.settings.secrets))
-        return await self._leaving(await self._services.outbox.edit(given, checked_words(words), rules))
+        return await self._leaving([await self._services.outbox.edit(given, checked_words(words), rules)])
 
-    async def _leaving(self, approved: Intent) -> Sequence[str]:
+    async def _leaving(self, approved: Sequence[Intent]) -> Sequence[str]:
         services = self._services
-        standing, expected = Control(services.home.memory).standing(), await services.outbox.departures([approved])
+        standing, expected = Control(services.home.memory).standing(), await services.outbox.departures(approved)
         now = services.clock.now()
-        return [leaving([approved], standing, self._zone, is_awake=True, now=now, expected=expected)]
+        return [leaving(approved, standing, self._zone, is_awake=True, now=now, expected=expected)]
+
+    async def _meant(self, given: Sequence[str]) -> list[str]:
+        """Return the ids of the drafts that all of these words name, each once. Raises `NotWaiting`."""
+
+        def ids(connection: sqlite3.Connection) -> list[str]:
+            return [*dict.fromkeys(find(connection, one).id for one in given or [""])]
+
+        return await self._services.database.run(ids)
 
     async def run_reject(self, rest: str) -> Sequence[str]:
-        given, _, reason = rest.partition(" ")
-        await self._services.outbox.reject(given, reason)
+        """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
+        try:
+            meant, reason = await self._meant(rest.split()), ""
+        except NotWaiting:
+            given, _, reason = rest.partition(" ")
+            meant = await self._meant([given])
+        for one in meant:
+            await self._services.outbox.reject(one, reason)
         return []
 
     async def run_pause(self, rest: str) -> Sequence[str]:

@@ -55,7 +55,7 @@ def load_home_settings(home: Path) -> HomeSettings:
 _TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
 _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
-    marks.RUNNING: "it was killed, it crashed, or the machine stopped",
+    marks.RUNNING: marks.KILLED,
 }
 """Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
 
@@ -156,7 +156,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
     lines += [*_waiting(status, timezone), *_company(status)]
     if last:
-        what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
+        why = told_reason(last["reason"])
+        what = f"{told_line(last['summary'])}{f' ({why})' if why else ''}"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     return lines
 
@@ -258,11 +259,12 @@ def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
         with reading(home.database) as connection:
             if not anything_waits(connection):
                 return nothing
+            from modules.services.explanation.drafts import in_words  # noqa: PLC0415 - the same
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
             from modules.services.outbox.departures import expected_kinds  # noqa: PLC0415 - the same
-            from soul.commands.draft_lines import draft_fields, with_answered  # noqa: PLC0415 - the same
+            from soul.commands.draft_lines import draft_fields  # noqa: PLC0415 - the same
 
-            now, drafts = SystemClock().now(), with_answered(connection, held(connection))
+            now, drafts = SystemClock().now(), in_words(connection, held(connection))
             return {
                 "drafts": [draft_fields(draft, now) for draft in drafts],
                 "leaving": [

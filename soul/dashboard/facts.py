@@ -21,7 +21,7 @@ from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import KNOWN, Settings
 from common.text.untrusted import one_line
-from common.wording import deed, purpose, told_reason
+from common.wording import purpose, told_reason
 from modules.runtime.budget import ledger
 from modules.runtime.budget.report import report_at
 from modules.runtime.budget.types import Report
@@ -33,6 +33,7 @@ from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
+from modules.services.explanation.drafts import Draft, in_words
 from modules.services.explanation.story import known_handles
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit, Version
@@ -46,8 +47,8 @@ from modules.services.sessions import store as sessions
 from modules.services.sessions.types import blocks
 from soul.command_table import rows_at
 from soul.commands.at_hand import examined_settings
-from soul.commands.config import change_setting, is_number_or_choice, setting_rows
-from soul.commands.draft_lines import Draft, split_changes, with_answered
+from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
+from soul.commands.draft_lines import leaves_text, split_changes
 from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.logs import newest_lines
 from soul.commands.memory import ask_memories
@@ -89,16 +90,16 @@ class PageActs:
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
-        return f"Approved: {one.body.deed or deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
+        return f"Approved: {one.words.line}. {leaving_of(self.settings, self.home, [one])}"
 
     async def run_edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
+        return f"Edited and approved: {one.words.line}. {leaving_of(self.settings, self.home, [one])}"
 
     async def run_reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
         (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
-        return f"Rejected: {one.body.deed or deed(one.kind)}"
+        return f"Rejected: {one.words.line}"
 
     async def run_self_approve(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=True)
@@ -200,7 +201,7 @@ class PageFacts:
         status = look(self.home)
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
-            waiting = with_answered(connection, approval.waiting(connection))
+            waiting = in_words(connection, approval.waiting(connection))
             now = self._days.situation(connection)
         return {
             "awake": status["awake"],
@@ -299,6 +300,7 @@ class PageFacts:
             "waiting": len(waiting),
             "awake": status["awake"],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
+            "troubles": troubles_text(status, zone) if status["awake"] else (),
         }
 
     def log(self, words: str, kind: str) -> dict[str, Any]:
@@ -313,7 +315,10 @@ class PageFacts:
 
     def shown_settings(self, words: str) -> dict[str, Any]:
         """Return the settings with these words under their headings, and the mistakes that stand in them."""
-        found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
+        found = [
+            {**row, "can_be_set": may_be_set(row["name"]), "choices": choices_of(row["name"])}
+            for row in setting_rows(self.home.root)
+        ]
         matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
         clean = Redactor(self.settings.secrets).text
         return {
@@ -373,15 +378,15 @@ class PageFacts:
         return {
             "id": intent.id,
             "number": draft.number,
-            "what": intent.body.deed or deed(intent.kind),
+            "what": draft.words.what,
             "text": text,
             "diff": changes,
-            "answers": draft.answers,
+            "answers": draft.words if draft.words.theirs else None,
             "reason": draft.reason,
             "target": intent.target,
             "about": intent.cause_id or intent.target,
             "until": moment(intent.expires_at, zone),
-            "leaves": moment(intent.scheduled_for, zone) if intent.scheduled_for else "",
+            "leaves": leaves_text(intent, zone),
             "needs_yes": intent.state == "held",
             "words": intent.body.text if isinstance(intent.body, PostBody | ReplyBody) else "",
         }
@@ -393,6 +398,7 @@ class PageFacts:
             "times": len(one.interactions),
             "last": moment(one.last_interaction, zone),
             "muted": is_muted,
+            "is_owner": one.did == self.settings.owner_bluesky_social_handle_did,
         }
 
 
@@ -424,7 +430,7 @@ def _diff(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _meters(report: Report) -> list[dict[str, Any]]:
-    """One row for each cap of the day: what of it is used."""
+    """One row for each cap of the day: what of it is used, and whether little or nothing is left."""
     amounts = {"tokens": report.tokens, "dollars": report.usd}
     return [
         {
@@ -432,6 +438,7 @@ def _meters(report: Report) -> list[dict[str, Any]]:
             "used": amount.taken,
             "cap": amount.cap,
             "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
+            "is_short": report.step in {"pressing", "owner_only", "listen"},
         }
         for name, amount in amounts.items()
         if amount is not None

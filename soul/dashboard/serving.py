@@ -25,7 +25,6 @@ from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
-from common.wording import deed
 from modules.runtime.home import Home
 from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard, door_of
@@ -145,6 +144,7 @@ def _state(root: Path) -> dict[str, Any]:
         "awake": status["awake"],
         "lines": [line.strip() for line in lines],
         "drafts": [
-            {"what": deed(draft["kind"]), "text": draft["text"] or draft["target"]} for draft in status["drafts"]
+            {"what": draft["act"], "text": draft["text"] or (draft["answers"] or {}).get("text", "")}
+            for draft in status["drafts"]
         ],
     }

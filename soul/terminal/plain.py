@@ -129,7 +129,7 @@ _DOING = {
     "expression-check": "thinking of something to post",
     "message": "answering a direct message",
     "post": "answering on Bluesky",
-    "request": "answering what somebody asks about their own data",
+    "request": "reading what somebody wrote to it",
     "owner": "thinking about what to tell you",
     "reflection": "looking back on what it lived through",
     "sessions": "archiving what was said",

@@ -198,3 +198,9 @@ def test_a_decision_and_what_was_found_in_words_are_read_in_every_spelling() -> 
     assert (decision.should_speak, decision.message) == (True, "Hi")
     found = ExtractedCommitment.model_validate({"Description": "File it", "Type": "CREATE_ISSUE", "Confidence": "High"})
     assert (found.type, found.confidence) == ("create_issue", "high")
+
+
+def test_fields_inside_params_count_as_if_they_stood_beside_it() -> None:
+    assert taken(params={"repo": "mill/wheel", "title": "Other"}).repo == "mill/wheel"
+    assert taken(params={"title": "Other"}).title == ISSUE["title"]
+    assert taken(params="mill/wheel").repo == ""

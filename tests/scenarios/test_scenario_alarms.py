@@ -18,18 +18,23 @@ from starlette.types import Receive, Scope, Send
 from common.clock import SystemClock, iso
 from common.errors import Auth
 from modules.runtime.budget import ledger
+from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Spent
 from modules.runtime.control import STARTS, Control
 from modules.runtime.home import Home
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul import cli
 from soul.commands.reflect import run_reflect
 from soul.commands.status import read_status
+from soul.dashboard.facts import PageFacts
+from soul.status_report import status_line
 from tests import patience
 from tests.modules.services.commitments.commitment_values import taken
 from tests.program import soul, started, until
-from tests.running_town import RunningSoul, RunningTown, awake, served
+from tests.running_town import RunningSoul, RunningTown, awake, served, settings_of
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_reflection import reflections
 from town.model.types import Completion
@@ -232,3 +237,39 @@ async def test_at_night_only_a_stop_rings_and_the_rest_waits_for_the_morning(run
             await tell(soul)
         assert sum("draft" in line for line in topic.rang) == 1
         assert sum("Tin sings." in line for line in phone.answers) == 1
+
+
+async def test_a_budget_without_room_for_an_answer_is_told_everywhere_and_once_in_a_message(
+    running_town: RunningTown,
+) -> None:
+    phone = Phone(running_town, "owner")
+    async with open_topic() as topic:
+        more = {"BUDGET_TOKENS_PER_DAY": "60000", "SOUL_TIMEZONE": "UTC"}
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url, **more)
+        async with awake(home, clock=SystemClock()) as soul:
+            services = soul.app.services
+            await look(soul)
+            phone.says("/status")
+            await look(soul)
+            await spend(soul, 59_000)
+            assert "used up" not in "".join(day_lines(DayReader(services.settings, home, services.clock).read()))
+            phone.says("What did the millers say?", "And the weavers?")
+            await look(soul)
+            await look(soul)
+            assert running_town.mind.asked == []
+            assert ["is kept" in one for one in phone.answers] == [False, True]
+            await tell(soul)
+            assert [line for line in topic.rang if "used up" in line]
+            facts = await soul.app.status_report.gather()
+            (trouble,) = [one for one in facts["troubles"] if one["service"] == "model"]
+            assert trouble["what"].startswith("today's budget for the model is used up")
+            assert trouble["until"]
+            assert "tokens of today 59,000 of 60,000" in status_line(facts)
+            told = lines(await services.budget.report())
+            assert "59,000 of 60,000, 59,000 of them reserved" in told[1]
+            day = DayReader(services.settings, home, services.clock).read()
+            assert "used up" in "".join(day_lines(day))
+            (meter,) = [one for one in PageFacts(home, settings_of(home), services.clock).now()["meters"] if one["cap"]]
+            assert (meter["percent"], meter["is_short"]) == (98, True)
+            await services.database.run(lambda connection: ledger.let_go(connection, "coding"))
+            assert not (await services.situation()).no_answer

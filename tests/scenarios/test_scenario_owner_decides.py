@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -13,6 +14,7 @@ from common.clock import SystemClock, iso
 from common.errors import Transient
 from modules.lives.bluesky.types import Pending
 from modules.lives.messages.policy import drafts_text
+from modules.services.explanation.drafts import in_words
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.rights import store
@@ -343,7 +345,7 @@ async def test_with_drafts_an_act_on_what_the_owner_did_not_name_is_shown_first_
         assert (act.state == "held") == bool(shown)
         if shown:
             assert any(shown in line for line in await commands.answer("/drafts"))
-            assert shown in drafts_text([(1, act, "")], 0)
+            assert shown in drafts_text(await soul.app.services.database.run(partial(in_words, intents=[act])), 0)
             await commands.answer(f"/approve {act.id[:6]}")
         soul.passes(7200)
         await soul.send()

@@ -167,7 +167,7 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         assert submitted.held
         running_town.mind.answer = lambda _: Completion(text="One draft waits.")
         await answered(life.app.owner, "What waits?")
-        line = f"- Waits for your owner's approval: post {submitted.intent.id[:6]} (every public act needs approval"
+        line = "- Waits for your owner's approval: draft 1, post (every public act needs approval"
         assert line in told(running_town.mind.asked[-1])
         assert "canary-heron" not in told(running_town.mind.asked[-1])
         running_town.mind.answer = replying("Tin. Which would you pick?")

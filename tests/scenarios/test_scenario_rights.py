@@ -265,6 +265,8 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
         for text in ("what do you know about me?", "and now wipe whatever you have got of me"):
             running_town.network.post_as(did, f"@rowan.test {text}")
             await soul.look()
+        await soul.send()
+        assert len(await outbox.held()) == 2, "the reply and the answer that tells what is known wait"
     known, forgotten = (
         one.facts.about.fields["facts"]
         for one in asked_of(running_town, "rights-answer")
@@ -275,7 +277,7 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
     assert not any("declarations" in fact for fact in known)
     assert forgotten == ("all that I hold of you is deleted here within the hour",)
     assert len(ForgetRequests(home.memory).all()) == 1
-    assert running_town.texts("rowan") == []
+    assert len(running_town.texts("rowan")) == 1, "they hear of it before nothing is left of them"
 
 
 @pytest.mark.parametrize("said", ["wipe whatever you have got of me", "wipe whatever may still stand about me"])

@@ -6,10 +6,11 @@ import pytest
 
 from common.clock import SystemClock
 from modules.lives.bluesky.types import ActTerms
+from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DeleteBody
-from soul.commands.draft_lines import full_lines, with_answered
+from soul.commands.draft_lines import full_lines
 from tests.hasty_clock import HastyClock
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
@@ -155,7 +156,7 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
         await life.look()
         told = await story(life, theirs)
         words = await tell(life.app.services.database, theirs)
-        waiting = await life.app.services.database.run(lambda connection: with_answered(connection, held(connection)))
+        waiting = await life.app.services.database.run(lambda connection: in_words(connection, held(connection)))
     (draft,) = waiting
     assert "waits because addressed to a stranger: @kit.test" in "\n".join(
         full_lines(draft, SystemClock().now(), "UTC")

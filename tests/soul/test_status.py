@@ -53,6 +53,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
     (draft,) = after["drafts"]
     assert draft == {
         "id": submitted.intent.id,
+        "act": "post",
         "kind": "post",
         "text": "Tin sings.",
         "target": "",

@@ -393,10 +393,11 @@ class ExpressionCycle:
         )
 
     async def _recent_posts(self) -> tuple[str, ...]:
-        """Our latest posts, each on one line, the newest first; our latest thoughts where the feed cannot be read."""
+        """Our latest posts, each on one line, the newest first; those that left from here if it cannot be read."""
         feed = await self.atproto.get_author_feed(self.atproto.did, limit=20)
-        own = [one.text for one in reversed(self.expressions.all())]
-        if isinstance(feed, Ok):
+        if isinstance(feed, Err):
+            own = [one.body.public_text for one in await self.outbox.of_kind("post", 20) if one.state == "done"]
+        else:
             own = [item.post.text for item in feed.data.items if item.reposted_by is None and item.post.reply is None]
         return tuple(" ".join(bare_words(text).split()) for text in own[:_RECENT_SHOWN])
 

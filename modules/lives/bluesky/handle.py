@@ -437,7 +437,9 @@ class PostHandler(Handler):
             return None
         if outcome.code != "answer":
             return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
-        answered = await self.publisher.answer_request(outcome.text, post, ends=outcome.ends)
+        answered = await self.publisher.answer_request(
+            outcome.text, post, ends=outcome.ends, forgets="forget" in outcome.kinds
+        )
         if answered.status == "blocked":
             return answered.came("silent", f"{outcome.reason}; {answered.reason}", "rights")
         return answered.came("answered", outcome.reason, "rights")

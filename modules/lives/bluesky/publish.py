@@ -68,6 +68,7 @@ from modules.services.outbox.bodies import (
     RecordRef,
     ReplyBody,
     RepostBody,
+    TheirPost,
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
@@ -203,6 +204,10 @@ class PendingPosts:
         ]
         return await self._database.run(lambda connection: received.insert(connection, posts)) if posts else 0
 
+    async def has_reached_us(self, uri: str) -> bool:
+        """Whether a post was taken in as a notification, and is still kept."""
+        return await self._database.run(lambda connection: received.get(connection, uri)) is not None
+
     async def waiting(self) -> list[Pending]:
         """All that still wait and can be read, oldest first."""
         rows = await self._database.run(received.waiting)
@@ -291,6 +296,7 @@ class Publisher:
 
     atproto: Atproto
     outbox: Outbox
+    pending: PendingPosts
     conversations: Conversations
     relationships: Relationships
     journal: Journal
@@ -344,7 +350,7 @@ class Publisher:
             root = found.data.root
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
-        body = ReplyBody(text=text, **refs, **_attached(pictures))
+        body = ReplyBody(text=text, **refs, **await self._their_post(parent), **_attached(pictures))
         action = replace(terms.proposed(body), media_id=_media_id(pictures))
         if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and this reply only closes it"
@@ -359,13 +365,14 @@ class Publisher:
             await self._leave_if_long(action, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
-    async def answer_request(self, text: str, to: Notification, *, ends: bool) -> Published:
+    async def answer_request(self, text: str, to: Notification, *, ends: bool, forgets: bool) -> Published:
         """A reply to who asked about their own data, sent ahead of the pace: no check of this life holds it back.
 
-        `ends`: the conversation is over with it.
+        `ends`: the conversation is over with it; `forgets`: it confirms that they are forgotten.
         """
         refs = {"parent": RecordRef(uri=to.uri, cid=to.cid), "root": RecordRef(uri=to.root.uri, cid=to.root.cid)}
-        body = ReplyBody(text=clean(text), about_rights=True, **refs)
+        last = {"is_last_word": True} if forgets else {}
+        body = ReplyBody(text=clean(text), about_rights=True, **last, **refs)
         once = f"request:{hashlib.sha256(to.uri.encode()).hexdigest()[:16]}"
         published = await self._submit(ProposedAction(body, once=once, cause_id=to.uri, urgent=True))
         if published.status == "accepted":
@@ -379,14 +386,16 @@ class Publisher:
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
-        published = await self._submit(terms.proposed(LikeBody(uri=subject.uri, cid=subject.cid)))
+        body = LikeBody(uri=subject.uri, cid=subject.cid, **await self._their_post(subject))
+        published = await self._submit(terms.proposed(body))
         if published.status == "accepted":
             self.relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""
-        return await self._submit(terms.proposed(RepostBody(uri=subject.uri, cid=subject.cid)))
+        body = RepostBody(uri=subject.uri, cid=subject.cid, **await self._their_post(subject))
+        return await self._submit(terms.proposed(body))
 
     async def follow(self, body: FollowBody, terms: ActTerms) -> Published:
         """A follow."""
@@ -397,6 +406,18 @@ class Publisher:
         if not body.uri.startswith(f"at://{self.atproto.did}/"):
             return refused(_NOT_OWN)
         return await self._submit(terms.proposed(body))
+
+    async def _their_post(self, subject: StrongRef) -> dict[str, TheirPost]:
+        """Return the field of a body that tells the owner what post it is about; none for one that reached us.
+
+        Where the post cannot be read now, the owner is shown its address instead.
+        """
+        if await self.pending.has_reached_us(subject.uri):
+            return {}
+        found = await self.atproto.get_posts([subject.uri])
+        if isinstance(found, Err) or not found.data:
+            return {}
+        return {"theirs": TheirPost(handle=found.data[0].author.handle, text=found.data[0].text)}
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
         """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""

@@ -37,6 +37,8 @@ from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.skills import Framer, Skills
@@ -45,6 +47,7 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 SKILL = "reflection"
 
 _POSTS_SINCE, _MOST_POSTS = timedelta(days=2), 6
+_POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
@@ -60,6 +63,7 @@ class Materials:
     experiences: ExperienceLog
     relationships: Relationships
     expressions: Expressions
+    outbox: Outbox
     journal: Journal
     clock: Clock
     rng: random.Random
@@ -79,7 +83,7 @@ class Materials:
             with_others=self._framed(self._experiences([one for one in experiences if one.trust in OTHERS])),
             insights="\n".join(self._insights()),
             relationships=self._people(),
-            posts="\n".join(self._posts(now)),
+            posts="\n".join(await self._posts(now)),
             sent_back="\n".join(await self._sent_back(now)),
             changes=changes,
             taken_back=taken_back,
@@ -125,18 +129,24 @@ class Materials:
             if one.code in known and one.code not in _TOLD_ELSEWHERE
         ]
 
-    def _posts(self, now: datetime) -> list[str]:
-        """A line for each of the newest thoughts of our own, with what came of it as far as that was looked at."""
-        newest = [one for one in self.expressions.all() if now - one.timestamp <= _POSTS_SINCE][-_MOST_POSTS:]
+    async def _posts(self, now: datetime) -> list[str]:
+        """A line for each of our newest posts that left, with what came of it as far as that was looked at."""
+        posts = [
+            one
+            for one in await self.outbox.since(_POST, now - _POSTS_SINCE)
+            if one.state == "done" and (await self.outbox.standing("delete", one.result_uri or "")).code != "done"
+        ]
+        looked_at = {one.post_uri: one.engagement for one in self.expressions.all() if one.engagement}
+        found = [(one, looked_at.get(one.result_uri or "")) for one in posts[:_MOST_POSTS][::-1]]
         return [
             self.skills.render(
                 SKILL,
                 "Post",
-                text=one_line(one.text, _INSIGHT_CHARS),
-                replies=one.engagement.replies if one.engagement else "",
-                likes=one.engagement.likes if one.engagement else "",
+                text=one_line(one.body.public_text, _INSIGHT_CHARS),
+                replies=came.replies if came else "",
+                likes=came.likes if came else "",
             ).strip()
-            for one in newest
+            for one, came in found
         ]
 
     async def _sent_back(self, now: datetime) -> list[str]:

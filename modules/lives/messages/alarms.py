@@ -169,8 +169,10 @@ class AlarmHandler(Handler, Perceiver):
         if (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
             text = f"{self.name}: {used:.0%} of the budget of {now.budget.day} is used"
             yield Alarm("budget", now.budget.day, text)
+        if now.no_answer:
+            yield Alarm("budget", f"{now.budget.day}/used up", f"{self.name}: {now.no_answer}")
         for draft in now.drafts:
-            yield Alarm("draft", draft.id, f"{self.name}: a draft waits for your approval")
+            yield Alarm("draft", draft.intent.id, f"{self.name}: a draft waits for your approval")
 
     async def _plans(self, now: datetime) -> list[Alarm]:
         done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]

@@ -264,7 +264,7 @@ class OthersHandler(Handler, Perceiver):
             return None
         if outcome.code != "answer":
             return self._in_lived_time(Disposition(outcome.code, "rights", outcome.reason, outcome.retry_in_s))
-        body = burst.answer(clean(outcome.text), about_rights=True)
+        body = burst.answer(clean(outcome.text), about_rights=True, is_last_word="forget" in outcome.kinds)
         submitted = await self.outbox.submit(ProposedAction(body, cause_id=burst.uri, urgent=True))
         intent_id = submitted.intent.id
         if not submitted.accepted:

@@ -16,10 +16,10 @@ from common.settings import MessagesFrom
 from common.text.closings import is_emoji_only, is_low_value_closing
 from common.text.graphemes import truncate_graphemes
 from common.text.injections import gives_orders
-from common.text.untrusted import one_line
-from common.wording import deed
+from common.text.untrusted import clean
 from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
 from modules.runtime.scheduler.quiet_hours import is_quiet_hours
+from modules.services.explanation.drafts import Draft
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.outbox.types import Intent
@@ -34,9 +34,8 @@ OLDEST = timedelta(days=1)
 """What was written longer ago, before the SOUL looked, is left unanswered."""
 
 _MOST = MESSAGE_MAX_GRAPHEMES - 10
-_DRAFT_CHARS = 80
-_REASON_CHARS = 100
 _ELLIPSIS = "…"
+_NUMBER, _NUMBERS = re.compile("[0-9]{1,3}"), re.compile(r"[0-9]{1,3}(?:[\s,]+[0-9]{1,3})*[\s.!]*")
 _VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,3})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
 
 
@@ -78,7 +77,7 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """The owner's yes or no to drafts; None where a message is none.
 
-    Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
+    Only "yes" or "no" with "all" or numbers counts, or alone right after the drafts were told: all else is talk.
     `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = _VERDICT.fullmatch(text.strip())
@@ -93,24 +92,18 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -
         return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
     if which.lower() == "all":
         return DraftAnswer(is_yes, tuple(open_ids), reason or "")
-    meant = tuple(one for one, number in waiting.items() if number == int(which))
-    return DraftAnswer(is_yes, meant, reason or "")
+    more = reason if reason and _NUMBERS.fullmatch(reason) else ""
+    named = {int(one) for one in _NUMBER.findall(f"{which} {more}")}
+    meant = tuple(one for one, number in waiting.items() if number in named)
+    return DraftAnswer(is_yes, meant if len(meant) == len(named) else (), "" if more else reason or "")
 
 
-def drafts_line(number: int, draft: Intent, why: str) -> str:
-    """One line on a draft and why it waits, under its number; none of its signs can begin a new line."""
-    words = draft.body.short_preview or draft.target
-    what = one_line(draft.body.deed or f"{deed(draft.kind)}: {words}", _DRAFT_CHARS)
-    reason = one_line(why, _REASON_CHARS)
-    return f"{number}  {what}" + (f" ({reason})" if reason else "")
-
-
-def drafts_text(drafts: Sequence[tuple[int, Intent, str]], more: int) -> str:
+def drafts_text(drafts: Sequence[Draft], more: int) -> str:
     """Return the message that tells the owner what waits for approval and why; `more` drafts are not listed."""
-    lines = [drafts_line(*draft) for draft in drafts]
+    lines = [clean(f"{one.number}  {one.words.line}" + (f" ({one.reason})" if one.reason else "")) for one in drafts]
     one = len(drafts) == 1
     head = "This waits for your approval:" if one and not more else "These wait for your approval:"
-    first = drafts[0][0]
+    first = drafts[0].number
     how = 'Answer "yes" or "no".' if one else f'Answer "yes {first}", "no {first}" or "yes all".'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from common.clock import Clock
+from common.clock import Clock, local
 from common.errors import BudgetExceeded, NotWaiting, Transient
 from common.text.untrusted import one_line
 from modules.lives.messages.orders import Orders, OwnerNotices
@@ -48,6 +48,8 @@ _INTERRUPTED = (
 _LINE_CHARS = 200
 _TELL_AGAIN_S = 300.0
 _TOLD_FOR = timedelta(days=7)
+_NO_BUDGET = "budget"
+"""The cause of what tells the owner that a message waits for the budget, before the day."""
 _DRAFTS = "drafts"
 """The cause of what tells the owner of drafts."""
 
@@ -119,11 +121,22 @@ class OwnerMessageHandler(Handler):
             return await self._pass_on(item)
         try:
             answer = await self.handler.answer(item.key, message.text)
-        except (BudgetExceeded, Transient) as error:
+        except BudgetExceeded as error:
+            await self._tell_of_budget(message, error)
+            return Disposition("later", "no-words", str(error))
+        except Transient as error:
             return Disposition("later", "no-words", str(error))
         await self._say(message, answer)
         await self.orders.keep(message, cause_of(item.key))
         return await self._done(message, "Answered the owner in a direct message")
+
+    async def _tell_of_budget(self, message: ReceivedMessage, error: BudgetExceeded) -> None:
+        """Tell the owner, once a day and without the model, that their message waits for the budget."""
+        cause = f"{_NO_BUDGET}/{local(self.clock.now(), self.timezone):%Y-%m-%d}"
+        if not await self.outbox.by_cause(cause):
+            text = f"Your message is kept, and is answered when the budget allows it. {error}. {error.remedy}"
+            body = _body(message, text, is_notice=True).model_copy(update={"answers": ""})
+            await self.outbox.submit(ProposedAction(body, cause_id=cause, urgent=True))
 
     async def _draft_answer(self, message: ReceivedMessage) -> DraftAnswer | None:
         told = told_before(message.rev, await self.outbox.done(_DRAFTS))
@@ -195,7 +208,7 @@ class OwnerTeller(Perceiver):
             return
         told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
         if new := [draft for draft in await self.outbox.held() if draft.id not in told]:
-            listed = await self.state.with_reasons(new[:MOST_DRAFTS])
+            listed = await self.state.in_words(new[:MOST_DRAFTS])
             text = drafts_text(listed, len(new) - len(listed))
             if await self.notices.send(text, _DRAFTS, drafts=[draft.id for draft in new]):
                 self._told_at = self.clock.monotonic()

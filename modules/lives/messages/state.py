@@ -14,7 +14,7 @@ from common.redact import Redactor
 from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.services.explanation.story import named
+from modules.services.explanation.drafts import Draft, in_words
 from modules.services.identity.owner import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
@@ -118,14 +118,9 @@ class MessageState:
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
-    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[int, Intent, str]]:
-        """Return each draft with its number and why it waits, in which people are named by their handles."""
-
-        def told(connection: sqlite3.Connection) -> list[tuple[int, Intent, str]]:
-            numbers = store.draft_numbers(connection)
-            return [(numbers.get(one.id, 0), one, named(connection, one.error or "")) for one in drafts]
-
-        return await self.database.run(told)
+    async def in_words(self, drafts: Sequence[Intent]) -> list[Draft]:
+        """Return each draft in words."""
+        return await self.database.run(lambda connection: in_words(connection, drafts))
 
     async def waiting_numbers(self) -> dict[str, int]:
         """Return the numbers of the drafts that wait for approval, by their ids."""

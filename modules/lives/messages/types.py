@@ -42,9 +42,10 @@ class Burst:
         """Who wrote it."""
         return Actor(self.talk.did, self.talk.handle, is_bot=self.talk.is_bot)
 
-    def answer(self, text: str, *, about_rights: bool = False) -> DirectMessageBody:
-        """Return the answer with these words; `about_rights` as in the body."""
-        more = {"about_rights": True} if about_rights else {}
+    def answer(self, text: str, *, about_rights: bool = False, is_last_word: bool = False) -> DirectMessageBody:
+        """Return the answer with these words; the others as in the body."""
+        given = {"about_rights": about_rights, "is_last_word": is_last_word}
+        more = {name: True for name, value in given.items() if value}
         return DirectMessageBody(
             conversation_id=self.talk.id,
             to=self.talk.did,

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from common.constants import LEFT_FREE_BYTES, TEXT_MAX_BYTES
 from common.errors import HomeLocked, StorageError, UsageError
 from common.files import read_bounded, storage_error, sync, write_atomic
-from modules.runtime.database.copies import mark_restored
+from modules.runtime.database.copies import is_marked_restored, mark_restored
 from modules.runtime.database.file import COPIES, copy, damaged, find_damage
 from modules.runtime.home import MOVED, RESTORED, Home
 
@@ -243,12 +243,14 @@ class RestoredHome:
         files: how many files were brought back.
         left_memory_dir: whether MEMORY_DIR was commented out, because what it knows lies in `.memory` now.
         completed: whether an earlier restore, which had been cut off, was completed instead; nothing else was read.
+        is_moved: whether it was moved here: then the home where it was does not wake any more.
 
     """
 
     files: int
     left_memory_dir: bool = False
     completed: bool = False
+    is_moved: bool = False
 
 
 def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int) -> RestoredHome:
@@ -271,7 +273,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
                 folder.mkdir(mode=0o700)
                 files = _read(source, folder, passphrase, most_bytes)
                 _check(folder / MEMORY / "soul.db")
-                left = _leave_memory_dir(folder / ".env")
+                left, is_moved = _leave_memory_dir(folder / ".env"), not is_marked_restored(folder / MEMORY / "soul.db")
                 for path in (*folder.rglob("*"), folder):
                     sync(path)
                 _refuse_inhabited(root)  # reading takes long: somebody may have moved in meanwhile
@@ -281,7 +283,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
             _complete(root)
     except OSError as error:
         raise storage_error(root, error) from error
-    return RestoredHome(files, left)
+    return RestoredHome(files, left, is_moved=is_moved)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from modules.runtime.budget.policy import (
     ROOMS,
     ROOMS_PERCENT,
     STRANGERS_PERCENT,
+    USEFUL_TOKENS,
     Leave,
     counted,
     day_of,
@@ -145,6 +146,10 @@ class Budget:
             if not strangers_have_share_left(importance, ledger.spent_on(connection, day, "stranger"), self._caps):
                 leave = Leave(leave.step, 0)
             reservation = None
+            if importance == "owner":
+                least = min(USEFUL_TOKENS, output_limit(request))
+                needs = Spent(input_tokens + least, self._cost(model, input_tokens, least) or 0)
+                ledger.note_refused(connection, day, None if leave.limit else needs)
             if leave.limit:
                 outgoing = sent_as(request, model=model, limit=leave.limit)
                 micro_usd = self._cost(model, input_tokens, leave.limit)

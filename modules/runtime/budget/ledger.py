@@ -7,17 +7,20 @@ A row is there before its request leaves. One that is still `reserved` is on its
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable
 
 from common.importance import Importance
 from modules.runtime.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
+from modules.runtime.database import marks
 from modules.runtime.llm.connection import Reservation
 
 UNKNOWN = -1
 """In place of a cost, where no price was known."""
 
 KEPT_DAYS = 90
+_REFUSED = "budget_refused"
 _HELD = "held:"
 """Begins the id of the row that sets an amount aside for a purpose; it is no call."""
 
@@ -145,6 +148,20 @@ def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str
         "UPDATE model_calls SET cost_micro_usd = ? WHERE id = ?",
         [(cost(row["model"], row["input_tokens"], row["output_tokens"]), row["id"]) for row in rows],
     )
+
+
+def note_refused(connection: sqlite3.Connection, day: str, needs: Spent | None) -> None:
+    """Keep that an answer to the owner had no room on this day, and what it needs at least; None where one had room."""
+    if needs is not None:
+        marks.put(connection, {_REFUSED: json.dumps([day, needs.tokens, needs.micro_usd])})
+    elif marks.get(connection, _REFUSED):
+        marks.remove(connection, _REFUSED)
+
+
+def refused(connection: sqlite3.Connection, day: str) -> Spent:
+    """Return what the answer to the owner that had no room on this day needs at least; nothing where each had."""
+    noted, tokens, micro_usd = json.loads(marks.get(connection, _REFUSED) or '["", 0, 0]')
+    return Spent(tokens, micro_usd) if noted == day else Spent()
 
 
 def told(connection: sqlite3.Connection, day: str) -> tuple[str | None, str | None]:

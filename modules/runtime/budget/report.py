@@ -11,7 +11,7 @@ from common.importance import Importance
 from common.settings import Settings
 from common.wording import counted, number, purpose
 from modules.runtime.budget import ledger
-from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
+from modules.runtime.budget.policy import day_of, fraction, has_room, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
 from modules.runtime.database import marks
 
@@ -34,7 +34,7 @@ _WORDS: dict[Step, str] = {
     "cheaper": "thinking with the cheaper model, if one is set",
     "pressing": "thinking only for the owner, mentions and commitments",
     "owner_only": "thinking only for the owner",
-    "listen": "listening: no model call",
+    "listen": "used up: the next call to the model does not fit",
 }
 _MINUTE_S = 60
 _HOUR_MIN = 60
@@ -43,12 +43,13 @@ _HOUR_MIN = 60
 def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezone: str) -> Report:
     """How the day of `now` stands in the ledger."""
     day = day_of(now, timezone)
-    used = fraction(ledger.spent(connection, day), caps)
+    spent = ledger.spent(connection, day)
+    used, is_full = fraction(spent, caps), not has_room(spent, ledger.refused(connection, day), caps)
     calls, tokens, usd = ledger.amounts(connection, day, caps)
     by_purpose, by_model = ledger.shares(connection, day)
     return Report(
         day=day,
-        step=step_at(used),
+        step="listen" if is_full else step_at(used),
         fraction=round(float(used), 4),
         tokens=tokens,
         usd=usd,
@@ -76,6 +77,13 @@ def lines(report: Report) -> list[str]:
         *_shares("for", report.by_purpose, purpose),
         *_shares("by", report.by_model),
     ]
+
+
+def used_up(report: Report) -> str:
+    """Return that the day's budget has no room for an answer to the owner any more; "" while it has."""
+    if report.step != "listen":
+        return ""
+    return f"today's budget for the model is used up ({report.fraction:.0%} of it; the next answer does not fit)"
 
 
 def day_lines(days: Iterable[Day]) -> list[str]:
@@ -140,15 +148,17 @@ def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
     on_its_way = amount.reserved - amount.unanswered
     reserved = (
-        f", {spoken(on_its_way)} more reserved for calls on their way, or that ended with the program and may have been"
-        " billed"
+        f", {spoken(on_its_way)} of them reserved for calls on their way, or that ended with the program and may have"
+        " been billed"
         if on_its_way
         else ""
     )
     unanswered = (
-        f", {spoken(amount.unanswered)} more without an answer, which may have been billed" if amount.unanswered else ""
+        f", {spoken(amount.unanswered)} of them without an answer, which may have been billed"
+        if amount.unanswered
+        else ""
     )
-    return f"{spoken(amount.used)}{cap}{reserved}{unanswered}"
+    return f"{spoken(amount.taken)}{cap}{reserved}{unanswered}"
 
 
 def _dollars(usd: float) -> str:

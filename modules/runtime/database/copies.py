@@ -75,6 +75,13 @@ def mark_restored(database: Path, name: str) -> None:
         raise explain(database, error) or error from error
 
 
+def is_marked_restored(database: Path) -> bool:
+    """Return whether a database that nobody has open is marked as an earlier copy; one without marks counts as one."""
+    with closing(sqlite3.connect(database)) as connection:
+        has_marks = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'marks'").fetchone()
+        return not has_marks or bool(marks.get(connection, marks.RESTORED))
+
+
 def delete_all(database: Path) -> None:
     """Delete every copy. Raises `StorageError`."""
     folder = database.with_name(COPIES)

@@ -228,14 +228,20 @@ def dropped_between(
     return [tuple(row) for row in connection.execute(query, (since, until, json.dumps(list(without))))]
 
 
+MALFORMED = "the model called it with other fields than it takes"
+"""Why a call was sent back, for the owner: the answer itself tells the model which fields there are."""
+
+
 def sent_back_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:
     """Return `(tool, answer, count)` of the calls that the model was told to change, the most frequent first.
 
-    A message that was not said in a room counts among them, with "" for its tool.
+    A message that was not said in a room counts among them, with "" for its tool. Of a call that its tool does not
+    take the answer is `MALFORMED`.
     """
     query = """
         WITH answers (id, tool, answer) AS (
-            SELECT journal.id, json_extract(call.value, '$.tool'), json_extract(call.value, '$.error')
+            SELECT journal.id, json_extract(call.value, '$.tool'),
+                iif(json_extract(call.value, '$.malformed'), :malformed, json_extract(call.value, '$.error'))
                 FROM journal, json_each(journal.data, '$.calls') AS call
                 WHERE at >= :since AND at < :until AND kind = 'model'
             UNION ALL SELECT id, '', reason FROM journal
@@ -244,7 +250,8 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
         SELECT tool, answer, count(*) AS count FROM answers WHERE answer != ''
         GROUP BY tool, answer ORDER BY count DESC, max(id) DESC
     """
-    return [tuple(row) for row in connection.execute(query, {"since": since, "until": until})]
+    values = {"since": since, "until": until, "malformed": MALFORMED}
+    return [tuple(row) for row in connection.execute(query, values)]
 
 
 def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, str, str, int]]:

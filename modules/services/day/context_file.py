@@ -16,7 +16,6 @@ from modules.runtime.journal.rows import of_loop_between
 from modules.services.agent.prompt.sources import CONTEXT
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import order_text
-from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.owner_files import OwnerFiles
 from modules.services.owner_files.local import with_state
 from modules.services.sessions.store import going_on
@@ -54,7 +53,7 @@ class ContextFile:
             "Context",
             under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
             asked=_lines(*map(order_text, asked)),
-            held=_lines(*(f"{one.kind} {one.id[:SHORT_ID_CHARS]}" for one in now.drafts)),
+            held=_lines(*(f"draft {one.number}, {one.intent.kind}" for one in now.drafts)),
             done=_lines(
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])
             ),

@@ -17,6 +17,7 @@ from common.settings import Settings
 from modules.runtime.budget.report import report_at, zone_of
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Control
+from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
@@ -103,13 +104,13 @@ class DayReader:
         left = [one for one in store.left_between(connection, start, end) if not _is_notice(one)]
         now = self.situation(connection)
         is_today, kept_since = day == today, rows.kept_since(connection)
-        blocked = now.blocked if is_today else ()
+        blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
         return DaySummary(
             name=self.settings.agent_name,
             day=day.isoformat(),
             timezone=zone,
             is_today=is_today,
-            awake=lock_holder(self.home) is not None,
+            awake=awake,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
             orders=self.orders_between(connection, start, end),
@@ -125,6 +126,7 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=now.waits,
+            drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
             leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
@@ -138,6 +140,7 @@ class DayReader:
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
+                *(_lost_troubles(connection) if is_today and not awake else ()),
                 *blocked,
                 *(
                     DayTrouble(named(connection, summary), count, named(connection, reason))
@@ -209,9 +212,17 @@ def _spent(report: Report) -> DaySpent:
 def _standing_troubles(now: Situation) -> Iterable[DayTrouble]:
     for reason in now.standing.reasons:
         yield DayTrouble(reason, 1, "`soul resume` lets it go on")
-    if (used := now.budget.fraction) >= _MUCH:
-        what = f"{used:.0%} of the day's budget is used"
+    if (used := now.budget.fraction) >= _MUCH or now.no_answer:
+        what = now.no_answer or f"{used:.0%} of the day's budget is used"
         yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
+
+
+def _lost_troubles(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
+    """Yield that nobody is awake because the last run ended without a word of its own."""
+    if marks.get(connection, marks.RUNNING):
+        yield DayTrouble(
+            f"The last run ended unexpectedly: {marks.KILLED}", 1, "`soul run` goes on; `soul logs` tells more"
+        )
 
 
 def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str) -> dict[str, int]:

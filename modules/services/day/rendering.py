@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
+from common.text.graphemes import shortened
 from common.text.markdown import as_prose
-from common.text.untrusted import one_line
+from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
@@ -161,6 +162,7 @@ class DaySummary:
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
+        drafts: what waits for the owner's approval, each act in words.
         leaving: when each act leaves that waits for longer than a minute, and why not sooner.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
@@ -187,6 +189,7 @@ class DaySummary:
     dropped: tuple[DayRefusal, ...]
     cases: tuple[TellingCase, ...]
     waits: DayWaits
+    drafts: tuple[str, ...]
     leaving: tuple[str, ...]
     commitments: DayCommitments
     scheduled: tuple[str, ...]
@@ -203,7 +206,7 @@ class DaySummary:
     def is_empty(self) -> bool:
         """Whether nobody's words, names or titles stand in it."""
         named = (self.with_whom, self.orders, self.reasons, self.wishes, self.refused, self.sent_back, self.dropped)
-        standing = (self.cases, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
+        standing = (self.cases, self.drafts, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
         learned = (self.learned.subjects, self.learned.self_changes)
         return not any((*named, *standing, *titles, *learned))
@@ -253,10 +256,11 @@ def day_lines(summary: DaySummary) -> list[str]:
     """Return the lines of a day."""
     return [
         _headline(summary),
-        *_rows(did(summary)),
+        *_rows(did(summary, wants=_wanting(summary))),
         *(
-            f"    · @{one_line(who)} wants {one_line(what)}: {where}"
+            line
             for who, where, what in summary.wishes[:_MOST_NAMES]
+            for line in _wrapped("    · ", f"@{one_line(who)} wants {_short(what)}: {where}")
         ),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
         *(_rows([("waits", _waiting(summary))]) if summary.is_today else ()),
@@ -272,8 +276,9 @@ def told_text(summary: DaySummary) -> str:
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
         *([("waits", _waiting(summary, owner_messages=0))] if summary.is_today else ()),
+        *(("draft", one) for one in summary.drafts),
         *led_to(summary),
-        *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
+        *(("wrong", f"{_short(one.what)}{_often(one.count)}") for one in summary.troubles),
     )
     lines = (f"{label}: {text}" for label, text in told if text)
     return "\n".join((f"{summary.day}", *lines)) if any(text for _, text in told) else f"{summary.day}: {NOTHING}"
@@ -298,12 +303,12 @@ def brief_text(summary: DaySummary) -> str:
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
 
-def did(summary: DaySummary) -> list[Row]:
-    """Return what it did on a day, and what it left alone."""
+def did(summary: DaySummary, *, wants: str = "") -> list[Row]:
+    """Return what it did on a day, and what it left alone; `wants` stands in place of what people want done."""
     return [
         *_acts(summary),
         *((label, told) for label, told in _orders(summary) if told),
-        *([("want work", _wishes(summary))] if summary.wishes else ()),
+        *([("want work", wants or _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
             (label, _refusals(found))
@@ -384,7 +389,7 @@ def case_text(case: TellingCase, timezone: str) -> str:
     """Return a decision and its reason, with its time of day."""
     when = f"{local(parse_iso(case.at), timezone):%H:%M}"
     because = f", because: {_reason(case.reason)}" if case.reason else ""
-    return f"{when} {one_line(case.summary, _REASON_CHARS)}{because}"
+    return f"{when} {_short(case.summary)}{because}"
 
 
 def story_of(case: TellingCase) -> str:
@@ -437,7 +442,7 @@ def _wanting(summary: DaySummary) -> str:
 
 def _wishes(summary: DaySummary) -> str:
     """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
-    newest = (f"@{one_line(who)}: {one_line(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
+    newest = (f"@{one_line(who)}: {_short(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
     return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
 
 
@@ -472,7 +477,11 @@ def _by_reason(why: Counter[str]) -> str:
 
 
 def _reason(text: str) -> str:
-    return one_line(told_reason(text), _REASON_CHARS) or "no reason is kept"
+    return _short(told_reason(text)) or "no reason is kept"
+
+
+def _short(text: str, most: int = _REASON_CHARS) -> str:
+    return shortened(clean(text), most)
 
 
 def _case(case: TellingCase, timezone: str) -> Iterator[str]:
@@ -494,7 +503,7 @@ def _commitments(summary: DaySummary) -> str:
 
 
 def _listed(titles: Sequence[str]) -> str:
-    shown = ", ".join(one_line(as_prose(title), _TITLE_CHARS) for title in titles[:_MOST_TITLES])
+    shown = ", ".join(_short(as_prose(title), _TITLE_CHARS) for title in titles[:_MOST_TITLES])
     return f"{shown} and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else shown
 
 
@@ -531,6 +540,6 @@ def _wrong(summary: DaySummary) -> Iterable[str]:
     if not summary.troubles:
         yield from _rows([("wrong", NOTHING)])
     for number_of, one in enumerate(summary.troubles):
-        yield from _rows([("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}")])
+        yield from _rows([("" if number_of else "wrong", f"{_short(one.what)}{_often(one.count)}")])
         if one.remedy:
             yield from _wrapped(" " * _LABEL + "→ ", _reason(one.remedy))

@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.settings import Settings
-from modules.runtime.budget.report import report_at
+from modules.runtime.budget.report import report_at, used_up
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Standing
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.claims.lease_store import held_tasks
 from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.day.rendering import DayTrouble, DayWaits
+from modules.services.explanation.drafts import Draft, in_words
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
 from modules.services.outbox import departures, store
 from modules.services.outbox.approval import held
-from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.departures import Departure
-from modules.services.outbox.types import Intent
 from modules.services.schedules.policy import Schedule
 from modules.services.schedules.schedules import schedules_in
 from modules.services.sessions import owner_inbox
@@ -48,7 +47,7 @@ class Situation:
     """
 
     standing: Standing
-    drafts: tuple[Intent, ...]
+    drafts: tuple[Draft, ...]
     waits: DayWaits
     leaving: tuple[tuple[str, Departure], ...]
     tasks: tuple[str, ...]
@@ -57,13 +56,18 @@ class Situation:
     budget: Report
 
     @property
+    def no_answer(self) -> str:
+        """Return why no message of the owner is answered by the model today; "" while it may be."""
+        return used_up(self.budget)
+
+    @property
     def attention(self) -> AttentionNeeds:
         """Return what of it a turn has in mind.
 
-        A draft may repeat what strangers said, so a turn of the owner's is told of it by its id, without its words.
+        A draft may repeat what strangers said, so a turn of the owner's is told what it is, without anybody's words.
         """
         drafts = (
-            Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+            Item(f"draft {draft.number}, {draft.words.what}", draft.reason, private=True, asked=True)
             for draft in self.drafts
         )
         return AttentionNeeds(
@@ -91,7 +95,7 @@ def read_situation(
     )
     return Situation(
         standing,
-        tuple(drafts),
+        tuple(in_words(connection, drafts)),
         waits,
         tuple(departures.expected_kinds(connection)),
         tuple(held_tasks(connection)),

@@ -10,12 +10,12 @@ from itertools import groupby, zip_longest
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
+from common.text.graphemes import shortened
 from common.text.handles import with_handles
-from common.text.untrusted import one_line
+from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
-from modules.runtime.llm.dialect import without_status
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.story import (
     Act,
@@ -118,7 +118,7 @@ def title(story: Story) -> str:
 
 def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
-    texts = {act.id: act.text for act in story.acts}
+    texts = {act.id: act.own_text for act in story.acts}
     told = [_thinking(thinking, texts) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
     told += [_coded(step) for step in story.coding]
@@ -250,7 +250,7 @@ def _cost(thinking: Thinking) -> str:
 def _call(call: Call, left: str) -> str:
     """Return what was called; `left` are the words that left for it, "" where none did."""
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
-    refused = f", refused: {_short(without_status(call.error), _CALL_CHARS)}" if call.error else ""
+    refused = f", refused: {_short(call.why, _CALL_CHARS)}" if call.why else ""
     dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
     without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
     return f"It used the tool for “{call.tool.replace('_', ' ')}”{said}{refused}{without}"
@@ -279,14 +279,15 @@ def _decided(decided: StoryEntry) -> StoryStep:
 
 def _way(act: Act, cause: str) -> Iterator[StoryStep]:
     """The steps of an act; its words are told once, at the first."""
-    about = [f"“{_short(act.text)}”"] if act.text else [act.target] if act.target not in {"", cause} else []
+    about = [f"“{_short(act.own_text)}”"] if act.own_text else [act.target] if act.target not in {"", cause} else []
     if not act.movements:
         yield StoryStep(
             act.created_at, f"{deed(act.kind).capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)]))
         )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement)]
+        reason = f"You changed it to “{_short(movement.words)}”" if movement.words else told_reason(movement.reason)
+        details = [*(about if place == 0 else []), _short(reason), *_rules(movement)]
         yield StoryStep(movement.at, _short(head), tuple(filter(None, details)))
 
 
@@ -328,8 +329,7 @@ def _number(value: str | float) -> str:
 
 def _short(text: str, length: int = _QUOTED_CHARS) -> str:
     """What others may have written, on one line and not too long."""
-    line = one_line(text, length + 1)
-    return line if len(line) <= length else f"{line[:length].rstrip()}…"
+    return shortened(clean(text), length)
 
 
 def _standing(act: Act, timezone: str) -> str:

@@ -21,6 +21,7 @@ from common.text.handles import named_dids, with_handles
 from modules.runtime.budget import ledger
 from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
+from modules.runtime.llm.dialect import FAILURE_WORDS
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
 from modules.services.inbox import messages, received
@@ -93,12 +94,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words."""
+    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words.
+
+    `why` is the same as `error` without the status word before it.
+    """
 
     tool: str
     said: str = ""
     error: str = ""
     intent_id: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +158,15 @@ class RuleSaid:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One step of an act on its way."""
+    """One step of an act on its way; `words` are those that the owner gave it in this step, `before` those it had."""
 
     at: str
     state: str
     summary: str
     reason: str = ""
     rules: tuple[RuleSaid, ...] = ()
+    words: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,11 @@ class Act:
     leaves_at: str = ""
     waits_for: str = ""
     movements: tuple[Movement, ...] = ()
+
+    @property
+    def own_text(self) -> str:
+        """What it said before the owner gave it other words."""
+        return next((one.before for one in self.movements if one.words), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +241,8 @@ _THREAD_CAUSE = re.compile(r"(?:github:(?P<thread>[^/]+/[^/]+)/|(?:review|revisi
 _NUMBERED = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}")
 _MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
 _TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
-_ID = re.compile(r"[0-9a-f]{4,32}")
+_LEAST_ID_CHARS = 4
+_ID = re.compile(r"[0-9]{1,3}|[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
 
 
@@ -283,7 +296,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
-            "request as owner/repo#12, a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
+            "request as owner/repo#12, a task as owner/repo#12/task-3, a draft's number, or at least 4 characters "
+            "of an act's id"
         )
     if named.message:
         return _message(connection, named.message)
@@ -322,6 +336,10 @@ def _owner(said: str) -> str:
 
 
 def _act_by_id(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
+    if len(prefix) < _LEAST_ID_CHARS:
+        drafts = [one for one, number in store.draft_numbers(connection).items() if number == int(prefix)]
+        unknown = Unknown(f"No draft has the number {prefix}: `soul drafts` lists them")
+        return Subject(intent=drafts[0]) if drafts else unknown
     found = store.starting_with(connection, prefix)
     if len(found) > 1:
         return Unknown(f"More than one act has an id that begins with {prefix}: give more of it")
@@ -521,7 +539,9 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
 def _call(call: Mapping[str, Any]) -> Call:
     arguments = call.get("input") or {}
     said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
-    return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
+    error = str(call.get("error", ""))
+    status = next((word for word in FAILURE_WORDS if error.startswith(word)), "")
+    return Call(call["tool"], str(said), error, call.get("intent_id", ""), error.removeprefix(status).strip())
 
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
@@ -553,7 +573,15 @@ def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | 
 def _movement(entry: Mapping[str, Any]) -> Movement:
     data = entry["data"]
     rules = tuple(_as(RuleSaid, rule) for rule in data.get("rules", ()))
-    return Movement(entry["at"], str(data.get("state", "")), entry["summary"], entry["reason"], rules)
+    return Movement(
+        entry["at"],
+        str(data.get("state", "")),
+        entry["summary"],
+        entry["reason"],
+        rules,
+        str(data.get("words", "")),
+        str(data.get("before", "")),
+    )
 
 
 def _as(kind: type[T], stored: Mapping[str, Any]) -> T:

@@ -121,7 +121,7 @@ def edit(
     )
     store.update(connection, edited)
     store.reword(connection, edited)
-    return edited, audit.edited(edited)
+    return edited, audit.edited(edited, intent.body.public_text)
 
 
 def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:

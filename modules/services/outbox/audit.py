@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from adapters.atproto.records import web_url
 from common.clock import span
 from common.line_kind import LineKind
+from common.text.graphemes import shortened
 from common.wording import counted, deed
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
@@ -17,8 +18,11 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s"}
 
 
-def admission_entry(admission: Admission) -> Entry:
-    """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict."""
+def admission_entry(admission: Admission, what: str) -> Entry:
+    """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
+
+    `what` is the act in words, for the owner who is to approve it.
+    """
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
         case "blocked" if any(verdict.withhold for verdict in verdicts):
@@ -26,17 +30,17 @@ def admission_entry(admission: Admission) -> Entry:
         case "blocked":
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":
-            entry = held(intent)
+            entry = held(intent, what)
         case _:
             entry = _queued(intent)
     rules = [_told(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
 
-def held(intent: Intent) -> Entry:
-    """Return the entry of an intent that waits for the owner's approval."""
+def held(intent: Intent, what: str) -> Entry:
+    """Return the entry of an intent that waits for the owner's approval; `what` is the act in words."""
     short = intent.id[:SHORT_ID_CHARS]
-    summary = f"Waits for your approval (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
+    summary = f"Waits for your approval (/approve {short} or /reject {short}): {what}"
     return _entry(intent, "act", summary, intent.error or "")
 
 
@@ -45,9 +49,11 @@ def approved(intent: Intent) -> Entry:
     return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
 
 
-def edited(intent: Intent) -> Entry:
-    """Return the entry of an intent that the owner edited and so approved: it waits for its turn."""
-    return _entry(intent, "done", f"Edited and approved {_what(intent, PREVIEW_CHARS)}", "the owner gave its words")
+def edited(intent: Intent, before: str) -> Entry:
+    """Return the entry of an intent that the owner edited and so approved; `data` has its words and those `before`."""
+    summary = f"Edited and approved {_what(intent, PREVIEW_CHARS)}"
+    entry = _entry(intent, "done", summary, "the owner gave its words")
+    return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
 
 
 def rejected(intent: Intent) -> Entry:
@@ -114,8 +120,9 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    words = " ".join(intent.body.short_preview.split())[:chars] or web_url(intent.target) or intent.target
-    return f"{deed(intent.kind)}: {words}"
+    words = " ".join(intent.body.short_preview.split())
+    shown = shortened(words, chars) if chars else words
+    return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 
 def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:

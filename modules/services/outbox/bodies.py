@@ -44,6 +44,13 @@ class RecordRef(StoredValue):
     cid: StrictStr
 
 
+class TheirPost(StoredValue):
+    """Who wrote the post that an act is done to, and its words, so that the owner can judge the act."""
+
+    handle: StrictStr
+    text: StrictStr
+
+
 class PictureSource(StoredValue):
     """Where a picture was found; "" for what is not known. Written to the post log as it stands.
 
@@ -113,15 +120,18 @@ class PostBody(_WithPictures):
 class ReplyBody(_WithPictures):
     """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows.
 
-    `about_rights`: it answers what somebody asked about their own data. `told_to` is the DID of who is told something
-    by a reply below words of our own; "" where who is answered is told.
+    `about_rights`: it answers what somebody asked about their own data; `is_last_word`: all that is held of them is
+    deleted soon, and it confirms that. `told_to` is the DID of who is told something
+    by a reply below words of our own; "" where who is answered is told. `theirs` is `parent` where it never reached us.
     """
 
     kind: ClassVar[Literal["reply"]] = "reply"
     parent: RecordRef
     root: RecordRef
     told_to: StrictStr = ""
+    theirs: TheirPost | None = None
     about_rights: StrictBool = False
+    is_last_word: StrictBool = False
 
     @property
     def subject(self) -> str:
@@ -131,6 +141,7 @@ class ReplyBody(_WithPictures):
 class _OnRecord(Body):
     uri: StrictStr
     cid: StrictStr
+    theirs: TheirPost | None = None
 
     @property
     def subject(self) -> str:
@@ -138,23 +149,23 @@ class _OnRecord(Body):
 
 
 class LikeBody(_OnRecord):
-    """A like of a record."""
+    """A like of a record; `theirs` is that post where it never reached us."""
 
     kind: ClassVar[Literal["like"]] = "like"
 
     @property
     def deed(self) -> str:
-        return f"like {_shown(self.uri)}"
+        return f"like of {_shown(self.uri)}"
 
 
 class RepostBody(_OnRecord):
-    """A repost of a record."""
+    """A repost of a record; `theirs` as in `LikeBody`."""
 
     kind: ClassVar[Literal["repost"]] = "repost"
 
     @property
     def deed(self) -> str:
-        return f"repost {_shown(self.uri)}"
+        return f"repost of {_shown(self.uri)}"
 
 
 class FollowBody(Body):
@@ -232,7 +243,7 @@ class DirectMessageBody(Body):
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
     the ids of the acts of which it tells the owner that they wait for approval, `forgotten` the moments of the
     forgettings of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about
-    their own data. `is_notice`: the program says it to the owner, and not the SOUL.
+    their own data, `is_last_word` as in `ReplyBody`. `is_notice`: the program says it to the owner, and not the SOUL.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -245,6 +256,7 @@ class DirectMessageBody(Body):
     drafts: tuple[StrictStr, ...] = ()
     forgotten: tuple[StrictStr, ...] = ()
     about_rights: StrictBool = False
+    is_last_word: StrictBool = False
     is_notice: StrictBool = False
 
     @property

@@ -23,6 +23,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, departures, policy, store
+from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import (
     DeliveryReport,
@@ -362,7 +363,8 @@ class Delivery:
             intent, state="held", not_before=None, error=f"{reason}; it was accepted before that was set", looks=0
         )
         try:
-            return await self._write(held, audit.held(held), was=intent)
+            what = await self._database.run(lambda connection: act_words(connection, held).line)
+            return await self._write(held, audit.held(held, what), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
 

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 
 from adapters.atproto.records import web_url
 from common.clock import iso, local, parse_iso
-from common.text.untrusted import one_line
+from common.text.graphemes import shortened
+from common.text.untrusted import clean
 from common.wording import deed, told_reason
 from modules.runtime.control import Standing
 from modules.runtime.database import marks
@@ -93,7 +94,7 @@ def act_of(intent: Intent) -> str:
 
 def end_of(intent: Intent) -> str:
     """Return how an act ended or stands, in a sentence: `Done: follow @kit.test`."""
-    words = "" if isinstance(intent.body, OnGitHub) else one_line(intent.body.short_preview, _WORDS_CHARS)
+    words = "" if isinstance(intent.body, OnGitHub) else shortened(clean(intent.body.short_preview), _WORDS_CHARS)
     what = act_of(intent) + (f" “{words}”" if words else "")
     if intent.state == "done":
         uri = intent.result_uri or ""
@@ -103,7 +104,7 @@ def end_of(intent: Intent) -> str:
         return f"Waiting for your approval (/drafts): {what}"
     if intent.state in ACTIVE_STATES:
         return f"On its way: {what}"
-    reason = one_line(told_reason(intent.error or ""), _REASON_CHARS) or "no reason is kept"
+    reason = shortened(clean(told_reason(intent.error or "")), _REASON_CHARS) or "no reason is kept"
     return f"Not done: {what}. Reason: {reason}. Order it again if you still want it."
 
 

@@ -23,6 +23,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox import approval, audit, people, policy, store
+from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
@@ -124,7 +125,8 @@ class Outbox:
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
-            return Submitted(intent, admission.advice, wait), audit.admission_entry(admission)
+            what = act_words(connection, intent).line if intent.state == "held" else ""
+            return Submitted(intent, admission.advice, wait), audit.admission_entry(admission, what)
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:

@@ -393,8 +393,7 @@ class PersonRequests:
         """Carry a request out and note it; return the facts for the answer."""
         facts = await self._do(asked, kind)
         summary = _SUMMARIES[kind].format(asked.handle)
-        why = "this is done even if the answer waits for your approval" if kind == "forget" else ""
-        entry = Entry("life", LOOP, summary, line="social", reason=why, trigger_uri=asked.uri, author=asked.handle)
+        entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
         await self.journal.record(replace(entry, data={"act": "request", "kind": kind}))
         return facts
 

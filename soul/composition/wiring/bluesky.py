@@ -68,16 +68,18 @@ class BlueskyLife:
 def build_bluesky_state(services: Services) -> BlueskyState:
     """Return what the life remembers, and how it publishes."""
     conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
+    pending = PendingPosts(services.database, services.clock)
     publisher = Publisher(
         atproto=services.atproto,
         outbox=services.outbox,
+        pending=pending,
         conversations=conversations,
         relationships=services.relationships,
         journal=services.journal,
         identity=services.identity,
     )
     return BlueskyState(
-        PendingPosts(services.database, services.clock),
+        pending,
         conversations,
         ReplyLimits(services.atproto, services.outbox),
         publisher,

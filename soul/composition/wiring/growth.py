@@ -33,6 +33,7 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         experiences=services.experiences,
         relationships=services.relationships,
         expressions=expressions,
+        outbox=services.outbox,
         journal=services.journal,
         clock=clock,
         rng=services.rng,

@@ -49,6 +49,7 @@ async def test_a_moved_home_lives_on_where_it_is_restored_and_refuses_to_wake_wh
     one_clear_line(await soul("restore", str(file), "--home", new), "sealed with a passphrase", code=2)
     restored = await soul("restore", str(file), "--home", new, *opened)
     assert restored.code == 0, restored.output
+    assert "--take-over" not in restored.output
     assert json.loads((await soul("today", "--home", new, "--json")).output)["done"].get("reply") == 1
     async with started("run", "--home", new) as process:
         await until(process, "Awake")

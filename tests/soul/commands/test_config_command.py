@@ -15,7 +15,14 @@ import pytest
 from common.env_file import given, with_values
 from common.errors import ConfigError, SettingsError, UsageError
 from common.settings import Settings
-from soul.commands.config import explained_settings, run_config_check, run_config_edit, run_config_get, run_config_set
+from soul.commands.config import (
+    choices_of,
+    explained_settings,
+    run_config_check,
+    run_config_edit,
+    run_config_get,
+    run_config_set,
+)
 from soul.commands.doctor import run_doctor
 from soul.commands.run import run_life
 from soul.commands.self_ import run_self_check
@@ -153,3 +160,16 @@ def test_settings_that_come_through_a_pipe_are_never_written_down(tmp_path: Path
     with pytest.raises(UsageError, match="no regular file"):
         run_config_set(tmp_path, "AGENT_NAME", "wren")
     assert (tmp_path / ".env").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("SOUL_APPROVAL", ("off", "strangers", "drafts")),
+        ("SOUL_APPROVAL_ROOM", ("on", "off")),
+        ("BUDGET_TOKENS_PER_DAY", ()),
+        ("AGENT_NAME", ()),
+    ],
+)
+def test_a_switch_and_a_choice_tell_what_they_can_be(name: str, choices: tuple[str, ...]) -> None:
+    assert choices_of(name) == choices

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
+from modules.services.explanation.drafts import Draft
 from modules.services.explanation.why import tell
+from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import FollowBody, LikeBody, OpaqueBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from modules.services.rights import store
 from soul.commands.budget import run_budget
-from soul.commands.draft_lines import Draft, full_lines, list_lines, split_changes, with_colours
+from soul.commands.draft_lines import full_lines, list_lines, split_changes, with_colours
 from soul.commands.drafts import run_drafts
 from soul.commands.memory import run_memory_list
 from soul.commands.mute import run_mute
@@ -122,7 +125,8 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     assert "waits because drafts" in shown.output
     approved = await soul("drafts", "approve", first.id[:5], second.id[:6], *at)
     assert approved.code == 0
-    assert f"Approved {first.id}\nApproved {second.id}\nNobody is awake" in approved.output
+    told = [f"Approved {one.id}: post: {one.body.public_text}" for one in (first, second)]
+    assert "\n".join([*told, "Nobody is awake"]) in approved.output
     rejected = await drafts(home, "reject", third.id[:6], "--reason", "too dull")
     assert [(item["id"], item["state"], item["why"]) for item in rejected] == [
         (third.id, "blocked", "the owner rejected it: too dull")
@@ -241,7 +245,7 @@ async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: R
     [draft] = await drafts(home)
     assert draft["answers"] == {"handle": "kit.test", "text": "@rowan.test which roof is louder?\nTin or slate?"}
     shown = (await soul("drafts", "show", draft["id"], "--home", str(home.root))).output
-    assert "to     @kit.test, who wrote:\n" in shown
+    assert "@kit.test wrote:\n" in shown
     assert "@rowan.test which roof is louder?\n           Tin or slate?\n" in shown
     assert shown.index("Tin or slate?") < shown.index("Slate, because")
 
@@ -464,6 +468,8 @@ def test_changes_have_colours_from_where_they_begin() -> None:
 
 def test_a_kind_has_its_words_wherever_a_draft_is_shown() -> None:
     now = FakeClock().now()
-    draft = Draft(Intent("5eed" * 4, "issue_comment", "", OpaqueBody({}), "", "", "", "", iso(now), iso(now), "held"))
+    act = Intent("5eed" * 4, "issue_comment", "", OpaqueBody({}), "", "", "", "", iso(now), iso(now), "held")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        draft = Draft(act, act_words(connection, act))
     for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC")):
         assert "issue_comment" not in line

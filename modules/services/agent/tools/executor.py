@@ -194,7 +194,7 @@ class Executor:
                 self._console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
             return self._answer("Secret", "BLOCKED", problem=LEAK)
         if call.malformed:
-            return self._answer("Malformed", tool=call.name, problem=call.malformed)
+            return replace(self._answer("Malformed", tool=call.name, problem=call.malformed), malformed=True)
         arguments = self._arguments(tool, call, turn)
         if isinstance(arguments, ToolResult):
             return arguments
@@ -229,7 +229,7 @@ class Executor:
             return tool.input_model.model_validate(sent)
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
-            return self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes)
+            return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""

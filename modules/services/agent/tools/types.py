@@ -109,6 +109,7 @@ class ToolResult:
         told: values for the words that tell of the act, beside the arguments of the call.
         decision: what the call decided, as the life that offers the tool reads it.
         went_wrong: whether it ran and did not end: its words may be those of somebody outside.
+        malformed: whether the tool does not take the call as it was written: that tells the model what to write.
         traceback: where a handler broke.
 
     """
@@ -124,6 +125,7 @@ class ToolResult:
     told: Mapping[str, str] = field(default_factory=dict)
     decision: Mapping[str, Any] = field(default_factory=dict)
     went_wrong: bool = False
+    malformed: bool = False
     traceback: str = ""
 
 

@@ -477,7 +477,11 @@ class TurnRunner:
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-    more = {"intent_id": result.outcome.intent_id, "went_wrong": result.went_wrong}
+    more = {
+        "intent_id": result.outcome.intent_id,
+        "went_wrong": result.went_wrong,
+        "malformed": result.malformed,
+    }
     return said | {name: value for name, value in more.items() if value}
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Self
 
 from common.settings import Approval, Settings
+from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository, who_is_told
 from modules.services.outbox.rules.types import TrustCircle
@@ -54,12 +55,10 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
     """Return what the owner's choice says of one act, proposed or admitted."""
     if approval == "off":
         return Verdict(_NAME)
-    said_there = act.kind == "space_chat" and not (in_room and approval == "drafts")
-    to_owner = act.kind == "direct_message" and addressee(act) in circle.owner
     unseen = act.own_words and approval == "drafts"
-    if (act.by_owner and not unseen) or said_there or to_owner:
-        where = "said to the owner alone" if to_owner else "said in the room of its commitment"
-        return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
+    said_there = act.kind == "space_chat" and not (in_room and approval == "drafts")
+    if why := _needs_none(act, circle, unseen=unseen, said_there=said_there):
+        return Verdict(_NAME, reason=why)
     if approval == "drafts":
         seen = "the owner neither gave its words nor named what it is done to"
         why = f"{seen if unseen else 'every public act needs approval'} (SOUL_APPROVAL=drafts)"
@@ -71,6 +70,17 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
         whom = ", ".join(dict.fromkeys(strangers))
         return Verdict(_NAME, "hold", f"addressed to a stranger: {whom} (SOUL_APPROVAL=strangers)", value=approval)
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
+
+
+def _needs_none(act: ProposedAction | Intent, circle: TrustCircle, *, unseen: bool, said_there: bool) -> str:
+    """Return why an act needs no approval, whatever the owner chose; "" where it may."""
+    if act.by_owner and not unseen:
+        return "the owner asked for it"
+    if act.kind == "direct_message" and addressee(act) in circle.owner:
+        return "said to the owner alone"
+    if isinstance(act.body, ReplyBody | DirectMessageBody) and act.body.is_last_word:
+        return "it confirms that somebody is forgotten, which needs no approval either"
+    return "said in the room of its commitment" if said_there else ""
 
 
 def _on_github(approval: Approval, act: ProposedAction | Intent, place: str, circle: TrustCircle) -> Verdict:

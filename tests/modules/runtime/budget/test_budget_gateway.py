@@ -490,4 +490,4 @@ async def test_without_a_budget_everything_is_heard_and_no_model_is_asked(runnin
             item for item in await life.app.services.journal.recent(50, kinds=["life"]) if item.entry.loop == "budget"
         ]
         assert [item.entry.data["step"] for item in told] == ["listen"]
-        assert any("no model call" in message for _, message, _ in life.console.lines)
+        assert any("used up" in message for _, message, _ in life.console.lines)

@@ -20,9 +20,10 @@ from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.rows import MALFORMED, Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskPlace
 from modules.services.commitments.naming import QueuedCommitment
@@ -293,6 +294,21 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
         found = DayReader(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
     assert all(web_url(post) in told for post in posts)
-    assert told.count("a site") == told.count("songs") == 2  # beside the post, and in the row that the SOUL reads
+    assert told.count("songs") == told_text(found).count("songs") == 1
     assert "a site" not in brief_text(found)
     assert "2 (@ada.test, @kit.test)" in brief_text(found) or "2 (@kit.test, @ada.test)" in brief_text(found)
+
+
+async def test_a_call_that_a_tool_does_not_take_is_told_without_the_answer_for_the_model(lived: LivedHome) -> None:
+    fields = "Error: name (text), voice (optional text), limits (optional text), posting (optional text)"
+    wrong = {"tool": "profile_update", "input": {}, "error": fields, "malformed": True}
+    await lived.journal.record(Entry("model", "owner", "A turn", data={"calls": [wrong]}))
+    told = " ".join(" ".join(day_lines(lived.reader().read())).split())
+    assert f"sent back 1: profile update: {MALFORMED} (1)" in told
+
+
+async def test_after_a_run_that_was_killed_the_day_says_that_this_is_wrong(lived: LivedHome) -> None:
+    assert not lived.reader().read().troubles
+    await lived.database.run(lambda connection: marks.put(connection, {marks.RUNNING: iso(lived.clock.now())}))
+    (trouble,) = lived.reader().read().troubles
+    assert (marks.KILLED in trouble.what, "`soul run`" in trouble.remedy) == (True, True)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from adapters.atproto.records import web_url
 from common.errors import NotWaiting
 from common.redact import Redactor
 from common.settings import Approval
@@ -99,7 +100,8 @@ async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(r
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
     short = intent.id[:6]
-    told = f"Waits for your approval (/approve {short} or /reject {short}): reply: {intent.body.preview}"
+    what = f"reply to {web_url(intent.target)}: {intent.body.preview}"
+    told = f"Waits for your approval (/approve {short} or /reject {short}): {what}"
     assert running_outbox.messages() == [f"{told} | a stranger asked"]
 
 

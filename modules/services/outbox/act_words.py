@@ -1,0 +1,92 @@
+"""What an act is, for the owner: whom it is done to, what of theirs, and our own words. All surfaces word acts by it.
+
+Nothing in it is cut but the words of others, and those at a word; a link stays whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from adapters.atproto.records import parse_at_uri, web_url
+from common.text.graphemes import shortened
+from common.wording import deed
+from modules.services.inbox import messages, received
+from modules.services.outbox import store
+from modules.services.outbox.bodies import (
+    DeleteBody,
+    DirectMessageBody,
+    LikeBody,
+    PostBody,
+    ReplyBody,
+    RepostBody,
+    TheirPost,
+    ThreadgateBody,
+)
+
+if TYPE_CHECKING:
+    from modules.services.outbox.types import Intent
+
+_THEIRS_CHARS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class ActWords:
+    """An act in words.
+
+    Attributes:
+        what: the act and whom it is done to, without anybody's words: `like of @kit.test`.
+        theirs: the words of the post that it is done to; "" where these are not known.
+        author: who wrote these words, by handle.
+        ours: what it says; "" for an act without words.
+
+    """
+
+    what: str
+    theirs: str = ""
+    author: str = ""
+    ours: str = ""
+
+    @property
+    def line(self) -> str:
+        """All of it on one line: our own words whole, else the beginning of theirs."""
+        if self.ours:
+            return f"{self.what}: {' '.join(self.ours.split())}"
+        return f"{self.what}: '{shortened(self.theirs, _THEIRS_CHARS)}'" if self.theirs else self.what
+
+
+def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
+    """Return what an act is, with the author and the words of the post that it is done to."""
+    body = intent.body
+    if isinstance(body, LikeBody | RepostBody | ReplyBody):
+        theirs = _their_post(connection, intent.target, body.theirs)
+        whom = f"@{theirs.handle}" if theirs.handle else web_url(intent.target) or intent.target
+        if theirs.handle and not theirs.text and not isinstance(body, ReplyBody):
+            whom += f": {web_url(intent.target) or intent.target}"
+        verb = f"reply to {whom}" if isinstance(body, ReplyBody) else f"{deed(intent.kind)} of {whom}"
+        return ActWords(verb, theirs.text, theirs.handle, body.preview)
+    if isinstance(body, DirectMessageBody):
+        talk = messages.talk_with(connection, body.to)
+        return ActWords(
+            f"direct message to @{talk.handle}" if talk and talk.handle else "direct message", ours=body.text
+        )
+    if isinstance(body, DeleteBody | ThreadgateBody):
+        own = store.at_address(connection, body.uri)
+        return ActWords(body.deed, own.body.public_text if own else "")
+    if body.deed:
+        return ActWords(body.deed)
+    ours = body.preview if isinstance(body, PostBody) else body.short_preview
+    return ActWords(deed(intent.kind), ours=ours or web_url(intent.target) or intent.target)
+
+
+def _their_post(connection: sqlite3.Connection, uri: str, noted: TheirPost | None) -> TheirPost:
+    """Return the author and words of a post: as it reached us, as it was read for the act, or what is known of it."""
+    if (post := received.get(connection, uri)) is not None and post.payload:
+        return TheirPost(handle=post.handle, text=post.text)
+    if noted is not None:
+        return noted
+    own, at = store.at_address(connection, uri), parse_at_uri(uri)
+    return TheirPost(
+        handle=received.latest_handle(connection, at.repo) if at else "", text=own.body.public_text if own else ""
+    )
