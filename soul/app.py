@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
@@ -206,7 +207,8 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            with suppress(MachineTrouble, Transient):  # its first run reads them then, and tells
+            # NOTE(self): what fails is read by the first run, which tells; `_settle` reads in the background meanwhile.
+            with suppress(MachineTrouble, Transient), urgency(Urgency.AHEAD):
                 await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()

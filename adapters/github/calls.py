@@ -49,7 +49,7 @@ class Caller:
     async def _call(self, what: str, work: Callable[[Operations], T], *, write: bool, per_page: int) -> ApiResult[T]:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
-        async with self._spacing.permit(ahead=write) as permit:
+        async with self._spacing.permit(write=write) as permit:
             exchange = Exchange(partial(self._send, permit=permit), what)
             requester = requester_over(exchange, api_url=self._api_url, token=self._token, per_page=per_page)
             try:

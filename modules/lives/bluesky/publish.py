@@ -21,6 +21,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.types import Notification, StrongRef
 from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
@@ -283,7 +284,6 @@ def _notifications() -> TypeAdapter[Notification]:
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"
-_ANSWERED_ALREADY = Problem("Answered Already", "the post has a reply of ours")
 _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
@@ -354,13 +354,17 @@ class Publisher:
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        if not is_unanswered and await self.atproto.has_agent_replied_in_thread(parent.uri):
-            return refused(_ANSWERED_ALREADY)
-        if root is None:
-            found = await self.atproto.get_reply_refs(parent.uri, parent.cid)
-            if isinstance(found, Err):
-                return Published("blocked", f"the thread could not be read: {found.error}")
-            root = found.data.root
+        if root is None or not is_unanswered:
+            read = await self.atproto.get_post_thread(parent.uri, depth=1, parent_height=0)
+            if root is None and isinstance(read, Err):
+                return Published("blocked", f"the thread could not be read: {read.error}")
+            thread = None if isinstance(read, Err) else read.data
+            own = (
+                one.post.uri for one in (thread.replies if thread else ()) if one.post.author.did == self.atproto.did
+            )
+            if answer := next(own, None):
+                return refused(Problem("Answered Already", "the post has a reply of ours", {"uri": answer}))
+            root = root or resolve_reply_refs(parent, thread).root
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)

@@ -81,23 +81,21 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """The owner's yes or no to drafts; None where a message is none.
 
-    Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
-    `waiting` are the numbers of all drafts that still wait for approval, by their ids.
+    Only "yes" or "no" with the number of a draft counts, or with "all" once drafts were told, or alone right after
+    that: all else is talk. `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = _VERDICT.fullmatch(text.strip())
-    open_ids = [one for one in told.ids if one in waiting]
-    if found is None or not open_ids:
+    if found is None:
         return None
     verdict, which, reason = found.groups()
     is_yes = verdict.lower() == "yes"
-    if which is None and not told.is_latest:
+    open_ids = [one for one in told.ids if one in waiting]
+    meant = tuple(one for one, number in waiting.items() if str(number) == (which or "").lstrip("0"))
+    if not meant and (not open_ids or (which is None and not told.is_latest)):
         return None
     if which is None:
         return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
-    if which.lower() == "all":
-        return DraftAnswer(is_yes, tuple(open_ids), reason or "")
-    meant = tuple(one for one, number in waiting.items() if number == int(which))
-    return DraftAnswer(is_yes, meant, reason or "")
+    return DraftAnswer(is_yes, tuple(open_ids) if which.lower() == "all" else meant, reason or "")
 
 
 def drafts_line(number: int, draft: Intent, why: str) -> str:
