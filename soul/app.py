@@ -12,7 +12,7 @@ from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
-from common.settings import Settings
+from common.settings import Settings, owner_mistake
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control, StandingChecked, note_start
@@ -112,6 +112,8 @@ class App:
         services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.make_ready()
         account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
+        if mistake := owner_mistake(services.settings, account.did):
+            raise mistake
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
         await services.lease.begin(take_over=take_over)
         self.stages.reach(Stage.LOGGED_IN)

@@ -26,7 +26,7 @@ from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from common.settings import Settings, settings_of
+from common.settings import Settings, owner_mistake, settings_of
 from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
@@ -289,7 +289,10 @@ class _Interview:
         while not self.values.get(_OWNER_DID.name.lower()):
             self._ask(_OWNER, again=again)
             handle = self.values[_OWNER.name.lower()]
-            if found := resolve(service, handle):
+            if owner_mistake(self._settings()):
+                write_lines("That is the SOUL's own handle; it needs yours, by which it knows whom to obey.")
+                again = True
+            elif found := resolve(service, handle):
                 write_lines(f"Found your DID: {found}")
                 self._keep(_OWNER_DID.name, found)
             else:

@@ -67,7 +67,7 @@ class Lives:
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, *writers),
+            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, services.draft_experiences, *writers),
             (self.growth.perceiver, self.rituals.perceiver),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)

@@ -297,7 +297,6 @@ class Publisher:
     atproto: Atproto
     outbox: Outbox
     conversations: Conversations
-    relationships: Relationships
     journal: Journal
     mechanics: Callable[[], SocialMechanics]
 
@@ -378,7 +377,6 @@ class Publisher:
         published = self.published(submitted)
         if published.status == "accepted":
             self.conversations.record_our_reply(root.uri, published.uri)
-            self.relationships.mark_interaction_responded(parent.uri, published.uri)
             await self._leave_if_long(action, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
@@ -396,16 +394,11 @@ class Publisher:
             self.conversations.record_our_reply(to.root.uri, published.uri)
         if ends:
             self.conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
-        if published.status == "accepted":
-            self.relationships.mark_interaction_responded(to.uri, published.uri)
         return published
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
-        published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
-        if published.status == "accepted":
-            self.relationships.mark_interaction_responded(subject.uri, published.uri)
-        return published
+        return await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""
