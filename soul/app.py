@@ -179,6 +179,10 @@ class App:
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._pulse, chores),
+            # NOTE(self): what the owner wrote is read before posts, of which a first run may handle many.
+            *loops_for_messages(
+                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
+            ),
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
             lives.commitments,
@@ -186,9 +190,6 @@ class App:
             lives.space.loop,
             *(lives.peer_histories, *lives.github_loops),
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),
-            *loops_for_messages(
-                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
-            ),
         ]
 
     async def _pulse(self) -> str:

@@ -196,6 +196,25 @@ async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_fiv
     await asyncio.gather(*runs, return_exceptions=True)
 
 
+async def test_a_loop_of_a_timer_that_a_stop_cancels_is_no_error(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = asyncio.Event()
+
+    async def endless() -> Outcome:
+        begun.set()
+        await asyncio.Event().wait()
+        return Outcome(ran=True, reason="")
+
+    guard = scheduler(journal, Sample("endless", endless, interval_ms=1000))
+    await guard.start()
+    guard.bring_forward("endless")
+    await asyncio.wait_for(begun.wait(), HANG_S)
+    await guard.stop()
+    await settle()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_a_loop_that_a_timer_started_may_finish_when_the_life_stops(journal: Journal) -> None:
     begun, gate, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
