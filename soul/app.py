@@ -178,11 +178,11 @@ class App:
             self.control_watch,
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
-            HeartbeatLoop(services.journal, self._pulse, chores),
-            # NOTE(self): what the owner wrote is read before posts, of which a first run may handle many.
+            # NOTE(self): a start runs each once, in this order: the owner is read before all that takes long.
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
             ),
+            HeartbeatLoop(services.journal, self._pulse, chores),
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
             lives.commitments,

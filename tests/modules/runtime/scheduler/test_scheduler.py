@@ -168,16 +168,20 @@ async def test_timers_fire_and_an_outcome_can_ask_for_an_earlier_turn(journal: J
     await guard.stop()
 
 
-async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_five_seconds(journal: Journal) -> None:
-    gate = asyncio.Event()
+async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_five_seconds(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, begun = asyncio.Event(), asyncio.Semaphore(0)
     ended: list[str] = []
 
     async def quick() -> Outcome:
+        begun.release()
         await gate.wait()
         ended.append("quick")
         return Outcome(ran=True, reason="")
 
     async def endless() -> Outcome:
+        begun.release()
         try:
             await asyncio.Event().wait()
         finally:
@@ -185,33 +189,16 @@ async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_fiv
         return Outcome(ran=True, reason="")
 
     guard = scheduler(journal, Sample("quick", quick), Sample("endless", endless))
-    runs = [asyncio.create_task(guard.run_guarded(name)) for name in ("quick", "endless")]
-    await settle()
+    await guard.start()
+    for name in ("quick", "endless"):
+        guard.bring_forward(name)
+        await asyncio.wait_for(begun.acquire(), HANG_S)
     stopping = asyncio.create_task(guard.stop())
     await settle()
     gate.set()
     await stopping
     assert ended == ["quick", "endless cancelled"]
     assert (await guard.run_guarded("quick")).reason == "stopping"
-    await asyncio.gather(*runs, return_exceptions=True)
-
-
-async def test_a_loop_of_a_timer_that_a_stop_cancels_is_no_error(
-    journal: Journal, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun = asyncio.Event()
-
-    async def endless() -> Outcome:
-        begun.set()
-        await asyncio.Event().wait()
-        return Outcome(ran=True, reason="")
-
-    guard = scheduler(journal, Sample("endless", endless, interval_ms=1000))
-    await guard.start()
-    guard.bring_forward("endless")
-    await asyncio.wait_for(begun.wait(), HANG_S)
-    await guard.stop()
-    await settle()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
