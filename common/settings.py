@@ -359,9 +359,23 @@ def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, l
         told = "SOUL_SPEED other than 1 is only for a network on this machine"
         remedy = "Remove SOUL_SPEED from .env, or point ATPROTO_SERVICE_URL at the town."
         mistakes.append(ConfigError(told, remedy=remedy, setting="SOUL_SPEED"))
+    if mistake := owner_mistake(settings):
+        mistakes.append(mistake)
     for mistake in mistakes:
         mistake.remedy = mistake.remedy or explained_by(home, mistake.setting)
     return settings, mistakes
+
+
+def owner_mistake(settings: Settings, own_did: str = "") -> ConfigError | None:
+    """Return an error where the SOUL would be its own owner, by its handle or by `own_did`, as far as that is known."""
+    owner, did = settings.owner_bluesky_social_handle.lower(), settings.owner_bluesky_social_handle_did
+    if not (owner and owner == settings.agent_bluesky_username.lower()) and not (own_did and did == own_did):
+        return None
+    return ConfigError(
+        f"OWNER_BLUESKY_SOCIAL_HANDLE is the SOUL's own account, @{settings.agent_bluesky_username}",
+        remedy="A SOUL cannot be its own owner: `soul config set OWNER_BLUESKY_SOCIAL_HANDLE` with your own handle.",
+        setting="OWNER_BLUESKY_SOCIAL_HANDLE",
+    )
 
 
 def settings_of(values: Mapping[str, str]) -> tuple[Settings, list[ConfigError]]:

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
-from common.settings import Settings
+from common.settings import Settings, owner_mistake
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control, StandingChecked, note_start
@@ -111,6 +112,8 @@ class App:
         services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.make_ready()
         account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
+        if mistake := owner_mistake(services.settings, account.did):
+            raise mistake
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
         await services.lease.begin(take_over=take_over)
         self.stages.reach(Stage.LOGGED_IN)
@@ -176,6 +179,10 @@ class App:
             self.control_watch,
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
+            # NOTE(self): a start runs each once, in this order: the owner is read before all that takes long.
+            *loops_for_messages(
+                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
+            ),
             HeartbeatLoop(services.journal, self._pulse, chores),
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
@@ -184,9 +191,6 @@ class App:
             lives.space.loop,
             *(lives.peer_histories, *lives.github_loops),
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),
-            *loops_for_messages(
-                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
-            ),
         ]
 
     async def _pulse(self) -> str:
@@ -207,7 +211,8 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            with suppress(MachineTrouble, Transient):  # its first run reads them then, and tells
+            # NOTE(self): what fails is read by the first run, which tells; `_settle` reads in the background meanwhile.
+            with suppress(MachineTrouble, Transient), urgency(Urgency.AHEAD):
                 await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()

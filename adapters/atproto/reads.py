@@ -455,11 +455,6 @@ class Reader:
             thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
         return Ok(resolve_reply_refs(parent, None if isinstance(thread, Err) else thread.data))
 
-    async def has_agent_replied_in_thread(self, uri: str) -> bool:
-        """Whether we already answered exactly this post. False when the service cannot say."""
-        thread = await self.get_post_thread(uri, depth=1, parent_height=0)
-        return not isinstance(thread, Err) and any(reply.post.author.did == self.did for reply in thread.data.replies)
-
     async def get_preferences(self) -> ApiResult[AccountPreferences]:
         """What our account chose on Bluesky. From then on the labels of its labelers come with what is read."""
         answer = await self._xrpc.query("app.bsky.actor.getPreferences")

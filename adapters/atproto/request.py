@@ -282,7 +282,7 @@ class SpacedRequest(TimedRequest):
     async def _send_in_turn(
         self, method: str, url: str, *, gated: bool, write: bool, **kwargs: object
     ) -> httpx.Response:
-        async with self._gate.spacing.permit(ahead=write) as permit:
+        async with self._gate.spacing.permit(write=write) as permit:
             if gated:
                 self._gate.check_budget()
             await self._gate.admit(permit, write=write)

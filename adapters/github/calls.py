@@ -141,7 +141,7 @@ class Caller:
     async def _call(self, what: str, work: Callable[[Ask], T], *, write: bool, per_page: int) -> ApiResult[T]:
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
-        async with self._spacing.permit(ahead=write) as permit:
+        async with self._spacing.permit(write=write) as permit:
             requester = _requester(what, api_url=self._api_url, token=self._token, per_page=per_page)
             try:
                 return Ok(await self._run(lambda: work(Ask(requester)), permit))

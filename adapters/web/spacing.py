@@ -1,7 +1,9 @@
 """When a request to one service may leave: its budget, one call at a time, its requests a set time apart.
 
-A write goes ahead of reads. A burst keeps its requests together, as when a text is read and written back. What an
-answer says about the requests left and about how long to wait is kept too. Nothing survives a crash.
+The most urgent request goes first (`urgency`): what the owner waits for, then writes and what a turn waits for, then
+background reads. A read that must leave at once does not wait for the spacing either. A burst keeps its requests
+together, as when a text is read and written back. What an answer says about the requests left and about how long to
+wait is kept too. Nothing survives a crash.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import IntEnum
+from typing import Any
 
 from adapters.web.client import Failure, is_well
 from common.clock import Clock
@@ -155,12 +159,37 @@ def _http_date(value: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
+class Urgency(IntEnum):
+    """How soon a request must leave; the lowest goes first.
+
+    AT_ONCE: the owner, or an act on its way, waits for it. AHEAD: a turn waits for it. BACKGROUND: nobody does.
+    """
+
+    AT_ONCE = 0
+    AHEAD = 1
+    BACKGROUND = 2
+
+
+_URGENCY: ContextVar[Urgency] = ContextVar("urgency", default=Urgency.BACKGROUND)
+
+
+@contextmanager
+def urgency(of: Urgency) -> Iterator[None]:
+    """Give all requests inside this urgency, unless they have a higher one already."""
+    token = _URGENCY.set(min(of, _URGENCY.get()))
+    try:
+        yield
+    finally:
+        _URGENCY.reset(token)
+
+
 class Permit:
     """Leave to send the requests of one call, or of one burst."""
 
-    def __init__(self, spacing: RequestSpacing, *, burst: bool, sets_pace: bool = True) -> None:
+    def __init__(self, spacing: RequestSpacing, *, burst: bool, spaced: bool, sets_pace: bool = True) -> None:
         self._spacing = spacing
         self._burst = burst
+        self._spaced = spaced
         self._sets_pace = sets_pace
         self._begun = False
         self.open = True
@@ -169,7 +198,7 @@ class Permit:
     async def wait(self) -> None:
         """Wait until the next request may go out; within a burst only the first one waits."""
         if not (self._burst and self._begun):
-            await self._spacing.until_due()
+            await self._spacing.until_due(spaced=self._spaced)
 
     def sent(self) -> None:
         """Note that a request goes out now."""
@@ -182,21 +211,25 @@ class Permit:
 
 
 class _Turns:
-    """A lock that is handed on to whoever asked for it first, to those who go ahead before the others."""
+    """A lock for the most urgent of those that wait, of equals for the first; free until that one is due.
 
-    def __init__(self) -> None:
+    `wait_s` returns the seconds until a request may leave that is spaced, or is not.
+    """
+
+    def __init__(self, wait_s: Callable[[bool], float], sleep: Callable[[float], Coroutine[Any, Any, None]]) -> None:
+        self._wait_s = wait_s
+        self._sleep = sleep
         self._is_taken = False
         self._asked = 0
-        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Urgency, int, bool, asyncio.Future[None]]] = []
+        self._alarm: asyncio.Task[None] | None = None
 
-    async def take(self, *, ahead: bool = False) -> None:
-        """Wait until it is this caller's turn."""
-        if not self._is_taken:
-            self._is_taken = True
-            return
+    async def take(self, urgency: Urgency, *, spaced: bool) -> None:
+        """Wait until it is this caller's turn, and due."""
         turn = asyncio.get_running_loop().create_future()
         self._asked += 1
-        heapq.heappush(self._waiting, (not ahead, self._asked, turn))
+        heapq.heappush(self._waiting, (urgency, self._asked, spaced, turn))
+        self._hand_on()
         try:
             await turn
         except asyncio.CancelledError:
@@ -206,35 +239,51 @@ class _Turns:
 
     def give_back(self) -> None:
         """Hand the turn on."""
-        while self._waiting:
-            *_, turn = heapq.heappop(self._waiting)
-            if not turn.done():
-                turn.set_result(None)
-                return
         self._is_taken = False
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        while self._waiting and self._waiting[0][-1].done():
+            heapq.heappop(self._waiting)
+        if self._is_taken or not self._waiting:
+            return
+        _, _, spaced, turn = self._waiting[0]
+        if (wait_s := self._wait_s(spaced)) <= 0:
+            heapq.heappop(self._waiting)
+            self._is_taken = True
+            turn.set_result(None)
+            return
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = asyncio.create_task(self._sleep(wait_s), name="request-spacing")
+        self._alarm.add_done_callback(lambda alarm: None if alarm.cancelled() else self._hand_on())
 
 
 class RequestSpacing:
-    """Hands out permits, to what goes ahead first. `spacing_s` is the least time between two requests, in seconds."""
+    """Hands out permits, to the most urgent first. `spacing_s` is the least time between two requests, in seconds."""
 
     def __init__(self, clock: Clock, spacing_s: float) -> None:
         self._clock = clock
         self._spacing_s = spacing_s
-        self._turns = _Turns()
+        self._turns = _Turns(self._wait_s, self._sleep)
         self._not_before = 0.0
+        self._deferred_until = 0.0
+        self._slept_until = 0.0
         self._sent = 0
         self._burst: ContextVar[Permit | None] = ContextVar("burst", default=None)
 
     @asynccontextmanager
-    async def permit(self, *, ahead: bool = False) -> AsyncIterator[Permit]:
-        """Yield a permit for one call, `ahead` of those that are not; within a burst, the burst's own."""
+    async def permit(self, *, write: bool = False) -> AsyncIterator[Permit]:
+        """Yield a permit for one call; within a burst, the burst's own. A `write` goes ahead of background reads."""
         burst = self._burst.get()
         if burst and burst.open:
             yield burst
             return
-        await self._turns.take(ahead=ahead)
+        asks = _URGENCY.get()
+        spaced = write or asks is not Urgency.AT_ONCE
+        await self._turns.take(min(asks, Urgency.AHEAD) if write else asks, spaced=spaced)
         try:
-            yield Permit(self, burst=False)
+            yield Permit(self, burst=False, spaced=spaced)
         finally:
             self._turns.give_back()
 
@@ -248,8 +297,8 @@ class RequestSpacing:
         if held and held.open:
             yield
             return
-        await self._turns.take()
-        permit = Permit(self, burst=True, sets_pace=sets_pace)
+        spaced = await self._take_burst()
+        permit = Permit(self, burst=True, spaced=spaced, sets_pace=sets_pace)
         token = self._burst.set(permit)
         try:
             yield
@@ -268,15 +317,15 @@ class RequestSpacing:
         permit.open = False
         self._turns.give_back()
         await self._clock.sleep(seconds)
-        await self._turns.take()
+        await self._take_burst()
         permit.open = True
         if self._sent != sent:
             permit.begin_anew()
 
-    async def until_due(self) -> None:
-        """Wait until the spacing since the request before has passed."""
-        if (wait := self._not_before - self._clock.monotonic()) > 0:
-            await self._clock.sleep(wait)
+    async def until_due(self, *, spaced: bool) -> None:
+        """Wait until the next request may leave: the spacing has passed, where it is `spaced`, and no pause holds."""
+        if (wait := self._wait_s(spaced)) > 0:
+            await self._sleep(wait)
 
     def sent(self, *, sets_pace: bool) -> None:
         """Note that a request goes out now; with `sets_pace`, the next one waits out the spacing."""
@@ -286,7 +335,24 @@ class RequestSpacing:
 
     def defer(self, seconds: float) -> None:
         """Let no request leave for so many seconds; those that wait leave then."""
-        self._not_before = max(self._not_before, self._clock.monotonic() + seconds)
+        self._deferred_until = max(self._deferred_until, self._clock.monotonic() + seconds)
+
+    async def _take_burst(self) -> bool:
+        """Take the turn for a burst; return whether its first request waits for the spacing."""
+        asks = _URGENCY.get()
+        spaced = asks is not Urgency.AT_ONCE
+        await self._turns.take(asks, spaced=spaced)
+        return spaced
+
+    def _wait_s(self, spaced: bool) -> float:  # noqa: FBT001 - called by position
+        due = max(self._deferred_until, self._not_before if spaced else 0.0)
+        return due - max(self._clock.monotonic(), self._slept_until)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, and count the moment as come: the clock of a test may wake sooner than its time says."""
+        end = max(self._clock.monotonic(), self._slept_until) + seconds
+        await self._clock.sleep(seconds)
+        self._slept_until = max(self._slept_until, end)
 
 
 class RequestGate:

@@ -24,6 +24,7 @@ _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,2000}\)")
 _CUT_COMMENT = re.compile(r"<!(?:-[^<>\u2026]{0,300})?\u2026")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=\S)\*(?![\w*])")
 _MARKS = re.compile(r"^[ \t]{0,3}(?:>[ \t]?)+|(?<!\S)#{1,6}[ \t]+|\*\*|~~|`+", re.MULTILINE)
+_STARTS_ANEW = re.compile(r"\s*+(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
 _BLANK_OR_RULE = re.compile(r"[ ]{0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}|\s*")
 
 
@@ -183,3 +184,19 @@ def _parser() -> MarkdownIt:
     parser.block.ruler.at("heading", find_heading)
     parser.block.ruler.at("paragraph", pass_over)
     return parser
+
+
+def joined_lines(lines: Iterable[str]) -> list[str]:
+    """Return the lines, each paragraph and list item on one: in Markdown a line break inside them means nothing."""
+    pieces: list[list[str]] = []
+    goes_on = False
+    for line in lines:
+        if not line:
+            pieces.append([""])
+            goes_on = False
+        elif goes_on and line.strip() and not _STARTS_ANEW.match(line):
+            pieces[-1].append(line)
+        else:
+            pieces.append([line])
+            goes_on = bool(line.strip(" -*+")) and not line.lstrip().startswith("|")
+    return [" ".join([first.rstrip(), *map(str.strip, more)]) if more else first for first, *more in pieces]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from adapters.atproto.client import PublicRepos
 from adapters.atproto.types import Record
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso, parse_iso_or_none
 from common.errors import DiskFull
 from common.files import is_machine_trouble, storage_error, write_atomic
@@ -216,7 +217,8 @@ class ControlLoop(Loop):
             await self._read()
         standing = await self.tell()
         if standing.may_act and self.own_did():
-            await self.when_free()
+            with urgency(Urgency.AT_ONCE):  # nothing leaves before the first time
+                await self.when_free()
         return Outcome(ran=True, reason=str(standing))
 
     async def tell(self) -> Standing:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlencode
 
 import typer
 from pydantic import SecretStr
 
+from adapters.web.types import Fetched
 from common.env_file import env_file, given, with_values
 from common.errors import ConfigError, SettingsError, UsageError
 from common.files import storage_error, write_atomic
-from common.settings import KNOWN, Settings, explained_by, read_settings, unknown_among
+from common.result import ApiResult, Err
+from common.settings import KNOWN, Settings, explained_by, read_settings, settings_of, unknown_among
 from common.wording import counted
 from soul.commands.at_hand import examined_settings, settings_to_run
 from soul.resources import template
 from soul.terminal.output import printable, write_json, write_lines, write_mistakes
 
+_TIMEOUT_S = 10.0
+_MAX_BYTES = 64 * 1024
 _HIDDEN = "(hidden)"
+_OWNER, _OWNER_DID = "OWNER_BLUESKY_SOCIAL_HANDLE", "OWNER_BLUESKY_SOCIAL_HANDLE_DID"
 _IN_URL = re.compile(r"(?<=token=)[^&\s]{1,500}|(?<=://)[^/@\s]{1,500}(?=@)")
 _SHOWN = re.compile(r"#?([A-Z][A-Z_]{1,60})=(.*)")
 _NEXT_START = "a SOUL that runs takes it at its next start"
@@ -95,19 +104,34 @@ def run_config_set(
     known = _settable(root, name)
     if value is None:
         value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
-    remaining = change_setting(root, known, value)
+    did = _did_of(root, value) if known == _OWNER else ""
+    remaining = change_setting(root, known, value, {_OWNER_DID: did} if did else {})
     write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
+    if did:
+        write_lines(f"{_OWNER_DID} is set to {did}, the DID of that account.")
+    elif known == _OWNER:
+        write_lines(f"Its DID could not be looked up: your SOUL obeys {_OWNER_DID}, so set that too.", to=sys.stderr)
     if remaining:
         write_lines(f"`soul run` refuses {counted(len(remaining), 'other setting')}:", to=sys.stderr)
         write_mistakes(remaining)
 
 
-def change_setting(root: Path, name: str, value: str) -> list[ConfigError]:
-    """Write one setting if it is right, and return the mistakes that stand elsewhere. Raises as `run_config_set`."""
+def _did_of(root: Path, handle: str) -> str:
+    """Return the DID of a handle, as the SOUL's service tells it; "" if it does not, or the environment sets one."""
+    if _OWNER_DID in os.environ or any(one.setting == _OWNER for one in settings_of({_OWNER.lower(): handle})[1]):
+        return ""
+    return resolve(read_settings(root)[0].atproto_service_url, handle.strip().removeprefix("@")) or ""
+
+
+def change_setting(root: Path, name: str, value: str, more: Mapping[str, str] | None = None) -> list[ConfigError]:
+    """Write one setting, and `more` that follow from it, if it is right; return the mistakes that stand elsewhere.
+
+    Raises as `run_config_set`.
+    """
     known, before = _settable(root, name), _content(root)
     # NOTE(self): bytes that are no UTF-8 are kept as they are; they are among the mistakes.
     text = before.decode("utf-8-sig", errors="surrogateescape")
-    content = with_values(text, {known: value}).encode(errors="surrogateescape")
+    content = with_values(text, {known: value, **(more or {})}).encode(errors="surrogateescape")
     standing = {str(mistake) for mistake in examined_settings(root, before)[1]}
     mistakes = examined_settings(root, content)[1]
     wrong = [one for one in mistakes if one.setting == known] or [one for one in mistakes if str(one) not in standing]
@@ -266,3 +290,30 @@ def edited_by_owner(copy: Path) -> bytes:
     if code:
         raise UsageError(f"The editor {editor[0]} ended with {code}: nothing was written", remedy="Set EDITOR.")
     return copy.read_bytes()
+
+
+def resolve(service: str, handle: str) -> str | None:
+    """Return the DID of `handle`, or None when the service does not say."""
+    query = urlencode({"handle": handle})
+    answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
+    if isinstance(answer, Err):
+        return None
+    try:
+        return str(json.loads(answer.data.text)["did"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
+    """Ask the service that the owner has just named."""
+    from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
+
+    try:
+        web = WebClient(WebTransport(allow=[service]))
+    except ValueError as error:
+        return Err(str(error), kind="invalid")
+    try:
+        kinds = ["application/json"]
+        return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
+    finally:
+        await web.aclose()

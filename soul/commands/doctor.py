@@ -27,7 +27,7 @@ from common.clock import SystemClock
 from common.errors import BudgetExceeded, ConfigError, PolicyBlocked, SoulError, StorageError
 from common.redact import Redactor
 from common.result import Err, Ok
-from common.settings import Settings, load_settings
+from common.settings import Settings, load_settings, owner_mistake
 from common.wording import number
 from modules.lives.messages.perceive import ACCESS_REMEDY
 from modules.runtime.budget.budget import build_budget, load_prices
@@ -422,7 +422,9 @@ async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: b
     if findings[0].level == "fail":
         return findings
     owner = await atproto.resolve_handle(settings.owner_bluesky_social_handle)
-    if isinstance(owner, Err):
+    if mistake := owner_mistake(settings, atproto.did):
+        findings.append(Finding("owner", "fail", str(mistake), mistake.remedy))
+    elif isinstance(owner, Err):
         findings.append(
             Finding("owner", "warn", f"the owner's handle cannot be looked up: {owner.error}", "Check the handle.")
         )

@@ -6,7 +6,6 @@ Each answer is written to `.env` as soon as it is given, so a later `soul init` 
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import tempfile
 import textwrap
@@ -14,19 +13,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlencode
 
 import typer
 from pydantic import SecretStr
 
-from adapters.web.types import Fetched
 from common.clock import SystemClock
 from common.env_file import given, with_values
 from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
-from common.result import ApiResult, Err
-from common.settings import Settings, settings_of
+from common.settings import Settings, owner_mistake, settings_of
 from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
@@ -36,14 +32,12 @@ from modules.runtime.llm.connection import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.services.identity.identity import extract_display_name
 from soul.commands.at_hand import settings_to_run
-from soul.commands.config import explained_settings
+from soul.commands.config import explained_settings, resolve
 from soul.commands.findings import Finding, report
 from soul.resources import template
 from soul.terminal.output import write_lines
 
-_TIMEOUT_S = 10.0
 _WIDTH = 79
-_MAX_BYTES = 64 * 1024
 _READ_PER_WRITTEN = 20
 """Of so many tokens about one is written by the model, and the others are read."""
 _NONE = "-"
@@ -289,7 +283,10 @@ class _Interview:
         while not self.values.get(_OWNER_DID.name.lower()):
             self._ask(_OWNER, again=again)
             handle = self.values[_OWNER.name.lower()]
-            if found := resolve(service, handle):
+            if owner_mistake(self._settings()):
+                write_lines("That is the SOUL's own handle; it needs yours, by which it knows whom to obey.")
+                again = True
+            elif found := resolve(service, handle):
                 write_lines(f"Found your DID: {found}")
                 self._keep(_OWNER_DID.name, found)
             else:
@@ -353,30 +350,3 @@ def _cost(settings: Settings) -> str:
     cap = settings.budget_usd_per_day
     at_most = "" if cap is None else f", and never more than {cap:.2f} (BUDGET_USD_PER_DAY)"
     return f"{used}: expect up to {dollars:.2f} US dollars{at_most}"
-
-
-def resolve(service: str, handle: str) -> str | None:
-    """Return the DID of `handle`, or None when the service does not say."""
-    query = urlencode({"handle": handle})
-    answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
-    if isinstance(answer, Err):
-        return None
-    try:
-        return str(json.loads(answer.data.text)["did"])
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
-    """Ask the service that the owner has just named."""
-    from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
-
-    try:
-        web = WebClient(WebTransport(allow=[service]))
-    except ValueError as error:
-        return Err(str(error), kind="invalid")
-    try:
-        kinds = ["application/json"]
-        return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
-    finally:
-        await web.aclose()

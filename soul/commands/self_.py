@@ -21,6 +21,7 @@ from common.constants import SECOND_MS
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.markdown import joined_lines
 from modules.lives.growth.handle import because
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -89,7 +90,7 @@ def run_self_check(root: Path) -> bool:
     me = extract_from_self(text)
     mechanics = me.social_mechanics
     write_lines(
-        f"Voice: {me.voice.splitlines()[0] if me.voice else 'nothing'}",
+        f"Voice: {joined_lines(me.voice.splitlines())[0] if me.voice else 'nothing'}",
         (
             f"Social Mechanics: leaves after {mechanics.max_replies_before_exit} replies, at depth "
             f"{mechanics.max_thread_depth}, after {span(mechanics.silence_threshold_ms / SECOND_MS)} of silence, or "

@@ -70,7 +70,15 @@ class Lives:
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (*self.growth.handlers, scheduled, heartbeat, *self.rituals.handlers, self.bluesky.replies, *writers),
+            (
+                *self.growth.handlers,
+                scheduled,
+                heartbeat,
+                *self.rituals.handlers,
+                self.bluesky.replies,
+                services.draft_experiences,
+                *writers,
+            ),
             (*self.growth.perceivers, self.rituals.perceiver, services.schedules, heartbeat),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)

@@ -49,6 +49,7 @@ from modules.runtime.service_health import ServiceHealth
 from modules.runtime.stages import Stages
 from modules.services.claims.lease_store import lease_gate
 from modules.services.day.situation import Situation, read_situation
+from modules.services.experiences.drafts import DraftExperiences
 from modules.services.experiences.log import ExperienceLog
 from modules.services.explanation.story import known_handles
 from modules.services.github_threads.threads import ThreadInbox, leads_to
@@ -271,6 +272,7 @@ class Services(BaseServices):
         rules = RepositoryRules(self.repository_identity, reader, self.database, journal, clock)
         self.foreign = ForeignRepositories(rules, self.github, self.database, world.circle)
         self.outbox = self._build_outbox(ApprovalRule.of(settings, world.circle))
+        self.draft_experiences = DraftExperiences(log=self.experiences, outbox=self.outbox, work=self.work)
         self.own_workspace = OwnWorkspace(
             org=settings.workspace_org,
             template=settings.workspace_template,

@@ -224,6 +224,21 @@ async def test_a_draft_is_told_once_and_leaves_with_a_yes(running_town: RunningT
         assert running_town.mind.asked == []
 
 
+async def test_a_draft_is_decided_by_its_number_before_it_is_told(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Snails sing."), cause_id="expression"))
+        phone.says("no 1 snails are too slow")
+        await soul.app.scheduler.run_guarded("messages")
+        assert await soul.app.services.outbox.held() == []
+        await look(soul)
+        assert phone.answers[-1] == "Rejected: 1"
+        phone.says("no 1 snails are too slow")
+        await look(soul)
+        assert len(running_town.mind.asked) == 1
+
+
 async def test_a_stranger_commands_nothing_and_gets_no_answer(running_town: RunningTown) -> None:
     owner, stranger = Phone(running_town, "owner"), Phone(running_town, "mallory")
     async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:

@@ -48,6 +48,32 @@ async def test_posts_and_the_owner_leave_experiences_and_who_denies_inference_no
         assert len(await experienced(soul)) == 3
 
 
+async def test_a_reply_that_waited_for_approval_counts_as_an_answer_and_as_help_once_it_left(
+    running_town: RunningTown,
+) -> None:
+    town, home = running_town, running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    town.mind.answer = lambda request: replying(SLATE if "@ada" in request.messages[-1].text else PROMISE)(request)
+    ada, bea = town.account("ada"), town.account("bea")
+    asked, refused = (town.network.post_as(did, QUESTION)[0] for did in (ada, bea))
+    async with awake(home) as soul:
+        await soul.look()
+        outbox = soul.app.services.outbox
+        for draft in await outbox.held():
+            await (outbox.approve(draft.id) if ada in draft.target else outbox.reject(draft.id))
+        await soul.app.scheduler.run_guarded("work")
+        assert await experienced(soul) == {}
+        await soul.send()
+    async with awake(home) as soul:
+        soul.passes(120)
+        await soul.look()
+        await soul.app.scheduler.run_guarded("work")
+        known = [one for one in map(soul.app.services.relationships.get, (ada, bea)) if one]
+        assert [one.responded for one in known] == [True, False]
+        found = await experienced(soul)
+        assert (found[asked].did, found[asked].about) == (ada, SLATE)
+        assert refused not in found
+
+
 async def test_an_experience_is_of_the_kind_that_the_model_chose_and_keeps_the_reply_whole(
     running_town: RunningTown,
 ) -> None:

@@ -5,7 +5,9 @@ A repository that the owner, or the host of a room, names for work is watched; t
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -120,6 +122,46 @@ async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_
     assert "leaves by itself, as soon as its turn comes" in first
     assert "leaves by itself, as soon as its turn comes" in second
     assert not any("DONE" in one.text or '"success"' in one.text for one in told)
+
+
+class _Stoppable(HastyClock):
+    """A clock on which no wait ends while it is stopped."""
+
+    is_stopped = False
+
+    async def sleep(self, seconds: float) -> None:
+        if self.is_stopped and seconds > 0:
+            await asyncio.Event().wait()
+        await super().sleep(seconds)
+
+
+async def test_an_order_to_answer_a_post_is_queued_without_any_wait_and_a_second_one_beneath_the_first(
+    running_town: RunningTown,
+) -> None:
+    def replying(request: ChatRequest) -> Completion:
+        last = request.messages[-1]
+        place = re.search(r"your own reply: (at://\S+)", last.text)
+        if last.role == "tool" and not place:
+            return Completion("Queued.")
+        return call("bluesky_reply", text=words, post_uri=place[1] if place else address)
+
+    home, clock = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_APPROVAL="off"), _Stoppable(1_000)
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "Which herb is easy to grow?")
+    address = f"https://bsky.app/profile/kit.test/post/{uri.rpartition('/')[2]}"
+    running_town.mind.answer = replying
+    async with awake(home, clock=clock) as soul:
+        looks = [asyncio.ensure_future(soul.app.services.atproto.get_timeline()) for _ in range(9)]
+        for words in ("Basil is easy.", "Chives are easier still."):
+            clock.is_stopped = True
+            await answered(soul.app.owner, f"Answer {address}: {words}")
+            assert '"queued"' in running_town.mind.asked[-1].messages[-1].text
+            clock.is_stopped = False
+            await soul.send()
+        await asyncio.gather(*looks)
+    second, first = (one for one in running_town.network.posts(9) if one.author.handle == "rowan.test")
+    assert (first.text, second.text) == ("Basil is easy.", "Chives are easier still.")
+    assert second.reply
+    assert second.reply.parent.uri == first.uri
 
 
 async def test_an_order_during_a_pause_tells_why_it_cannot_leave_yet_and_can_be_taken_back(

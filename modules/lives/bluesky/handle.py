@@ -36,7 +36,7 @@ from modules.lives.bluesky.thread import (
 from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Incoming, LaterTurn, Pending, Published
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
 from modules.services.commitments.writer import ReplyCommitments
-from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.drafts import DraftExperiences
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.identity.identity import Identity
 from modules.services.identity.owner import Me
@@ -259,29 +259,28 @@ _GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
 class PostExperiences:
     """Writes them to `log`."""
 
-    log: ExperienceLog
+    log: DraftExperiences
     relationships: Relationships
     outbox: Outbox
     runs: RitualRuns
 
     async def note(self, item: Pending, importance: Importance, disposition: Disposition) -> None:
-        """Keep what a settled post was to us; a reply that waits for the owner's approval was not given yet."""
+        """Keep what a settled post was to us; a reply that waits for the owner's approval, once it has left."""
         post = item.notification
         if importance == "owner":
             if len(post.text) > _GUIDANCE_CHARS:
                 await self.log.record(NewExperience("owner_guidance", "bluesky", post.uri, post.text, trust="owner"))
             return
         kind = self._type_of(item, disposition)
-        if kind is None or disposition.held:
+        if kind is None:
             return
         intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         said = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
         source: Source = "ritual" if await self.runs.of_thread(post.root.uri) else "bluesky"
         trust: Trust = "stranger" if importance == "stranger" else "peer"
         author = post.author
-        await self.log.record(
-            NewExperience(kind, source, post.uri, said, author.did, f"@{author.handle}", post.uri, trust)
-        )
+        new = NewExperience(kind, source, post.uri, said, author.did, f"@{author.handle}", post.uri, trust)
+        await self.log.record(new, disposition.intent_id if disposition.held else None)
 
     def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
         post = item.notification

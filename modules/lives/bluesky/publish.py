@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.types import Notification, StrongRef
 from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
@@ -286,7 +287,6 @@ def _notifications() -> TypeAdapter[Notification]:
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"
-_ANSWERED_ALREADY = Problem("Answered Already", "the post has a reply of ours")
 _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
@@ -298,7 +298,6 @@ class Publisher:
     outbox: Outbox
     pending: PendingPosts
     conversations: Conversations
-    relationships: Relationships
     journal: Journal
     identity: Identity
 
@@ -341,13 +340,17 @@ class Publisher:
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        if not is_unanswered and await self.atproto.has_agent_replied_in_thread(parent.uri):
-            return refused(_ANSWERED_ALREADY)
-        if root is None:
-            found = await self.atproto.get_reply_refs(parent.uri, parent.cid)
-            if isinstance(found, Err):
-                return Published("blocked", f"the thread could not be read: {found.error}")
-            root = found.data.root
+        if root is None or not is_unanswered:
+            read = await self.atproto.get_post_thread(parent.uri, depth=1, parent_height=0)
+            if root is None and isinstance(read, Err):
+                return Published("blocked", f"the thread could not be read: {read.error}")
+            thread = None if isinstance(read, Err) else read.data
+            own = (
+                one.post.uri for one in (thread.replies if thread else ()) if one.post.author.did == self.atproto.did
+            )
+            if answer := next(own, None):
+                return refused(Problem("Answered Already", "the post has a reply of ours", {"uri": answer}))
+            root = root or resolve_reply_refs(parent, thread).root
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body = ReplyBody(text=text, **refs, **await self._their_post(parent), **_attached(pictures))
@@ -361,7 +364,6 @@ class Publisher:
         published = self.published(submitted)
         if published.status == "accepted":
             self.conversations.record_our_reply(root.uri, published.uri)
-            self.relationships.mark_interaction_responded(parent.uri, published.uri)
             await self._leave_if_long(action, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
@@ -380,17 +382,12 @@ class Publisher:
             self.conversations.record_our_reply(to.root.uri, published.uri)
         if ends:
             self.conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
-        if published.status == "accepted":
-            self.relationships.mark_interaction_responded(to.uri, published.uri)
         return published
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
         body = LikeBody(uri=subject.uri, cid=subject.cid, **await self._their_post(subject))
-        published = await self._submit(terms.proposed(body))
-        if published.status == "accepted":
-            self.relationships.mark_interaction_responded(subject.uri, published.uri)
-        return published
+        return await self._submit(terms.proposed(body))
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""

@@ -22,7 +22,7 @@ from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.drafts import DraftExperiences
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
@@ -175,7 +175,7 @@ class OthersHandler(Handler, Perceiver):
     etiquette: Etiquette
     preferences: Preferences
     relationships: Relationships
-    experiences: ExperienceLog
+    draft_experiences: DraftExperiences
     turns: PersonTurns
     clock: Clock
 
@@ -306,19 +306,23 @@ class OthersHandler(Handler, Perceiver):
             with self.relationships.one_save():
                 for message in burst.messages:
                     self.relationships.record_message(
-                        burst.author, message.name, message.sent_at, responded=disposition.act == ANSWERED
+                        burst.author,
+                        message.name,
+                        message.sent_at,
+                        responded=disposition.act == ANSWERED and not disposition.held,
                     )
             await self._experience(burst, disposition)
 
     async def _experience(self, burst: Burst, disposition: Disposition) -> None:
         """Keep that they wrote and were answered, or not; what was said stays between us."""
-        if disposition.held or disposition.act not in {ANSWERED, "silent"}:
+        if disposition.act not in {ANSWERED, "silent"}:
             return
         answered = IMPRESSED.get(disposition.impression, "helped_someone")
         kind: ExperienceType = answered if disposition.act == ANSWERED else "chose_silence"
         trust: Trust = "stranger" if self.etiquette.is_stranger(burst.talk.did) else "peer"
         did, handle = burst.talk.did, f"@{burst.talk.handle}"
-        await self.experiences.record(NewExperience(kind, "message", burst.uri, "", did, handle, trust=trust))
+        new = NewExperience(kind, "message", burst.uri, "", did, handle, trust=trust)
+        await self.draft_experiences.record(new, disposition.intent_id if disposition.held else None)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         line = "An answer to a direct message of @{} waits for your approval" if disposition.held else None

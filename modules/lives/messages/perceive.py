@@ -23,6 +23,7 @@ from adapters.atproto.types import (
     MessageEventPage,
     NotAllowedErr,
 )
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock
 from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
@@ -72,7 +73,11 @@ class MessagePerceiver(Perceiver):
         self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
 
     async def perceive(self) -> None:
-        if self._is_off or not isinstance(looked := await self.look(), NotAllowedErr):
+        if self._is_off:
+            return
+        with urgency(Urgency.AT_ONCE):  # the owner's commands are among them
+            looked = await self.look()
+        if not isinstance(looked, NotAllowedErr):
             return
         self._is_off = True
         summary = "Direct messages are off: the app password has no access to them"

@@ -77,24 +77,24 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """The owner's yes or no to drafts; None where a message is none.
 
-    Only "yes" or "no" with "all" or numbers counts, or alone right after the drafts were told: all else is talk.
-    `waiting` are the numbers of all drafts that still wait for approval, by their ids.
+    Only "yes" or "no" with numbers of drafts counts, or with "all" once drafts were told, or alone right after that.
+    All else is talk. `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = _VERDICT.fullmatch(text.strip())
-    open_ids = [one for one in told.ids if one in waiting]
-    if found is None or not open_ids:
+    if found is None:
         return None
     verdict, which, reason = found.groups()
     is_yes = verdict.lower() == "yes"
-    if which is None and not told.is_latest:
+    open_ids = [one for one in told.ids if one in waiting]
+    more = reason if reason and _NUMBERS.fullmatch(reason) else ""
+    named = {int(one) for one in _NUMBER.findall(f"{which or ''} {more}")}
+    meant = tuple(one for one, number in waiting.items() if number in named)
+    if not meant and (not open_ids or (which is None and not told.is_latest)):
         return None
     if which is None:
         return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
     if which.lower() == "all":
         return DraftAnswer(is_yes, tuple(open_ids), reason or "")
-    more = reason if reason and _NUMBERS.fullmatch(reason) else ""
-    named = {int(one) for one in _NUMBER.findall(f"{which} {more}")}
-    meant = tuple(one for one, number in waiting.items() if number in named)
     return DraftAnswer(is_yes, meant if len(meant) == len(named) else (), "" if more else reason or "")
 
 

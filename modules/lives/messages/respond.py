@@ -46,7 +46,7 @@ _INTERRUPTED = (
     "/status and /drafts tell how things stand; write it again if it is still to be done."
 )
 _LINE_CHARS = 200
-_TELL_AGAIN_S = 300.0
+_TELL_AGAIN_S = 60.0
 _TOLD_FOR = timedelta(days=7)
 _NO_BUDGET = "budget"
 """The cause of what tells the owner that a message waits for the budget, before the day."""
@@ -143,8 +143,7 @@ class OwnerMessageHandler(Handler):
         if told.ids:
             said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
             told = replace(told, is_latest=is_latest(told, message.rev, said))
-        waiting = await self.state.waiting_numbers() if told.ids else {}
-        return read_draft_answer(message.text, told, waiting)
+        return read_draft_answer(message.text, told, await self.state.waiting_numbers())
 
     async def _decide(self, answer: DraftAnswer) -> str:
         if not answer.ids:

@@ -142,8 +142,6 @@ class ServiceQuirks:
         return without_pictures(request)
 
 
-LLM_PROBE_TIMEOUT_S = 60.0
-
 T = TypeVar("T")
 
 _PROBE_TOKENS = 16
@@ -178,11 +176,6 @@ class IdleDeadline:
 def probe_of(request: Request) -> Request:
     """The smallest request to the same model: whoever answers it would answer the real one."""
     return {"model": request["model"], "messages": [{"role": "user", "content": "."}], "max_tokens": _PROBE_TOKENS}
-
-
-def probe_idle_s(idle_s: float) -> float:
-    """How long the answer to a probe is waited for."""
-    return min(idle_s, LLM_PROBE_TIMEOUT_S)
 
 
 _STREAM = "event-stream"

@@ -40,7 +40,6 @@ from modules.runtime.llm.connection import (
     Reservation,
     ServiceQuirks,
     Vision,
-    probe_idle_s,
     probe_of,
 )
 from modules.runtime.llm.dialect import (
@@ -417,7 +416,7 @@ class LLMGateway:
         if not self._silent:
             return
         try:
-            await self._attempt(probe_of(request), tally, probe_idle_s(self._idle_timeout_s))
+            await self._attempt(probe_of(request), tally, self._idle_timeout_s)
         except _CallFailed:
             if self._silent:
                 raise
@@ -430,7 +429,7 @@ class LLMGateway:
         if verdict.kind != "fatal" or verdict.status in ACCOUNT_STATUS:
             return verdict
         try:
-            await self._attempt(probe_of(request), tally, probe_idle_s(self._idle_timeout_s))
+            await self._attempt(probe_of(request), tally, self._idle_timeout_s)
         except _CallFailed as failed:
             if failed.verdict.kind == "fatal":
                 return verdict

@@ -223,7 +223,12 @@ class Scheduler:
             self._timer.modify_job(name, next_run_time=self._clock.now() + timedelta(seconds=seconds))
 
     async def _tick(self, name: str) -> None:
-        outcome = await self.run_guarded(name)
+        try:
+            outcome = await self.run_guarded(name)
+        except asyncio.CancelledError:
+            if self._stopping:
+                return  # APScheduler logs as an error whatever a job raises
+            raise
         if outcome.next_in_s is not None and not self._stopping:
             self.bring_forward(name, outcome.next_in_s)
             self._publish(LoopsChanged())

@@ -81,7 +81,7 @@ class Reflection:
 class AttentionNeeds:
     """What deserves attention now: `mentions` is how many posts wait to be handled.
 
-    Only a SOUL that wakes is told of `branches` in flight, how many acts are `leaving`, and its `wait_reasons`.
+    Only a SOUL that wakes is told of `branches` in flight, and how many acts are `leaving`.
     """
 
     commitments: tuple[Item, ...] = ()
@@ -91,7 +91,6 @@ class AttentionNeeds:
     rituals: tuple[Item, ...] = ()
     branches: tuple[Item, ...] = ()
     leaving: int = 0
-    wait_reasons: tuple[str, ...] = ()
     reflection: Reflection = field(default_factory=Reflection)
 
     def __add__(self, other: AttentionNeeds) -> AttentionNeeds:
@@ -103,7 +102,6 @@ class AttentionNeeds:
             self.rituals + other.rituals,
             self.branches + other.branches,
             self.leaving + other.leaving,
-            self.wait_reasons + other.wait_reasons,
             Reflection(
                 self.reflection.events + other.reflection.events, self.reflection.insights + other.reflection.insights
             ),

@@ -74,7 +74,6 @@ class Situation:
             blocked=tuple(drafts),
             mentions=self.waits.posts,
             leaving=self.waits.acts,
-            wait_reasons=self.standing.reasons,
         )
 
 

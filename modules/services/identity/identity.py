@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from common.text.markdown import Heading, outline
+from common.text.markdown import Heading, joined_lines, outline
 from common.text.strings import straighten
 from modules.runtime.home import Home, read_self
 from modules.services.identity.self_mechanics import (
@@ -61,7 +61,6 @@ _FEW_VALUES = 3
 
 _RULE = re.compile(r"([-*_])(?:\s*+\1){2,}")
 _PLACEHOLDER = re.compile(r"(?:[-*]\s++)?([*_])\(.*\)\1")
-_STARTS_ANEW = re.compile(r"\s*+(?:[-*+]\s|\d+[.)]\s|\||#|```|~~~|>)")
 _BULLET = re.compile(r"[-*]\s+(\S.*)")
 _DATE = re.compile(r"(?:\*\*)?\d{4}-\d{2}-\d{2}(?:\*\*)?(?::(?:\*\*)?)?\s*")
 _CELL_RULE = re.compile(r"[\s:|-]*")
@@ -240,29 +239,13 @@ def _find(found: Mapping[str, str], aliases: tuple[str, ...]) -> str:
 
 
 def _first_line(section: str) -> str:
-    line = next((line for line in _unwrapped(section) if line.strip()), "")
+    line = next((line for line in joined_lines(section.splitlines()) if line.strip()), "")
     bullet = _BULLET.fullmatch(line.strip())
     return bullet.group(1) if bullet else line.strip()
 
 
-def _unwrapped(section: str) -> list[str]:
-    """The lines, each paragraph and each list item on one: in Markdown a line break inside them means nothing."""
-    pieces: list[list[str]] = []
-    goes_on = False
-    for line in section.splitlines():
-        if not line:
-            pieces.append([""])
-            goes_on = False
-        elif goes_on and line.strip() and not _STARTS_ANEW.match(line):
-            pieces[-1].append(line)
-        else:
-            pieces.append([line])
-            goes_on = bool(line.strip(" -*+")) and not line.lstrip().startswith("|")
-    return [" ".join([first.rstrip(), *map(str.strip, more)]) if more else first for first, *more in pieces]
-
-
 def _bullets(section: str) -> Iterator[str]:
-    for line in _unwrapped(section):
+    for line in joined_lines(section.splitlines()):
         if bullet := _BULLET.fullmatch(line.strip()):
             yield bullet.group(1)
 

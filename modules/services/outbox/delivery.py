@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso, parse_iso
 from common.errors import Fatal
 from common.result import ApiResult, Err, ErrKind, Ok
@@ -215,10 +216,11 @@ class Delivery:
                 await self._journal.record(self._untold.pop(0))
             if intent is None:
                 return None
-            if await self._confirm():
-                self._is_unconfirmed = True
-                return None
-            return await self._move(intent, now, hold)
+            with urgency(Urgency.AT_ONCE if policy.goes_first(intent) else Urgency.AHEAD):
+                if await self._confirm():
+                    self._is_unconfirmed = True
+                    return None
+                return await self._move(intent, now, hold)
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
         """Whose turn it is, and why it must wait for the owner's approval instead of leaving, or ""."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -49,7 +49,6 @@ class Interaction(FileRecord):
     uri: str
     timestamp: Moment
     responded: bool = False
-    response_uri: str | None = None
 
 
 class Relationship(FileRecord):
@@ -155,17 +154,14 @@ class Relationships:
         self._keep(after)
         return after
 
-    def mark_interaction_responded(self, original_uri: str, response_uri: str) -> bool:
-        """Remember that the post `original_uri` was handled, by a reply or a like; False if nobody known wrote it."""
-        for relationship in self._file.records.values():
-            if any(item.uri == original_uri for item in relationship.interactions):
+    def mark_responded(self, uris: Collection[str]) -> None:
+        """Remember that what stands at these addresses was answered, by words or by a like."""
+        for one in list(self._file.records.values()):
+            if any(item.uri in uris and not item.responded for item in one.interactions):
                 interactions = tuple(
-                    item.replace(responded=True, response_uri=response_uri) if item.uri == original_uri else item
-                    for item in relationship.interactions
+                    item.replace(responded=True) if item.uri in uris else item for item in one.interactions
                 )
-                self._keep(relationship.replace(interactions=interactions, responded=True))
-                return True
-        return False
+                self._keep(one.replace(interactions=interactions, responded=True))
 
     @contextmanager
     def one_save(self) -> Iterator[None]:

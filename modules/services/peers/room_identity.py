@@ -24,7 +24,8 @@ from common.constants import HOUR_MS, SPACE_IDLE_RESET_MS
 from common.redact import LEAK, Redactor
 from common.state import Json, load_state, save_state
 from common.text.closings import asks, content_words
-from common.text.markdown import split_at, without_headings
+from common.text.graphemes import leading_sentences, truncate_graphemes
+from common.text.markdown import joined_lines, split_at, without_headings
 from common.text.strings import straighten
 from common.text.untrusted import one_line
 from modules.runtime.events import Event
@@ -211,6 +212,7 @@ _ESSENCE_SENTENCES, _ESSENCE_LEAST = 3, 10
 _REFLECTION_SENTENCES, _REFLECTION_LEAST = 2, 15
 _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _BULLET = re.compile(r"^\s*[-*]\s+")
+_DATED = re.compile(r"^\s*(?:[-*]\s+)?(?:\**\d{4}-\d{2}-\d{2}[\s:,.*\u2013\u2014-]*)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ABOUT_TOOLS = re.compile(r"\b(?:tools?|function calls?|api|invoke[sd]?|called)\b", re.IGNORECASE)
 _TONE = re.compile(r"(?:[-*]\s+)?tone\s*:\s*(\S.*)", re.IGNORECASE)
@@ -265,7 +267,7 @@ def reflection_summary(text: str) -> str:
 
 
 def _few(items: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(short for item in items[:MOST_ITEMS] if (short := one_line(item, MOST_CHARS)))
+    return tuple(short for item in items[:MOST_ITEMS] if (short := one_line(_DATED.sub("", item), MOST_CHARS)))
 
 
 def _sections(markdown: str) -> dict[str, list[str]]:
@@ -274,14 +276,14 @@ def _sections(markdown: str) -> dict[str, list[str]]:
         markdown.replace("\u2019", "'").splitlines(), lambda heading: heading.level == _SECTION
     ):
         if heading:
-            said = (line.strip() for line in lines if line.strip() and not _RULE.match(line))
+            said = (line.strip() for line in joined_lines(lines) if line.strip() and not _RULE.match(line))
             found.setdefault(heading.text.casefold(), []).extend(said)
     return found
 
 
 def _items(sections: dict[str, list[str]], *names: str) -> tuple[str, ...]:
     for name in names:
-        lines = [_BULLET.sub("", line) for line in sections.get(name, ()) if not line.startswith("|")]
+        lines = [_DATED.sub("", line) for line in sections.get(name, ()) if not line.startswith("|")]
         if lines:
             return tuple(lines[:MOST_ITEMS])
     return ()
@@ -291,8 +293,12 @@ def _voice(sections: dict[str, list[str]]) -> str:
     """The line that names the tone (`Tone: …`), else the first one."""
     lines = [_EMPHASIS.sub("", line) for line in sections.get("voice", [])]
     if tone := next((found[1] for line in lines if (found := _TONE.match(line))), ""):
-        return tone[:_VOICE_CHARS]
-    return _BULLET.sub("", lines[0])[:_VOICE_CHARS] if lines else _PLAIN_VOICE
+        return _whole_sentences(tone)
+    return _whole_sentences(_BULLET.sub("", lines[0])) if lines else _PLAIN_VOICE
+
+
+def _whole_sentences(text: str) -> str:
+    return leading_sentences(text, _VOICE_CHARS) or truncate_graphemes(text, _VOICE_CHARS)
 
 
 def _prose(markdown: str) -> str:

@@ -19,6 +19,7 @@ from typing import Self
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Record
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock
 from common.errors import HomeLocked
 from common.result import Err
@@ -122,8 +123,9 @@ class HomeLease:
             if self._lost:
                 raise self._lost
             if self._is_old(self._refused_at, RENEW_AFTER_S):
-                async with self.atproto.burst(sets_pace=sets_pace):
-                    await self._look()
+                with urgency(Urgency.AT_ONCE):  # all that leaves waits for it
+                    async with self.atproto.burst(sets_pace=sets_pace):
+                        await self._look()
             self.control.block_writes(self._reason())
 
     async def give_back(self) -> None:

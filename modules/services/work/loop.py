@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
@@ -118,7 +119,8 @@ class WorkLoop(Loop):
             async with self.attention.take(item.kind):
                 if not self._may_handle(item):
                     return False
-                disposition = await self._handle(handler, item)
+                with urgency(Urgency.AT_ONCE if item.importance == "owner" else Urgency.AHEAD):
+                    disposition = await self._handle(handler, item)
         except BudgetExceeded as error:
             pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
             self._economy[item.importance] = self.clock.monotonic() + pause_s

@@ -22,6 +22,7 @@ from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.loop import ourselves_of
 from modules.services.peers.registry import PeerDiscovery
+from modules.services.peers.responses import ResponsePerceiver
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
@@ -74,7 +75,6 @@ def build_bluesky_state(services: Services) -> BlueskyState:
         outbox=services.outbox,
         pending=pending,
         conversations=conversations,
-        relationships=services.relationships,
         journal=services.journal,
         identity=services.identity,
     )
@@ -213,15 +213,16 @@ def _build_awareness(
         requests=requests,
         others=others,
         experiences=PostExperiences(
-            services.experiences, services.relationships, services.outbox, services.rituals.runs
+            services.draft_experiences, services.relationships, services.outbox, services.rituals.runs
         ),
         replies=replies,
         clock=services.clock,
     )
+    responses = ResponsePerceiver(outbox=services.outbox, relationships=services.relationships, clock=services.clock)
     loop = build_work_loop(
         services,
         (handler, replace(handler, kind=REQUEST)),
-        (perceiver,),
+        (perceiver, responses),
         name=AWARENESS,
         every_ms=NOTIFICATIONS_INTERVAL_MS,
         at_start=True,

@@ -95,7 +95,7 @@ def _others_loop(
         etiquette=services.etiquette,
         preferences=services.preferences,
         relationships=services.relationships,
-        experiences=services.experiences,
+        draft_experiences=services.draft_experiences,
         turns=PersonTurns(clock, journal=services.journal, loop=OTHERS, about="direct messages"),
         clock=clock,
     )

@@ -107,17 +107,6 @@ async def test_a_reply_without_a_proper_parent_is_refused(town: AtprotoTown, par
     assert err(await alice.get_reply_refs(parent_uri, parent_cid)).kind == "invalid"
 
 
-async def test_we_know_whether_we_answered_a_post(town: AtprotoTown) -> None:
-    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
-    root = ok(await alice.create_post("hello"))
-    reply = ok(await bob.create_post("yes", ReplyRefs(root, root)))
-    ok(await alice.create_post("nested", ReplyRefs(reply, root)))
-    assert await bob.has_agent_replied_in_thread(root.uri)
-    assert not await alice.has_agent_replied_in_thread(root.uri)
-    town.faults.arm(Fault("server_error", THREAD))
-    assert not await bob.has_agent_replied_in_thread(root.uri)
-
-
 async def test_records_come_raw_and_in_pages(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     posts = await chain(alice, 3)

@@ -15,6 +15,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from adapters.atproto.client import Atproto
+from adapters.web.spacing import Urgency, urgency
 from common.clock import FakeClock
 from common.result import Err
 from tests.adapters.atproto.atproto_scripted import DROP, Answer, Scripted
@@ -83,6 +84,41 @@ async def test_what_writes_goes_ahead_of_what_only_reads_and_nobody_is_lost(
     reads[2].cancel()
     await while_time_passes(clock, asyncio.gather(*reads, *writes, return_exceptions=True))
     assert [asked.method == PUT for asked in scripted.asked[-5:]] == [False, True, True, False, False]
+    await client.aclose()
+
+
+async def test_what_the_owner_waits_for_leaves_at_once_between_background_reads_that_stay_spaced(
+    scripted: Scripted, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = scripted.client(tmp_path, clock, spacing_s=5)
+    ok(await client.authenticate())
+    reads = [asyncio.ensure_future(client.get_timeline()) for _ in range(3)]
+    await clock.advance(1)
+    asked_at = clock.monotonic()
+
+    async def for_the_owner() -> None:
+        with urgency(Urgency.AT_ONCE):
+            for _ in range(4):
+                ok(await client.get_posts(["at://did:plc:bob/app.bsky.feed.post/1"]))
+
+    await for_the_owner()
+    assert [asked.at - asked_at for asked in scripted.asked] == [-1, 0, 0, 0, 0]
+    await while_time_passes(clock, asyncio.gather(*reads))
+    assert [asked.at - asked_at for asked in scripted.asked[5:]] == [5, 10]
+    await client.aclose()
+
+
+async def test_what_a_turn_waits_for_goes_ahead_of_background_reads(
+    scripted: Scripted, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = scripted.client(tmp_path, clock, spacing_s=5)
+    ok(await client.authenticate())
+    reads = [asyncio.ensure_future(client.get_timeline()) for _ in range(4)]
+    await clock.advance(1)
+    with urgency(Urgency.AHEAD):
+        turn = asyncio.ensure_future(client.get_posts(["at://did:plc:bob/app.bsky.feed.post/1"]))
+    await while_time_passes(clock, asyncio.gather(*reads, turn))
+    assert [asked.method for asked in scripted.asked].index("app.bsky.feed.getPosts") == 1
     await client.aclose()
 
 

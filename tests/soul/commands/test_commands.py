@@ -50,11 +50,11 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     root = tmp_path / "new home"
     account = (running_town.atproto_url, "@rowan.test", "wrong-password", "y", "", "", PASSWORD)
     model = (f"{running_town.model_url}/v1", "test-mind", "$2.50", "0.15/0.60", KEY)
-    answers = ["rowan", "perhaps", "", *account, "owner.test", *model, "n", ""]
+    answers = ["rowan", "perhaps", "", *account, "@Rowan.test", "owner.test", *model, "n", ""]
     told = await _init(root, *answers)
     assert told.index("Invalid identifier or password") < told.index("logged in as @rowan.test")
     assert {"SOUL_APPROVAL=drafts", "BUDGET_USD_PER_DAY=2.50"} <= set((root / ".env").read_text().splitlines())
-    assert f"Found your DID: {did}" in told
+    assert told.index("the SOUL's own handle") < told.index(f"Found your DID: {did}")
     assert PASSWORD not in told
     assert (root / ".env").stat().st_mode & 0o777 == 0o600
     assert "I'm rowan" in (root / "SELF.md").read_text()

@@ -28,6 +28,7 @@ from soul.commands.run import run_life
 from soul.commands.self_ import run_self_check
 from soul.resources import template
 from tests.patience import HANG_S
+from tests.running_town import RunningTown
 
 ENV = """# mine
 AGENT_NAME=rowan  # its name
@@ -110,6 +111,29 @@ def test_a_value_is_judged_by_itself_and_all_that_is_wrong_elsewhere_is_told(
     run_doctor(home)
     told_by_doctor = capsys.readouterr().out
     assert all(one in told_by_doctor for one in standing)
+
+
+def test_a_soul_that_would_own_itself_is_refused_everywhere(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SettingsError, match="own account"):
+        run_config_set(home, "AGENT_BLUESKY_USERNAME", "Ada.test")
+    (home / ".env").write_text(ENV.replace("=ada.test", "=rowan.test"))
+    for check in (run_config_check, lambda root: run_life(root, social_only=False, flush_all=False), run_self_check):
+        with pytest.raises(SettingsError, match="own account"):
+            check(home)
+    run_doctor(home)
+    assert "own account" in capsys.readouterr().out
+
+
+async def test_the_owner_s_did_is_set_with_the_handle(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    did = running_town.account("you")
+    await asyncio.to_thread(run_config_set, home.root, "OWNER_BLUESKY_SOCIAL_HANDLE", "you.test")
+    assert given(home.root).values["owner_bluesky_social_handle_did"] == did
+    await asyncio.to_thread(run_config_set, home.root, "OWNER_BLUESKY_SOCIAL_HANDLE", "nobody.test")
+    assert given(home.root).values["owner_bluesky_social_handle_did"] == did
+    assert "could not be looked up" in capsys.readouterr().err
 
 
 def test_what_was_wrong_before_does_not_keep_the_owner_from_mending_it_line_by_line(home: Path) -> None:

@@ -15,7 +15,7 @@ from common.provenance import Provenance
 from common.text.markdown import is_meaningful, split_sections
 from common.text.tokens import estimate_roughly
 from common.wording import number
-from modules.runtime.llm.dialect import GROUPS, CacheGroup, Message, PromptBlock, Text
+from modules.runtime.llm.dialect import GROUPS, CacheGroup, Message, PromptBlock, Text, ToolAnswer
 
 Audience = Literal["owner", "bluesky", "space"]
 """Who may read what comes of a turn. Only with `owner` may private things be in the prompt."""
@@ -252,15 +252,22 @@ RULE = "---\n\n"
 def placed(
     blocks: Sequence[PromptBlock], messages: Sequence[Message], *, may_go_on: bool = False
 ) -> tuple[tuple[PromptBlock, ...], tuple[Message, ...]]:
-    """The blocks for the system prompt, and the messages; the last one is that which the turn answers.
+    """The blocks for the system prompt, and the messages; the turn answers the last one in which somebody speaks.
 
-    `may_go_on`: whether these messages will stand in a later turn, too.
+    What tools answered may follow it, where a crash cut off the turn. `may_go_on`: whether these messages will stand in
+    a later turn, too.
     """
     changing = "\n\n".join(block.text for block in blocks if block.group == "dynamic")
-    if not messages or not changing or (len(messages) == 1 and not may_go_on):
+    place = next((at for at in reversed(range(len(messages))) if _speaks(messages[at])), None)
+    if place is None or not changing or (len(messages) == 1 and not may_go_on):
         return tuple(blocks), tuple(messages)
-    *earlier, last = messages
-    words = (Text(last.content),) if isinstance(last.content, str) else last.content
+    said = messages[place]
+    words = (Text(said.content),) if isinstance(said.content, str) else said.content
     stable = tuple(block for block in blocks if block.group != "dynamic")
-    shown = Message(last.role, (Text(f"{changing.removeprefix(RULE)}\n\n{RULE}"), *words))
-    return stable, (*earlier, shown)
+    shown = Message(said.role, (Text(f"{changing.removeprefix(RULE)}\n\n{RULE}"), *words))
+    return stable, (*messages[:place], shown, *messages[place + 1 :])
+
+
+def _speaks(message: Message) -> bool:
+    """Return whether a message is the user's own: no mere answers of tools."""
+    return message.role == "user" and not all(isinstance(one, ToolAnswer) for one in message.content)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso
 from common.errors import PromptTooLong, SoulError, Transient
 from common.facts import About, AgentFacts, ToolOutcome, TurnFacts
@@ -392,8 +393,10 @@ class TurnRunner:
             PolicyBlocked: also when there is no room for any conversation.
 
         """
+        asks = Urgency.AT_ONCE if turn.importance == "owner" else Urgency.AHEAD
         if turn.request:
-            await look_up_named(turn.request, self.resolve)
+            with urgency(asks):
+                await look_up_named(turn.request, self.resolve)
         turn = lower_provenance(turn, system.provenance)
         room = self.room(system, turn, only, messages)
         tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)
@@ -408,7 +411,7 @@ class TurnRunner:
         }
         try:
             told = {"gen_ai.agent.name": self.name, **model_attributes(self.gateway.model)}
-            with self.tracing.span("invoke_agent", self.name, told):
+            with urgency(asks), self.tracing.span("invoke_agent", self.name, told):
                 turn_result = await run_turn(
                     gateway=self.gateway,
                     executor=self.executor,

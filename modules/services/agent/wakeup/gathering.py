@@ -234,8 +234,7 @@ class WakeupGathering:
             tasks=(*([Item(counted(leaving, "public act"), "to be sent")] if leaving else ()), *attention.commitments),
             branches=attention.branches,
             blockers=(
-                *(Item(reason, private=True) for reason in attention.wait_reasons),
-                # NOTE(self): drafts are decided while the SOUL lives, and each prompt lists those that wait then.
+                # NOTE(self): a pause ends, and drafts are decided, while the SOUL lives: each prompt tells how it is.
                 *(
                     Item(f"{item.what}: {item.note}", private=item.private)
                     for item in attention.blocked

@@ -45,6 +45,22 @@ async def test_a_stream_that_hangs_is_given_up_at_the_deadline(
     assert await answer == "awake"
 
 
+async def test_each_further_try_may_take_as_long_as_the_first(
+    gateway: LLMGateway, model: ScriptedModel, clock: WaitedClock
+) -> None:
+    model.plays(Reply(hangs=True), Reply(hangs=True), says("it answers"), says("awake"))
+    answer = asyncio.create_task(gateway.chat(HELLO))
+    await clock.until(BEGUN)
+    await clock.advance(IDLE_S)
+    await past_the_back_off(clock, BEGUN)
+    await clock.until(2 * BEGUN)
+    await clock.advance(IDLE_S - 1)
+    assert (len(model.requests), clock.waits) == (2, 2 * BEGUN)
+    await clock.advance(1)
+    await past_the_back_off(clock, 2 * BEGUN)
+    assert await answer == "awake"
+
+
 async def test_a_stream_that_stops_in_the_middle_is_given_up_at_the_deadline(
     gateway: LLMGateway, model: ScriptedModel, clock: WaitedClock
 ) -> None:

@@ -168,16 +168,20 @@ async def test_timers_fire_and_an_outcome_can_ask_for_an_earlier_turn(journal: J
     await guard.stop()
 
 
-async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_five_seconds(journal: Journal) -> None:
-    gate = asyncio.Event()
+async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_five_seconds(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, begun = asyncio.Event(), asyncio.Semaphore(0)
     ended: list[str] = []
 
     async def quick() -> Outcome:
+        begun.release()
         await gate.wait()
         ended.append("quick")
         return Outcome(ran=True, reason="")
 
     async def endless() -> Outcome:
+        begun.release()
         try:
             await asyncio.Event().wait()
         finally:
@@ -185,15 +189,17 @@ async def test_stop_waits_for_what_can_finish_and_cancels_what_cannot_within_fiv
         return Outcome(ran=True, reason="")
 
     guard = scheduler(journal, Sample("quick", quick), Sample("endless", endless))
-    runs = [asyncio.create_task(guard.run_guarded(name)) for name in ("quick", "endless")]
-    await settle()
+    await guard.start()
+    for name in ("quick", "endless"):
+        guard.bring_forward(name)
+        await asyncio.wait_for(begun.acquire(), HANG_S)
     stopping = asyncio.create_task(guard.stop())
     await settle()
     gate.set()
     await stopping
     assert ended == ["quick", "endless cancelled"]
     assert (await guard.run_guarded("quick")).reason == "stopping"
-    await asyncio.gather(*runs, return_exceptions=True)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_loop_that_a_timer_started_may_finish_when_the_life_stops(journal: Journal) -> None:

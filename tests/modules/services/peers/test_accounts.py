@@ -110,16 +110,15 @@ def test_an_answer_of_ours_is_remembered_with_its_post(path: Path) -> None:
     people = store(path)
     people.record_interaction(notification(key="n1"))
     people.record_interaction(notification(key="n2"))
-    assert people.mark_interaction_responded(uri("ada", "n1"), "at://ours")
+    people.mark_responded({uri("ada", "n1")})
     met = store(path).get(did("ada"))
     assert met is not None
     assert met.responded
     assert [one.responded for one in met.interactions] == [True, False]
-    assert met.interactions[0].response_uri == "at://ours"
 
 
 def test_an_answer_to_somebody_unknown_is_not_remembered(path: Path) -> None:
-    assert not store(path).mark_interaction_responded("at://nobody", "at://ours")
+    store(path).mark_responded({"at://nobody"})
     assert not path.exists()
 
 
@@ -170,7 +169,7 @@ def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) 
     for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
         for index in range(count):
             people.record_interaction(met := notification(author=author, key=f"n{index}", kind="mention"))
-            people.mark_interaction_responded(met.uri, "at://us/1")
+            people.mark_responded({met.uri})
         people.record_interaction(notification(author=author, key="f", kind="follow"))
     people.record_interaction(notification(author="gil", key="f", kind="follow"))
     for index in range(9):
@@ -185,7 +184,7 @@ def test_who_is_answered_for_the_first_time_is_an_insight_and_an_event_kept_over
     people = store(path)
     for author, key in (("ada", "n1"), ("ada", "n2"), ("bob", "n1")):
         people.record_interaction(met := notification(author=author, key=key))
-        people.mark_interaction_responded(met.uri, "at://us/1")
+        people.mark_responded({met.uri})
     people.record_interaction(notification(author="promo"))
     reflection = store(path).reflection
     assert reflection.events == 2

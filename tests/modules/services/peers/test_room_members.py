@@ -150,7 +150,7 @@ I mend what others throw away. Patience, care; haste is not mine! Why hurry at a
 
 def test_a_card_is_read_from_self_and_soul() -> None:
     card = build_identity_summary(SELF, SOUL, "create_issue: the clock")
-    assert card.current_interests == ("moss", "tide tables", "plain line")
+    assert card.current_interests == ("moss", "tide tables plain line")
     assert card.expertise == ("knots",)
     assert card.voice == "Dry and short. More here."
     assert card.recent_work == "create_issue: the clock"
@@ -166,10 +166,11 @@ def test_a_tone_and_a_focus_are_told_where_they_are_named() -> None:
 
 
 def test_our_own_templates_make_a_whole_card() -> None:
-    card = build_identity_summary(template("SELF.md"), template("SOUL.md"), "")
-    assert card.voice.startswith("Plain, warm, specific.")
+    own = template("SELF.md").replace("{{DATE}}", "2026-11-29")
+    card = build_identity_summary(own, template("SOUL.md"), "")
+    assert card.voice == "Plain, warm, specific. Short sentences."
     assert card.current_interests
-    assert card.expertise
+    assert card.expertise == ("Arriving quietly is a way of arriving well.",)
     assert card.core_values == ("Truth", "Care", "Restraint", "Responsibility", "Growth")
     assert card.soul_essence.startswith("I am an autonomous agent")
     assert card.soul_essence.endswith(".")

@@ -1,0 +1,46 @@
+"""Keeps an experience at once, or once the draft that it is about has left: what the owner refuses is none."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
+from modules.services.outbox.outbox import Outbox
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+
+KIND = "draft-experience"
+_PAUSE_S = 60.0
+_UNDER_WAY = frozenset({"held", "pending", "sending"})
+
+
+@dataclass(kw_only=True)
+class DraftExperiences(Handler):
+    """A row of work for each draft that is to become an experience."""
+
+    kind = KIND
+    is_public = False
+    pause_s = _PAUSE_S
+    tells = True
+
+    log: ExperienceLog
+    outbox: Outbox
+    work: WorkTable
+
+    async def record(self, new: NewExperience, draft_id: str | None = None) -> None:
+        """Keep an experience; one of a draft, given the id of its intent, waits until that has left."""
+        if draft_id:
+            await self.work.add(NewWork(KIND, draft_id, asdict(new), author=new.did))
+        else:
+            await self.log.record(new)
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        draft = await self.outbox.get(item.key)
+        if draft and draft.state in _UNDER_WAY:
+            return Disposition("later", "under-way", "the draft has not left yet")
+        if draft is None or draft.state != "done":
+            return Disposition("silent", "not-sent", "the draft never left")
+        new = NewExperience(**item.payload)
+        await self.log.record(replace(new, about=draft.body.public_text or new.about))
+        return Disposition("done", "noted", "the draft left")
