@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import re
 import shlex
@@ -15,24 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
-from urllib.parse import urlencode
 
 import typer
 from pydantic import SecretStr
 
-from adapters.web.types import Fetched
 from common.env_file import env_file, given, with_values
 from common.errors import ConfigError, SettingsError, UsageError
 from common.files import storage_error, write_atomic
-from common.result import ApiResult, Err
 from common.settings import KNOWN, Settings, explained_by, read_settings, settings_of, unknown_among
 from common.wording import counted
 from soul.commands.at_hand import examined_settings, settings_to_run
+from soul.commands.handles import resolve
 from soul.resources import template
 from soul.terminal.output import printable, write_json, write_lines, write_mistakes
 
-_TIMEOUT_S = 10.0
-_MAX_BYTES = 64 * 1024
 _HIDDEN = "(hidden)"
 _OWNER, _OWNER_DID = "OWNER_BLUESKY_SOCIAL_HANDLE", "OWNER_BLUESKY_SOCIAL_HANDLE_DID"
 _IN_URL = re.compile(r"(?<=token=)[^&\s]{1,500}|(?<=://)[^/@\s]{1,500}(?=@)")
@@ -290,30 +284,3 @@ def edited_by_owner(copy: Path) -> bytes:
     if code:
         raise UsageError(f"The editor {editor[0]} ended with {code}: nothing was written", remedy="Set EDITOR.")
     return copy.read_bytes()
-
-
-def resolve(service: str, handle: str) -> str | None:
-    """Return the DID of `handle`, or None when the service does not say."""
-    query = urlencode({"handle": handle})
-    answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
-    if isinstance(answer, Err):
-        return None
-    try:
-        return str(json.loads(answer.data.text)["did"])
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
-    """Ask the service that the owner has just named."""
-    from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
-
-    try:
-        web = WebClient(WebTransport(allow=[service]))
-    except ValueError as error:
-        return Err(str(error), kind="invalid")
-    try:
-        kinds = ["application/json"]
-        return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
-    finally:
-        await web.aclose()

@@ -32,8 +32,9 @@ from modules.runtime.llm.connection import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.services.identity.identity import extract_display_name
 from soul.commands.at_hand import settings_to_run
-from soul.commands.config import explained_settings, resolve
+from soul.commands.config import explained_settings
 from soul.commands.findings import Finding, report
+from soul.commands.handles import resolve
 from soul.resources import template
 from soul.terminal.output import write_lines
 

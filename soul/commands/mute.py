@@ -25,7 +25,7 @@ from modules.services.rights import store
 from modules.services.rights.identify import identify
 from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
-from soul.commands.config import resolve
+from soul.commands.handles import resolve
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
 

@@ -24,7 +24,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
-from soul.commands.config import resolve
+from soul.commands.handles import resolve
 from tests.running_town import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
 from town.model.service import GatewayMind, model_app

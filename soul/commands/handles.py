@@ -1,0 +1,40 @@
+"""Looks up whose handle one is, for a command that needs no login."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from urllib.parse import urlencode
+
+from adapters.web.types import Fetched
+from common.result import ApiResult, Err
+
+_TIMEOUT_S = 10.0
+_MAX_BYTES = 64 * 1024
+
+
+def resolve(service: str, handle: str) -> str | None:
+    """Return the DID of `handle`, or None when the service does not say."""
+    query = urlencode({"handle": handle})
+    answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
+    if isinstance(answer, Err):
+        return None
+    try:
+        return str(json.loads(answer.data.text)["did"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
+    """Ask the service that the owner has just named."""
+    from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
+
+    try:
+        web = WebClient(WebTransport(allow=[service]))
+    except ValueError as error:
+        return Err(str(error), kind="invalid")
+    try:
+        kinds = ["application/json"]
+        return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
+    finally:
+        await web.aclose()
