@@ -16,6 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
+from modules.runtime.llm.dialect import without_status
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.story import (
     Act,
@@ -250,7 +251,7 @@ def _cost(thinking: Thinking) -> str:
 def _call(call: Call, left: str) -> str:
     """Return what was called; `left` are the words that left for it, "" where none did."""
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
-    refused = f", refused: {_short(call.why, _CALL_CHARS)}" if call.why else ""
+    refused = f", refused: {_short(without_status(call.error), _CALL_CHARS)}" if call.error else ""
     dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
     without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
     return f"It used the tool for “{call.tool.replace('_', ' ')}”{said}{refused}{without}"

@@ -21,7 +21,6 @@ from common.text.handles import named_dids, with_handles
 from modules.runtime.budget import ledger
 from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
-from modules.runtime.llm.dialect import FAILURE_WORDS
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
 from modules.services.inbox import messages, received
@@ -94,16 +93,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words.
-
-    `why` is the same as `error` without the status word before it.
-    """
+    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words."""
 
     tool: str
     said: str = ""
     error: str = ""
     intent_id: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,9 +534,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
 def _call(call: Mapping[str, Any]) -> Call:
     arguments = call.get("input") or {}
     said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
-    error = str(call.get("error", ""))
-    status = next((word for word in FAILURE_WORDS if error.startswith(word)), "")
-    return Call(call["tool"], str(said), error, call.get("intent_id", ""), error.removeprefix(status).strip())
+    return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
 
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
