@@ -549,6 +549,12 @@ def _joined(blocks: Iterable[Block]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
 
 
+def without_status(answer: str) -> str:
+    """Return the answer to a call that failed without the word in front that tells a model so."""
+    status = next((word for word in FAILURE_WORDS if answer.startswith(word)), "")
+    return answer.removeprefix(status).strip()
+
+
 def _visible(answer: ToolAnswer) -> str:
     if answer.is_error and not answer.content.startswith(FAILURE_WORDS):
         return f"Error: {answer.content}"
