@@ -29,6 +29,8 @@ _PURPOSES = {
     "plan-synthesis": "making plans",
     "pr-review": "reviewing pull requests",
     "reflection": "looking back on what it lived through",
+    "own-time": "what is due at a set time",
+    "reading": "looking up what it wants to know",
     "repository-pages": "finding the rules of repositories",
     "repository-rules": "reading the rules of repositories",
     "rights-answer": "answering people about their own data",

@@ -75,6 +75,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "rituals": [()],
     "today": [(), ("--date", HOSTILE)],
     "tasks": [()],
+    "schedule": [(), ("--remove", "1")],
     "logs": [()],
     "report": [()],
     "backup": [(f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],

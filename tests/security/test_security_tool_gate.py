@@ -25,13 +25,23 @@ FOR_ANYONE = {
     "bluesky_post_reading",
     *("memory_search", "memory_history", "memory_save"),
 }
-LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "data_request", "memory_save", "want_to_know"}
+LEAVES_NO_ACT = {
+    "graceful_exit",
+    "stay_silent",
+    "data_request",
+    "memory_save",
+    "schedule_add",
+    "schedule_remove",
+    "want_to_know",
+}
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
     "bluesky_unschedule_post",  # takes back what waits; nothing leaves
     "want_to_know",  # a question that waits; nothing leaves
     "plan_claim_task",  # what is then done asks all rules by itself
     "profile_update",
+    "schedule_add",
+    "schedule_remove",
     "complete_commissioning",
     "web_browse_images",
     "web_fetch",

@@ -75,6 +75,7 @@ async def test_settings_stand_under_the_headings_of_the_example_with_every_mista
         "BUDGET_TOKENS_PER_DAY",
         "BUDGET_USD_PER_DAY",
         "MODEL_PRICES",
+        "READING_PER_DAY",
     ]
     places = [page.index(f"<code>{name}</code>") for name in names]
     assert places == sorted(places)
