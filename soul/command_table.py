@@ -143,7 +143,7 @@ COMMANDS = (
     Row(
         "approve",
         "Approve drafts, each by its number or the first characters of its id.",
-        typed="ID...",
+        typed="ID…",
         where=(*_TYPED, "mcp acts", "page"),
     ),
     Row(
