@@ -1,4 +1,4 @@
-"""How often a SOUL looks at its part of the world, and how long it waits between acts, in one value.
+"""How often each loop looks at its part of the world, and how long a SOUL waits between acts.
 
 Production lives as fast as the world. The town runs faster, which is refused for services off this machine.
 """

@@ -40,8 +40,8 @@ from adapters.space.wire import Unreadable, decode_event, encode_event
 from adapters.space.wire_fields import Chat, ChatDelivery
 from common.clock import Clock, iso
 from common.constants import SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
+from common.first_failure import first_failure
 from common.result import ApiResult, Err, Ok
-from common.tasks import first_failure
 from common.text.utf16 import base36
 
 Find: TypeAlias = Callable[[], Awaitable[ApiResult[str]]]

@@ -1,4 +1,4 @@
-"""How this life's memories look in their files: camelCase JSON, ISO-8601 times, whatever is unknown left as it is.
+"""Base classes for JSON files of records: camelCase names, ISO-8601 times, unknown fields kept.
 
 People and other agents read and edit these files, so what we do not know or cannot read survives a round trip. A save
 replaces the file in one step: a crash loses at most the change it interrupted.

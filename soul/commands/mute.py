@@ -20,7 +20,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation.story import handle_of
-from modules.services.peers.accounts import Relationship, Relationships
+from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
 from modules.services.rights.mute import change_mute, withdrawn_line

@@ -59,7 +59,7 @@ from modules.services.commitments.policy import attention_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
-from modules.services.peers.accounts import read_reflection
+from modules.services.peers.relationships import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.prompts import build_sources, prompter_over

@@ -13,7 +13,7 @@ from typing import Any
 from adapters.atproto.records import web_url
 from common.clock import SystemClock, local
 from common.settings import Settings
-from modules.lives.rituals.life import Started
+from modules.lives.rituals.perceive import Started
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
 from modules.services.explanation.story import handle_of

@@ -73,14 +73,14 @@ from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing, Sender
-from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers
+from modules.services.peers.relationships import Relationships
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.pictures.pictures import open_pictures
 from modules.services.pinned_names.store import FILE as PINNED_NAMES
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.presence.home_lease import HomeLease
-from modules.services.presence.lease_policy import identity_of
+from modules.services.presence.home_lease_policy import identity_of
 from modules.services.repository_rules.checking import ForeignRepositories, RepositoryRules, RuleReader
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences

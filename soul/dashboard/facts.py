@@ -39,7 +39,7 @@ from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import approval, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
-from modules.services.peers.accounts import Relationship, Relationships
+from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.store import muted
 from modules.services.sessions import owner_inbox, talks

@@ -33,8 +33,8 @@ from modules.lives.bluesky.types import (
     ThreadTurn,
 )
 from modules.services.outbox.rules.types import ReplyAdvice
-from modules.services.peers.accounts import Relationship
 from modules.services.peers.registry import tells_username
+from modules.services.peers.relationships import Relationship
 from modules.services.rights.types import Preference
 from modules.services.rituals.types import RitualThread
 

@@ -45,8 +45,8 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
-from modules.services.peers.accounts import Relationships
 from modules.services.peers.registry import PeerDiscovery
+from modules.services.peers.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences

@@ -46,9 +46,9 @@ from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.own_feed.engagement import OwnFeed
-from modules.services.peers.accounts import Relationships
 from modules.services.peers.own_identity import OwnIdentity
 from modules.services.peers.registry import PeerDiscovery
+from modules.services.peers.relationships import Relationships
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable

@@ -74,7 +74,7 @@ from modules.services.outbox.bodies import (
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ProposedAction, Submitted
-from modules.services.peers.accounts import Relationships
+from modules.services.peers.relationships import Relationships
 from modules.services.work.types import WorkItem
 
 

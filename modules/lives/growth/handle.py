@@ -40,7 +40,7 @@ from modules.services.identity.types import Version
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
-from modules.services.peers.accounts import Relationships
+from modules.services.peers.relationships import Relationships
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 

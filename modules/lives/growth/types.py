@@ -1,4 +1,4 @@
-"""What this life hands around."""
+"""The kinds of work, turns and events of reflection and of reading."""
 
 from __future__ import annotations
 

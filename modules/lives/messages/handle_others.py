@@ -28,7 +28,7 @@ from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.peers.accounts import Relationships
+from modules.services.peers.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found

@@ -1,4 +1,4 @@
-"""Tells the owner what answers none of their direct messages, as how the acts ended that they ordered in one.
+"""Sends the owner direct messages that are no replies, such as how the acts ended that they ordered in one.
 
 Each order is a row of work, so it is told once, across restarts.
 """

@@ -1,4 +1,4 @@
-"""What this life is handed."""
+"""How the owner is told of what was done at a set time."""
 
 from __future__ import annotations
 

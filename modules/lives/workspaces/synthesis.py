@@ -1,7 +1,7 @@
 """Makes a plan of the open issues of a workspace that no plan names. They stay open until it is complete.
 
 The stamps in the watch list say when a workspace was last looked at. The plan is an intent with a key that names the
-newest plan before it, so neither a crash nor a list that shows what was makes a second one.
+newest plan before it, so neither a crash nor an outdated list of issues can create a second plan.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ What the usual makers do with one of 1024 by 1024:
 - a fixed number in low detail (GPT): 85 and less, 2 833 for the small one; where low detail is not known and all of
   it is looked at in patches of 32 pixels, at most 1 536 of them, times 2.46: 3 779
 - tiles (Gemini 1 032, at its closest 2 240; Grok 1 792; InternVL 3 328; Phi 2 700; LLaVA-NeXT 2 880)
-- one family that makes far more of it is shown none: `llm_gateway.dialect.sees_within_bounds`
+- one family that makes far more of it is shown none: `modules.runtime.llm.dialect.sees_within_bounds`
 - the most that is known beyond that: four tiles of 1 601 (Llama 3.2) are 6 404, ten of 729 (LLaVA-OneVision) are 7 290
 """
 

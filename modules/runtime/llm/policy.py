@@ -155,7 +155,7 @@ def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
 
 
 def refusal(verdict: CallVerdict, model: str) -> SoulError:
-    """The error to raise for what is not worth another try."""
+    """Return the error to raise for a call that is not tried again."""
     status = f" (HTTP {verdict.status})" if verdict.status else ""
     if verdict.kind == "fatal":
         remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)

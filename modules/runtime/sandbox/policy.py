@@ -1,4 +1,4 @@
-"""How the room is built: what a program sees, what it may take, which words reach it. Pure: values in, values out.
+"""Computes how a sandbox is set up: visible files, limits, environment variables and arguments. Pure.
 
 Inside there are the machine's programs and libraries, read-only; a /proc with no other process in it; a /dev with the
 harmless devices; a /tmp, which is also the home: small and in memory, or a folder that several runs share; and the work

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from common.clock import Clock
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
-from modules.services.peers.accounts import InsightCode
+from modules.services.peers.relationships import InsightCode
 
 KEPT = timedelta(days=60)
 

@@ -1,4 +1,4 @@
-"""Looks for other SOULs, and follows and announces each once: one follow and one announcement a cycle at most."""
+"""Looks for other SOULs. Follows and announces each one once, at most one of each per cycle."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from common.clock import Clock
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent
-from modules.services.peers.accounts import RELATIONSHIP_PRUNE_DAYS, Relationships
+from modules.services.peers.relationships import RELATIONSHIP_PRUNE_DAYS, Relationships
 from modules.services.work.types import Perceiver
 
 _KINDS: tuple[IntentKind, ...] = ("reply", "like", "direct_message")

@@ -113,7 +113,7 @@ def words_left(plan: Plan, wanted: str) -> list[str]:
 
 
 def read_missing(given: Mapping[str, Any], plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
-    """Return the tasks of a call of the tool that the words of `wanted` ask for and no task of the plan covers."""
+    """Return the tasks of the model's call that the words of `wanted` ask for and that the plan lacks."""
     named = given.get("missing")
     found: list[MissingTask] = []
     for asked, task in _named(named if isinstance(named, list) else []):

@@ -31,7 +31,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import COST_UPDATE
-from modules.services.presence.lease_policy import (
+from modules.services.presence.home_lease_policy import (
     CONFIRMED_S,
     HOME_LEASE,
     HOME_LEASE_S,

@@ -1,4 +1,4 @@
-"""What our account says about us: records from records, pure."""
+"""Computes what our profile and our declaration must contain: the bot label, the operator's contact. Pure."""
 
 from __future__ import annotations
 

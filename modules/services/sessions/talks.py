@@ -1,4 +1,4 @@
-"""What there is to read again, stretch by stretch: what goes on, and archives, in the store or on their way there.
+"""Lists and reads conversations in pages, those that go on and those that were archived.
 
 Each function reads within the caller's transaction.
 """

@@ -1,4 +1,4 @@
-"""What is made up for in a database that a copy took the place of: it does not know what was done since."""
+"""Repairs a database that came from a backup: it does not know what was done since."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.lives.rituals.life import RitualLife, RitualPerceiver
-from modules.lives.rituals.memo import MemoHandler, OpeningHandler, OwnerComments
+from modules.lives.rituals.handle import MemoHandler, OpeningHandler, OwnerComments
+from modules.lives.rituals.perceive import RitualLife, RitualPerceiver
 from modules.lives.rituals.writing import RitualWriter
 from modules.services.agent.prompt.prompter import Prompter
 from soul.composition.services import Services

@@ -17,8 +17,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.presence import lease_policy as policy
-from modules.services.presence.lease_policy import (
+from modules.services.presence import home_lease_policy as policy
+from modules.services.presence.home_lease_policy import (
     HOME_LEASE,
     LeaseRecord,
     identity_of,

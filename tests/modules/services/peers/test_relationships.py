@@ -18,7 +18,6 @@ from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef
 from common.clock import FakeClock
 from common.text.graphemes import grapheme_len
 from modules.services.agent.attention_list import Insight, Reflection
-from modules.services.peers.accounts import Relationships, read_reflection
 from modules.services.peers.registry import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
@@ -27,6 +26,7 @@ from modules.services.peers.registry import (
     is_github_username,
     names_did,
 )
+from modules.services.peers.relationships import Relationships, read_reflection
 from tests.modules.lives.bluesky.bluesky_values import START, at, did, notification, uri
 
 ADA = "ada.example.social"
