@@ -389,7 +389,7 @@ async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: 
 @pytest.mark.slow
 async def test_a_sandbox_that_is_slow_to_start_does_not_outlive_the_soul(host: Host) -> None:
     for attempt in range(6):
-        mark = f"{os.getpid()}s{attempt}"
+        mark = f"{os.getpid()}9{attempt}"
         soul = await life_that_runs(mark, host)
         while not (starting := running(mark, begins="bwrap\0")):
             pass

@@ -66,7 +66,7 @@ def test_a_safe_home_has_nothing_to_mend(tmp_path: Path) -> None:
         ("SOUL_BOT_LABEL", "off", "bot-label-off", "warn"),
         ("OPERATOR_CONTACT", "", "no-operator-contact", "warn"),
         ("SOUL_APPROVAL", "off", "approval-off-young-account", "warn"),
-        ("OWNER_BLUESKY_SOCIAL_HANDLE", "rowan.test", "owner-did-mismatch", "fail"),
+        ("OWNER_BLUESKY_SOCIAL_HANDLE", "rowan.test", "settings", "fail"),
     ],
 )
 def test_each_setting_that_is_a_danger_is_named(
