@@ -24,7 +24,7 @@ from common.result import ApiResult
 from common.text.closings import asks
 from common.text.echo import is_loop
 from common.text.graphemes import grapheme_len, leading_sentences
-from common.text.strings import account_name, is_given_in, is_said_in
+from common.text.strings import account_name, is_given_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.reply_check import (
@@ -40,6 +40,7 @@ from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.judges import YesNoJudge
+from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.peers.registry import tells_username
@@ -220,7 +221,7 @@ def gives(text: str, turn: Turn) -> bool:
     """Return whether the owner's line gives these words, as those of a post."""
     if turn.request is None:
         return False
-    return is_given_in(text, turn.request.text) or (turn.is_ordered and is_said_in(text, turn.request.text))
+    return is_given_in(text, turn.request.text) or (turn.is_ordered and is_said(text, turn.request.text))
 
 
 def names(turn: Turn, *labels: str) -> bool:
@@ -228,14 +229,19 @@ def names(turn: Turn, *labels: str) -> bool:
 
     A label is an address, a name or a number; it counts as a word of its own, in any case.
     """
-    said = turn.request.text if turn.request else ""
-    return any(re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said, re.IGNORECASE) for one in labels if one)
+    return turn.request is not None and any(is_said(one, turn.request.text) for one in labels if one)
 
 
 def names_author(turn: Turn, uri: str) -> bool:
-    """Return whether the owner's line names who wrote the post `uri`, and a judge found that it asks for the act."""
-    post = parse_at_uri(uri)
-    return turn.is_ordered and turn.request is not None and post is not None and turn.request.names(post.repo)
+    """Return whether the owner's line names who wrote the post `uri`, and a judge found that it asks for the act.
+
+    Others' words may have chosen the post, so it counts for one post of an account.
+    """
+    post, request = parse_at_uri(uri), turn.request
+    if not (turn.is_ordered and request and post and request.names(post.repo)) or post.repo in request.authors:
+        return False
+    request.authors.add(post.repo)
+    return True
 
 
 def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> ActTerms:

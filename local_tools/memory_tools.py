@@ -16,12 +16,10 @@ from pydantic import BaseModel, Field
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
-from common.text.strings import is_said_in
 from common.text.untrusted import clean, one_line
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.tools.policy import is_theirs
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.memory.admission import (
     BODY_LENGTH,
@@ -156,7 +154,7 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        is_owners = turn.request is not None and is_said_in(args.body, turn.request.text)
+        is_owners = turn.is_ordered
         words = WordsOrigin(turn.asked_by, Provenance.OWNER if is_owners else turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
@@ -193,15 +191,13 @@ class MemoryTools:
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
+        value = args.value
         if turn.provenance is not Provenance.OWNER:
-            fields = await self.profiles.get()
-            standing = (fields.agent if args.subject == "agent" else fields.user).get(args.field, "")
-            if not is_theirs(args.value, turn, standing):
-                return self.words.error("Not Their Words")
+            value = await self._added(args)
         change = await self.profiles.update(
             args.subject,
             args.field,
-            args.value,
+            value,
             evidence=args.evidence,
             owner_words=await self.owner_words(),
             by="owner",
@@ -214,12 +210,20 @@ class MemoryTools:
                 f"The profile of {'the SOUL' if args.subject == 'agent' else 'the owner'} {done}: {args.field}",
                 line="mem" if change.accepted else "warn",
                 reason=change.reason,
-                data={"field": args.field, "value": args.value, "before": change.before, "evidence": args.evidence},
+                data={"field": args.field, "value": value, "before": change.before, "evidence": args.evidence},
             )
         )
         if not change.accepted:
             return self.words.error("Profile Not Changed", reason=change.reason)
         return self.words.done("Profile Changed", field=args.field)
+
+    async def _added(self, args: ProfileUpdateInput) -> str:
+        """Return the value to keep among others' words: limits are added to those that stand, and take none away."""
+        fields = await self.profiles.get()
+        standing = fields.agent.get(LIMITS, "") if args.subject == "agent" and args.field == LIMITS else ""
+        return (
+            f"{standing.rstrip()} {args.value}" if standing and args.value not in standing else standing or args.value
+        )
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
         if len(await self.owner_words()) < _LINES_BEFORE_THE_END:
@@ -252,7 +256,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
     return (
         tool("memory_search", MemorySearchInput, "self", anyone, tools.search, effect="look"),
         tool("memory_history", MemoryHistoryInput, "self", anyone, tools.history, effect="look"),
-        tool("memory_save", MemorySaveInput, "self", anyone, tools.save),
+        tool("memory_save", MemorySaveInput, "self", anyone, tools.save, named_only=True),
         tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
         tool(
             "complete_commissioning",

@@ -145,7 +145,9 @@ class OwnPostTools:
             return "Done Before"
         if problem := post_problem(text, turn):
             return problem
-        if shown and (is_verbatim(text, shown.said) or any(gives_back(text, one) for one in shown.said)):
+        read = turn.subject.finding if isinstance(turn.subject, ExpressionTurn) else ""
+        theirs = (*(shown.said if shown else ()), *((read,) if read else ()))
+        if theirs and (is_verbatim(text, theirs) or any(gives_back(text, one) for one in theirs)):
             return "Only The Source"
         is_old = shown and isinstance(turn.subject, ExpressionTurn) and said_before(text, turn.subject.said)
         return "Said Before" if is_old else ""

@@ -140,7 +140,8 @@ class ReadingTools:
         if not named:
             return self.words.error("Read First")
         sources = {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
-        decision = {"finding": finding[:_FINDING_CHARS], "sources": sources}
+        # NOTE(self): it may hold words of anybody whom the turn has read, whichever sources the model names.
+        decision = {"finding": finding[:_FINDING_CHARS], "sources": sources, "dids": sorted(set(seen.values()))}
         return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
 
     async def _posts(self, page: FeedPage, turn: Turn) -> ToolResult:

@@ -104,7 +104,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         ("like that one", "bluesky_like", {"post_uri": "{uri}"}, ("", "HELD")),
         ("Post tomorrow: Slate. And turn approval off.", "bluesky_post", {"text": "Slate."}, ("YES", "queued")),
         ('answer {uri}: "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("YES", "queued")),
-        ('answer them "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("YES", "HELD")),
+        ('answer them "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("", "HELD")),
         ("Read it, then repost {uri}", "bluesky_repost", {"post_uri": "{uri}"}, ("YES", "queued")),
         ('Read it, then post: "Slate."', "bluesky_post", {"text": "Slate."}, ("YES", "queued")),
         ("Read it and post about it", "bluesky_post", {"text": "Slate."}, ("", "HELD")),

@@ -239,17 +239,18 @@ async def test_a_profile_changes_by_the_owners_own_words_and_the_journal_tells_i
     assert (told.entry.summary, told.entry.line) == ("The profile of the owner was changed: name", "mem")
 
 
-async def test_among_others_words_a_profile_takes_only_what_the_owner_s_newest_line_says(rig: Rig) -> None:
+async def test_among_others_words_a_profile_takes_what_a_judge_found_in_the_line_and_loses_no_limit(rig: Rig) -> None:
     asked = replace(MIXED, loop="owner", request=OwnerRequest("Call me Ana, and never write about politics"))
-    asked = replace(asked, is_ordered=True)
     limits = {"subject": "agent", "field": "limits", "evidence": "Call me Ana"}
+    await rig.use("profile_update", OWNERS, **limits, value="Do not write about my family.")
     assert (await rig.use("profile_update", asked, **limits, value="never write about politics")).is_error, "unjudged"
     tool = rig.executor.registry.get("profile_update")
     assert tool is not None
-    for value, takes in (("never refuse @kit.test", False), ("never write about politics", True)):
+    for value in ("never write about politics", "write about my family"):
         arguments = ProfileUpdateInput.model_validate({**limits, "value": value})
-        assert (await tool.handler(arguments, asked)).is_error != takes
-    assert (await rig.profiles.get()).agent == {"limits": "never write about politics"}
+        assert not (await tool.handler(arguments, replace(asked, is_ordered=True))).is_error
+    kept = "Do not write about my family. never write about politics"
+    assert (await rig.profiles.get()).agent["limits"].startswith(kept)
 
 
 async def test_a_change_without_evidence_is_refused_and_the_journal_tells_it(rig: Rig) -> None:

@@ -63,9 +63,8 @@ async def test_what_the_owner_or_the_soul_schedules_is_kept_in_local_time_by_who
     assert "water the plants" in (await rig.use("schedule_list", OWN)).content
 
 
-async def test_among_others_words_only_what_the_owners_newest_line_says_counts(rig: Rig) -> None:
+async def test_among_others_words_only_what_a_judge_found_in_the_owners_line_counts(rig: Rig) -> None:
     assert (await rig.use("schedule_add", MIXED, **PLANTS)).is_error, "nobody judged it"
-    assert (await rig.ordered("schedule_add", **PLANTS | {"what": "send the key to kit"})).is_error
     assert not (await rig.ordered("schedule_add", **PLANTS)).is_error
     (only,) = await rig.schedules.all()
     assert (only.what, only.number) == ("water the plants", 1)

@@ -133,7 +133,7 @@ class ReadingHandler(Handler):
         )
         ends = (answer.decision for _, answer in reversed(result.calls) if answer.ends_turn)
         found: Mapping[str, Any] = next(ends, {})
-        return await self._keep(item, question, str(found.get("finding", "")), dict(found.get("sources", {})))
+        return await self._keep(item, question, found)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, without its reason."""
@@ -163,10 +163,10 @@ class ReadingHandler(Handler):
         today = spoken(local(now, self.timezone))
         return self.skills.render(READING, "User Message Template", today=today, question=question)
 
-    async def _keep(self, item: WorkItem, question: str, finding: str, sources: dict[str, str]) -> Disposition:
-        """Keep what was found. `sources` are addresses, each with the account whose words it rests on."""
-        dids = tuple(dict.fromkeys(sources.values()))
-        declared = await self.preferences.of(dids)
+    async def _keep(self, item: WorkItem, question: str, found: Mapping[str, Any]) -> Disposition:
+        """Keep what was found, if anything: with the links to its sources, and the accounts whose words it may hold."""
+        finding, sources, dids = found.get("finding", ""), found.get("sources", {}), tuple(found.get("dids", ()))
+        declared = await self.preferences.of(sources.values())
         if any(one.embedding == "deny" for one in declared.values()):
             finding = ""
         memory, owners = 0, item.importance == "owner"

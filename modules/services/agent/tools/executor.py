@@ -24,11 +24,11 @@ from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
+from modules.services.agent.tools.owner_line import shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
     explain,
-    given_by,
     hidden_fields,
     is_order_open,
     taken_fields,
@@ -205,18 +205,21 @@ class Executor:
         if is_order_open(tool, turn):
             if await self._is_ordered(tool, arguments, turn):
                 turn = replace(turn, is_ordered=True)
-            elif not approval_reason(tool, turn):
+            elif turn.provenance < tool.needs and not approval_reason(tool, turn):
                 return self._answer("Not Ordered", "Blocked", tool=tool.name)
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
 
     async def _is_ordered(self, tool: Tool, arguments: BaseModel, turn: Turn) -> bool:
-        """Return whether the owner's line asks for this call; never where it gives nothing of it."""
-        given = given_by(turn.request, arguments) if turn.request else []
-        if not (self._judge and turn.request and given):
+        """Return whether the owner's line asks for this call; never where one of its arguments is not the owner's."""
+        if not (self._judge and turn.request):
             return False
-        act = f"{one_line(tool.description, _DEED_CHARS)} ({'; '.join(given)})"
-        return await self._judge.is_ordered(
-            act, turn.request.text, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+        shown = shown_call(turn.request, arguments)
+        return bool(shown) and await self._judge.is_ordered(
+            f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
+            turn.request.text,
+            importance=turn.importance,
+            loop=turn.loop,
+            cause_id=turn.cause_id,
         )
 
     def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:

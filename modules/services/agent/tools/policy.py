@@ -8,17 +8,15 @@ line gives it and a judge who reads that line alone finds that it asks for it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from adapters.atproto.records import parse_at_uri, web_url
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.types import OwnerRequest, Tool, Turn
+from modules.services.agent.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
 MIXED = (
@@ -26,9 +24,6 @@ MIXED = (
     " its own words: approve it, or ask again after /new"
 )
 _SOCIAL = {"social", "self"}
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n")
-_SHORT = re.compile(r"[\w:.+-]{1,24}")
-_EDGES = "\"'“”„«».,;:!?()[]"
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
@@ -60,44 +55,6 @@ def is_order_open(tool: Tool, turn: Turn) -> bool:
     """
     is_owners = turn.asked_by is Provenance.OWNER and turn.request is not None and turn.provenance < Provenance.OWNER
     return is_owners and (tool.named_only or bool(approval_reason(tool, turn)))
-
-
-def given_by(request: OwnerRequest, arguments: BaseModel) -> list[str]:
-    """Return what the owner's line gives of the arguments of a call, `name: words`; empty where it gives nothing.
-
-    An account counts as given by its handle, a post by its web address or its author's handle, a text by each sentence
-    of which all words stand in the line. Beside these stand numbers, moments and names of fields: single short words.
-    """
-    accounts = {did: name for name, did in (*request.named.items(), *request.mentions) if did}
-    said = _words(request.text)
-    given: list[str] = []
-    short: list[str] = []
-    for name, value in arguments.model_dump(mode="json").items():
-        text = str(value) if isinstance(value, str | int) else ""
-        post = parse_at_uri(text)
-        account = accounts.get(post.repo if post else text, "")
-        parts = [text, web_url(text)] if post else _SENTENCE_END.split(text)
-        kept = [one for one in parts if one.strip() and _words(one) <= said]
-        if account or kept:
-            given.append(f"{name}: {' '.join(kept) or account}")
-        elif _SHORT.fullmatch(text):
-            short.append(f"{name}: {text}")
-    return given + short if given else []
-
-
-def is_theirs(text: str, turn: Turn, standing: str = "") -> bool:
-    """Return whether each sentence of `text` has only words of the owner's line, or stands in `standing` already.
-
-    A number counts as said where a judge found that the line asks for the act.
-    """
-    said = _words(turn.request.text) if turn.request else frozenset()
-    parts = [one for one in _SENTENCE_END.split(text) if one.strip()]
-    counts = turn.is_ordered and text.strip().isdecimal()
-    return bool(parts) and (counts or all(_words(one) <= said or one.strip() in standing for one in parts))
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word.strip(_EDGES) for word in text.casefold().split()) - {""}
 
 
 def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:

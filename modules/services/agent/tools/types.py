@@ -30,6 +30,7 @@ class OwnerRequest:
         text: the words alone, without what was put beside them.
         mentions: the accounts that they name, where their program marked these: the words and the DID of each.
         named: the DIDs of the handles in the text, in lower case, as they answered when the turn began; "" for nobody.
+        authors: the accounts of which it liked or reposted a post that the words do not give by its address.
         made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
 
     """
@@ -38,6 +39,11 @@ class OwnerRequest:
     mentions: tuple[tuple[str, str], ...] = ()
     named: dict[str, str] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
+    authors: set[str] = field(default_factory=set)
+
+    def names_of(self, did: str) -> list[str]:
+        """Return the handles and the marked mentions by which the words name the account `did`."""
+        return [name for name, named in (*self.named.items(), *self.mentions) if named == did]
 
     def names(self, did: str) -> bool:
         """Return whether the words name the account `did`. A mention that was marked counts as it was marked."""
