@@ -103,6 +103,9 @@ class AccountTools:
         meant = await self.meant.find(args.did, turn)
         looked = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
         if (found := looked.or_raise()) is None:
+            # NOTE(self): what waits is withdrawn at once and cannot wait itself, so others' words must not ask for it.
+            if turn.hold and not turn.is_ordered:
+                self.on_bluesky.words.stop("Not Named")
             return await self._withdraw_follow(meant)
         published = await self.publisher.delete(
             DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle),
