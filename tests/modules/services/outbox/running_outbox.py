@@ -44,13 +44,14 @@ _MEANINGS: dict[int, tuple[str, ErrKind]] = {
 class RecordService:
     """Keeps records by key: `PUT /key` writes, `GET /key` reads. `faults` befall the next writes, one each.
 
-    `late`: an earlier request arrives right before, and the write is refused for it.
+    `late`: an earlier request, which was lost, arrives right before, and the write is refused for it.
     """
 
     def __init__(self) -> None:
         self.records: dict[str, dict[str, Any]] = {}
         self.writes: list[str] = []
         self.faults: deque[Fault] = deque()
+        self.lost: set[str] = set()
         self.down = False
         self.reached = asyncio.Event()
         self.url = ""
@@ -91,12 +92,14 @@ class RecordService:
             return _reply(writer, 200 if key in self.records else 404, self.records.get(key, {}))
         if fault in _STATUS:
             return _reply(writer, _STATUS[fault], {})
-        if fault != "lost_request":
+        if fault == "lost_request":
+            self.lost.add(key)
+        else:
             self.writes.append(key)
             self.records[key] = json.loads(body)
         if fault == "hang":
             await reader.read()
-        status = 400 if fault == "late" else 200
+        status = 400 if fault == "late" and key in self.lost else 200
         return None if fault in {"lost_request", "lost_answer", "hang"} else _reply(writer, status, {})
 
 
