@@ -15,7 +15,8 @@ from common.redact import Redactor
 from common.settings import Settings, owner_mistake
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
-from modules.runtime.control import Control, StandingChecked, note_start
+from modules.runtime.control import Control, note_start
+from modules.runtime.control_watch import StandingChecked
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
 from modules.runtime.logs import LoggedConsole, logging_to

@@ -26,7 +26,7 @@ from modules.services.day.situation import Situation
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import named
 from modules.services.identity.owner import Me
-from modules.services.outbox.departures import end_of
+from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
@@ -37,99 +37,6 @@ from soul.composition.wiring.messages import message_loops
 from soul.composition.wiring.turns import TurnServices
 from soul.terminal.commands import Commands
 from soul.terminal.plain import moment, troubles_text
-
-_Fits = Callable[[Any], bool]
-_DEPTH_MAX = 8
-
-
-def fitting(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields that hold what they may, and the names of the others. A field that is not known may hold anything.
-
-    No field may be nested deeper than a status is: what reads JSON goes deeper than what writes it.
-    """
-    kept = {name: value for name, value in raw.items() if _is_flat(value) and _FIELDS.get(name, _anything)(value)}
-    return kept, tuple(name for name in raw if name not in kept)
-
-
-def _anything(_: object) -> bool:
-    return True
-
-
-def _text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _or_nothing(fits: _Fits) -> _Fits:
-    return lambda value: value is None or fits(value)
-
-
-def _list_of(fits: _Fits) -> _Fits:
-    return lambda value: isinstance(value, list) and all(map(fits, value))
-
-
-def _each(fits: _Fits) -> _Fits:
-    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
-
-
-def _record(**fields: _Fits) -> _Fits:
-    """An object that has all of these fields; others may stand beside them."""
-    return lambda value: (
-        isinstance(value, dict) and all(name in value and fits(value[name]) for name, fits in fields.items())
-    )
-
-
-def _is_flat(value: object, depth: int = _DEPTH_MAX) -> bool:
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_flat(item, depth - 1) for item in value.values())
-    return not isinstance(value, list) or (depth > 0 and all(_is_flat(item, depth - 1) for item in value))
-
-
-_FIELDS: Mapping[str, _Fits] = {
-    "handle": _or_nothing(_text),
-    "mode": _text,
-    "updatedAt": _text,
-    "counts": _each(_count),
-    "waits": _each(_count),
-    "schedules": _list_of(_record(number=_count, what=_text, due=_text)),
-    "conversations": _record(active=_count, concluded=_count),
-    "rituals": _list_of(
-        _record(
-            name=_text,
-            workspace=_text,
-            role=_text,
-            nextAt=_or_nothing(_text),
-            day=_or_nothing(_text),
-            thread=_text,
-            part=_text,
-            note=_text,
-            artefact=_text,
-        )
-    ),
-    "nextExpressionSource": _text,
-    "cachedShare": _or_nothing(_share),
-    "promptNotes": _list_of(_text),
-    "lastDecision": _or_nothing(_record(at=_text, summary=_text, reason=_text)),
-    "decisions": _list_of(_record(at=_text, summary=_text, reason=_text)),
-    "troubles": _list_of(_record(service=_text, what=_text, until=_or_nothing(_text))),
-    "loops": _list_of(_record(name=_text, nextAt=_or_nothing(_text), lastOutcome=_text)),
-    "room": _or_nothing(_record(status=_text, url=_text, peers=_list_of(_text))),
-    "growth": _record(
-        open=_count,
-        changes=_list_of(_record(at=_text, version=_text, reason=_text, learned=_text, diff=_list_of(_text))),
-        friction=_list_of(_record(category=_text, loop=_text, count=_count)),
-    ),
-    "watched": _list_of(_record(repo=_text, url=_text, requested=lambda value: isinstance(value, bool))),
-    "commitments": _list_of(_record(what=_text, type=_text, status=_text)),
-}
-
 
 _NO_WORDS = "The model ended without an answer. Ask again, in other words."
 

@@ -2,68 +2,32 @@
 
 For each request: the budget, the spacing, for a write the reason that may block it, then the sending under a deadline.
 After that, at most once each, a renewed session if the token was refused, and the wait that the service asked for. A
-refused request was not performed, so sending it again is safe for writes too. Only this file imports the SDK of the AT
-Protocol.
+refused request was not performed, so sending it again is safe for writes too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import logging
-import sys
 from collections.abc import Mapping
 from datetime import datetime
-from types import ModuleType
 from typing import Any, Protocol
 
 import httpx
-from atproto_client.client.base import AsyncClientBase
-from atproto_client.exceptions import AtProtocolError, InvokeTimeoutError, RequestErrorBase
-from atproto_client.models.dot_dict import DotDict
-from atproto_client.request import AsyncRequest, Response
 
+from adapters.atproto.sdk import (
+    AsyncRequest,
+    AtProtocolError,
+    InvokeTimeoutError,
+    RequestErrorBase,
+    Response,
+)
 from adapters.atproto.types import NotAllowedErr, ServiceErr, UnreadableErr
 from adapters.web.client import Failure, TooLarge, kind_of_status, transport_error, unanswered
 from adapters.web.spacing import RequestGate, retry_after_s
 from common.clock import Clock
 from common.lenient_json import MOST_NESTING, parse, top_level_text
 from common.result import Err, ErrKind
-
-
-class _Deferred(ModuleType):
-    """A module that is imported at the first use of a name in it; those inside a package come without the package."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            self.__path__ = spec.submodule_search_locations
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        # NOTE(self): who took this one in its place holds it still, and asks it for more names later.
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
-for _module in ("atproto_client", "atproto_client.namespaces.async_ns", "atproto_client.namespaces.sync_ns"):
-    if _module not in sys.modules:
-        sys.modules[_module] = _Deferred(_module)
-
-__all__ = [
-    "AsyncClientBase",
-    "AsyncRequest",
-    "AtProtocolError",
-    "DotDict",
-    "InvokeTimeoutError",
-    "RequestErrorBase",
-    "Response",
-]
-
 
 SERVICE = "Bluesky"
 _TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}

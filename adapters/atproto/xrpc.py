@@ -18,13 +18,11 @@ from adapters.atproto.request import (
     CALL_ERRORS,
     NOT_PUBLIC,
     SERVICE,
-    AsyncClientBase,
-    DotDict,
-    Response,
     SpacedRequest,
     TimedRequest,
     to_err,
 )
+from adapters.atproto.sdk import AsyncClientBase, DotDict, Response
 from adapters.atproto.session import (
     LOGINS_PER_DAY,
     AtprotoSession,

@@ -8,26 +8,21 @@ counts. Besides, one process may be held back in memory while another copy of it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from adapters.atproto.client import PublicRepos
-from adapters.atproto.types import Record
-from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso, parse_iso_or_none
 from common.errors import DiskFull
 from common.files import is_machine_trouble, storage_error, write_atomic
-from common.result import Err
 from common.state import load_state, save_state
-from modules.runtime.events import Event, Publish, discard
-from modules.runtime.journal.rows import Journal
-from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
 
 PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
+
+COLLECTION = "town.soul.control.pause"
+EVERY_SOUL = "all"
+"""Where a record in the owner's repo pauses: the collection, and the key for all SOULs of the owner."""
 
 _MAX_REASON_CHARS = 300
 _MEANING = {
@@ -159,109 +154,6 @@ class Control:
 
 def _as_stored(text: str) -> str:
     return " ".join(text.encode(errors="replace").decode().split())[:_MAX_REASON_CHARS]
-
-
-COLLECTION = "town.soul.control.pause"
-EVERY_SOUL = "all"
-
-_LOOK_MS = 5_000.0
-_READ_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class StandingChecked(Event):
-    """Published after each check, beginning with the login, of whether the SOUL may act; not while it is held back."""
-
-
-@dataclass(slots=True)
-class ControlLoop(Loop):
-    """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
-
-    A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
-    SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
-    acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it,
-    unless this process is held back.
-    """
-
-    name = "control"
-    jitter = 0.0
-    at_start = True
-
-    control: Control
-    repos: PublicRepos
-    journal: Journal
-    clock: Clock
-    owner_did: str
-    own_did: Callable[[], str]
-    when_free: Callable[[], Awaitable[None]]
-    publish: Publish = discard
-    _told: Standing = field(default_factory=Standing, init=False)
-    _read_at: float | None = field(default=None, init=False)
-    _unreadable: bool = field(default=False, init=False)
-
-    @property
-    def interval_ms(self) -> float:
-        return self.clock.real(_LOOK_MS)
-
-    async def run(self) -> Outcome:
-        logged_in = bool(self.own_did())
-        try:
-            return await self._look()
-        finally:
-            if logged_in and not self.control.standing().writes_blocked:
-                self.publish(StandingChecked())
-
-    async def _look(self) -> Outcome:
-        await self.tell()
-        if self._read_at is None or self.clock.monotonic() - self._read_at >= self.clock.real(_READ_S):
-            await self._read()
-        standing = await self.tell()
-        if standing.may_act and self.own_did():
-            with urgency(Urgency.AT_ONCE):  # nothing leaves before the first time
-                await self.when_free()
-        return Outcome(ran=True, reason=str(standing))
-
-    async def tell(self) -> Standing:
-        """Journal and show how things stand, if that changed since it was last told."""
-        standing = self.control.standing()
-        before, self._told = self._told, standing
-        if standing != before:
-            await self.journal.record(_news(standing))
-        return standing
-
-    async def _read(self) -> None:
-        if not (own_did := self.own_did()):
-            return
-        self._read_at = self.clock.monotonic()
-        records = await self.repos.list_records(self.owner_did, COLLECTION)
-        if isinstance(records, Err):
-            if not self._unreadable:
-                summary = "The owner's repo cannot be read; what was last known there holds"
-                await self.journal.record(Entry("error", self.name, summary, line="warn", reason=records.error))
-            self._unreadable = True
-            return
-        self._unreadable = False
-        wanted = [record for record in records.data if record.uri.rpartition("/")[2] in {own_did, EVERY_SOUL}]
-        self.control.heed_record(_reason(wanted[0]) if wanted else None)
-
-
-def _reason(record: Record) -> str:
-    reason = record.value.get("reason")
-    return reason if isinstance(reason, str) else ""
-
-
-def _news(standing: Standing) -> Entry:
-    reason = str(standing)
-    if standing.writes_blocked:
-        summary = "Nothing leaves from here for now"
-        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "writes_blocked"})
-    if standing.safe_mode:
-        summary = "SAFE MODE: I only listen, and nothing public leaves, until /resume, `soul resume` or a calm start"
-        return Entry("life", "control", summary, line="error", reason=reason, data={"act": "safe_mode"})
-    if standing.paused:
-        summary = "Paused: nothing public leaves"
-        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "paused"})
-    return Entry("life", "control", "Going on: what waited may leave again", line="done", data={"act": "resumed"})
 
 
 STARTS = 3

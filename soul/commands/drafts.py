@@ -24,7 +24,7 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation.drafts import Draft, in_words
 from modules.services.outbox import approval
-from modules.services.outbox.departures import leaving
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import Intent, Rule

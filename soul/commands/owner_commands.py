@@ -25,7 +25,7 @@ from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.outbox.approval import find, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.departures import leaving
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop

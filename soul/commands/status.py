@@ -20,7 +20,7 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
-from soul.status_report import fitting
+from soul.status_file import fitting
 from soul.terminal.output import printable, write_answer
 from soul.terminal.plain import doing, loop_name, moment, told_line, troubles_text
 
@@ -261,7 +261,7 @@ def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
                 return nothing
             from modules.services.explanation.drafts import in_words  # noqa: PLC0415 - the same
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
-            from modules.services.outbox.departures import expected_kinds  # noqa: PLC0415 - the same
+            from modules.services.outbox.leaving import expected_kinds  # noqa: PLC0415 - the same
             from soul.commands.draft_lines import draft_fields  # noqa: PLC0415 - the same
 
             now, drafts = SystemClock().now(), in_words(connection, held(connection))

@@ -13,7 +13,7 @@ from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
 from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.departures import end_of
+from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction, Submitted
 from modules.services.work.table import WorkTable

@@ -30,7 +30,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.departures import leaving
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.left import FORGOT, left_in, places_text

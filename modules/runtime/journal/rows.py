@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-import structlog
-
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import LOG_MAX_DAYS
 from common.errors import MachineTrouble, Transient
@@ -492,6 +490,8 @@ class Journal:
     def _show_line(self, shown: Entry) -> None:
         if shown.line is not None:
             # NOTE(self): the log says by these whom a line tells of, so that it goes when they are forgotten.
+            import structlog  # noqa: PLC0415 - takes time to load, and whoever only reads the journal shows no line
+
             about = {"trigger": shown.trigger_uri, "intent": shown.intent_id, "dids": list(shown.dids)}
             with structlog.contextvars.bound_contextvars(**{name: value for name, value in about.items() if value}):
                 self._console.line(shown.line, shown.summary, shown.reason)

@@ -45,7 +45,8 @@ from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
-from modules.services.outbox.departures import act_of, told
+from modules.services.outbox.departures import told
+from modules.services.outbox.leaving import act_of
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import all_runs
 

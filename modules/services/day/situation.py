@@ -19,9 +19,10 @@ from modules.services.day.rendering import DayTrouble, DayWaits
 from modules.services.explanation.drafts import Draft, in_words
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
-from modules.services.outbox import departures, store
+from modules.services.outbox import store
 from modules.services.outbox.approval import held
 from modules.services.outbox.departures import Departure
+from modules.services.outbox.leaving import expected_kinds
 from modules.services.schedules.policy import Schedule
 from modules.services.schedules.schedules import schedules_in
 from modules.services.sessions import owner_inbox
@@ -96,7 +97,7 @@ def read_situation(
         standing,
         tuple(in_words(connection, drafts)),
         waits,
-        tuple(departures.expected_kinds(connection)),
+        tuple(expected_kinds(connection)),
         tuple(held_tasks(connection)),
         tuple(_blocked_tasks(connection)),
         tuple(schedules_in(connection)),

@@ -15,7 +15,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit
 from modules.services.outbox import store as outbox_store
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
-from modules.services.outbox.departures import act_of
+from modules.services.outbox.leaving import act_of
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.runtime.control import ControlLoop
+from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.own_feed.announcement import Announcements

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from adapters.atproto.client import PublicRepos
-from adapters.atproto.request import _Deferred
+from adapters.atproto.sdk import _Deferred
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from tests.adapters.results import err, ok

@@ -31,11 +31,11 @@ from modules.runtime.control import (
     STARTS,
     WINDOW_S,
     Control,
-    ControlLoop,
     Standing,
     forget_starts,
     note_start,
 )
+from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal

@@ -29,8 +29,8 @@ from modules.services.outbox.bodies import (
     SpaceChatBody,
     read_body,
 )
-from modules.services.outbox.departures import end_of
 from modules.services.outbox.github_bodies import GITHUB_KINDS, IssueBody, IssueCommentBody
+from modules.services.outbox.leaving import end_of
 from modules.services.outbox.types import Intent, IntentState
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
