@@ -16,7 +16,6 @@ from common.settings import Settings, owner_mistake
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control, note_start
-from modules.runtime.control_watch import StandingChecked
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
 from modules.runtime.logs import LoggedConsole, logging_to
@@ -88,7 +87,6 @@ class App:
         services.events.subscribe(TaskOffered, lambda _: self.scheduler.bring_forward(TASKS))
         again_s = services.clock.real(_AGAIN_AFTER_TASK_S)
         services.events.subscribe(TaskEnded, lambda _: self.scheduler.bring_forward(PLAN_AWARENESS, again_s))
-        services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
     async def wake(self, *, take_over: bool = False) -> None:
         """Go through all stages of a start, one after the other. Raises as `log_in`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from modules.runtime.control_watch import ControlLoop
+from modules.runtime.control_watch import ControlLoop, StandingChecked
+from modules.runtime.stages import Stage
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.own_feed.announcement import Announcements
@@ -16,6 +17,7 @@ from soul.composition.services import Services
 
 def build_control_watch(services: Services) -> ControlLoop:
     """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
+    services.events.subscribe(StandingChecked, lambda _: services.stages.reach(Stage.CHECKED))
     return ControlLoop(
         control=services.control,
         repos=services.repos,
