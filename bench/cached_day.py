@@ -132,7 +132,7 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request as a service sees it: its parts, in order, their bytes, and where the marks stand in them."""
 
     at: datetime
@@ -148,7 +148,7 @@ def request(
     blocks: Sequence[PromptBlock],
     tools: Sequence[ToolSpec],
     said: tuple[Sequence[Message], Sequence[Message]],
-) -> Sent:
+) -> SentRequest:
     """In the order in which services keep it: what was `said` before this turn, and in it."""
     before, (asked, *since) = said
     system, shown = placed(blocks, (*before, asked), may_go_on=kind == "owner")
@@ -163,7 +163,7 @@ def request(
         pieces.append((name, json.dumps(bare, ensure_ascii=False).encode(), message != bare))
     names, data, marked = zip(*pieces, strict=True)
     marks = tuple(compress(accumulate(map(len, data)), marked))
-    return Sent(at, kind, tuple(zip(names, data, strict=True)), marks, b"".join(data))
+    return SentRequest(at, kind, tuple(zip(names, data, strict=True)), marks, b"".join(data))
 
 
 def common_prefix(one: bytes, other: bytes) -> int:
@@ -175,7 +175,7 @@ def common_prefix(one: bytes, other: bytes) -> int:
     return low
 
 
-def known_lines(sent: Sequence[Sent]) -> float:
+def known_lines(sent: Sequence[SentRequest]) -> float:
     """Return the share of all bytes that stand in lines which were sent before, in whatever place."""
     seen: set[bytes] = set()
     new = 0
@@ -250,7 +250,7 @@ def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
     return iter(sorted(moments))
 
 
-async def live(root: Path, rng: random.Random) -> list[Sent]:
+async def live(root: Path, rng: random.Random) -> list[SentRequest]:
     """Every request of the day, in order."""
     home, day = Home.at(root), Day(rng)
     write_atomic(home.soul, day.page("SOUL.md"))
@@ -265,7 +265,7 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
     }
     skills = Skills.load(SKILLS)
     prompter = prompter_for(home, day, skills)
-    sent: list[Sent] = []
+    sent: list[SentRequest] = []
     history: list[Message] = []
     family = [ToolSpec(f"family_{n}", day.prose(GROWN["tool"] // 2), _schema(day)) for n in range(FAMILY)]
     last_owner = began = YESTERDAY
@@ -335,7 +335,7 @@ class Count:
     paid: float = 0
     left: Counter[str] = field(default_factory=Counter)
 
-    def add(self, now: Sent, earlier: Sequence[Sent]) -> None:
+    def add(self, now: SentRequest, earlier: Sequence[SentRequest]) -> None:
         """One more request."""
         self.total += len(now.data)
         longest = recent = marked = 0

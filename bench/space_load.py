@@ -48,7 +48,7 @@ _READ_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
-class Reader:
+class RoomReader:
     """One member: the end of what it received, and when a run's last frame came (monotonic s, 0: not yet)."""
 
     socket: socket.socket
@@ -56,7 +56,7 @@ class Reader:
     ended_at: float = 0.0
 
 
-def connect(port: int, name: str) -> Reader:
+def connect(port: int, name: str) -> RoomReader:
     """Open a member's connection by hand, join, and read until the past has been told."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -71,7 +71,7 @@ def connect(port: int, name: str) -> Reader:
     seen = b""
     while b'"history_response"' not in seen:
         seen += sock.recv(_READ_BYTES)
-    return Reader(sock)
+    return RoomReader(sock)
 
 
 def members(port: int, count: int) -> None:
@@ -82,7 +82,7 @@ def members(port: int, count: int) -> None:
         reader.socket.settimeout(0)
         watch.register(reader.socket, selectors.EVENT_READ, reader)
     report({"ready": count})
-    readers: list[Reader] = [key.data for key in watch.get_map().values()]
+    readers: list[RoomReader] = [key.data for key in watch.get_map().values()]
     late: list[float] = []
     while True:
         for key, _ in watch.select(1.0):
@@ -101,7 +101,7 @@ def report(told: dict[str, object]) -> None:
     sys.stdout.flush()
 
 
-def read(reader: Reader, late: list[float]) -> None:
+def read(reader: RoomReader, late: list[float]) -> None:
     """Take what has come; frames whose words begin with `@<time>@` tell how late they are."""
     data = reader.socket.recv(_READ_BYTES)
     if not data:
