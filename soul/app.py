@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+from adapters.watch.client import Watch
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
@@ -29,8 +30,10 @@ from modules.services.outbox.account import log_in, settle_account
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
+from modules.services.sleep.sleep import LifeEnd
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
+from soul.composition.wiring.sleep import build_sleep
 from soul.resources import SKILLS
 from soul.status_report import PhoneCommands, StatusReport, loops_for_messages
 from soul.terminal.commands import Commands
@@ -49,7 +52,9 @@ class App:
     | SETTLED   | once all is done that a start asks of the network | posts of its own are thought of               |
     """
 
-    def __init__(self, services: Services, lives: Lives, phone_commands: PhoneCommands) -> None:
+    def __init__(
+        self, services: Services, lives: Lives, phone_commands: PhoneCommands, watch: Watch | None = None
+    ) -> None:
         self.services = services
         self.lives = lives
         self.stages = services.stages
@@ -65,8 +70,10 @@ class App:
             growth=lives.growth.report.gather,
         )
         self.control_watch = lives.control_watch
+        loops = self._loops(phone_commands)
+        self.sleep = build_sleep(services, lives, loops, watch, lambda: self.scheduler)
         self.scheduler = Scheduler(
-            self._loops(phone_commands),
+            [*loops, *([self.sleep] if self.sleep else [])],
             agent_name=services.me.agent_name,
             clock=services.clock,
             journal=services.journal,
@@ -117,14 +124,18 @@ class App:
         await services.lease.begin(take_over=take_over)
         self.stages.reach(Stage.LOGGED_IN)
 
-    async def run(self, ended: asyncio.Event) -> None:
-        """Live until `ended` is set. Raises the `Fatal` that ended it otherwise.
+    async def run(self, ended: asyncio.Event) -> LifeEnd:
+        """Live until `ended` is set, or it falls asleep, and return how it is to go on.
+
+        Raises the `Fatal` that ended it otherwise.
 
         After `log_in` alone, notifications are read first, and the rest of the start happens beside everything else.
         """
         lives, scheduler = self.lives, self.scheduler
         stop = asyncio.create_task(ended.wait(), name="until-ended")
         doomed = asyncio.create_task(scheduler.doomed(), name="until-doomed")
+        sleep = self.sleep
+        asleep = asyncio.create_task((sleep.asleep if sleep else asyncio.Event()).wait(), name="until-asleep")
         tasks = [
             asyncio.create_task(self._keep_time(), name="scheduler"),
             asyncio.create_task(self._settle_if_needed(), name="settle"),
@@ -135,10 +146,10 @@ class App:
             asyncio.create_task(lives.space.loop.keep_awake(scheduler), name="space-news"),
         ]
         try:
-            await asyncio.wait([stop, doomed, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stop, doomed, asleep, *tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await scheduler.stop()
-            for task in (stop, doomed, *tasks):
+            for task in (stop, doomed, asleep, *tasks):
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
         with suppress(MachineTrouble, Transient):  # what it held before stays
@@ -148,8 +159,10 @@ class App:
                 raise end
         await self.services.lease.give_back()
         await lives.turn_services.leave_notes()
-        stopped = Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys")
-        await self.services.journal.record_or_show(stopped)
+        how = await sleep.end() if sleep is not None and not ended.is_set() else "ended"
+        summary = "Asleep until something comes" if how == "asleep" else "Stopped; nothing accepted is lost"
+        await self.services.journal.record_or_show(Entry("life", "stop", summary, line="sys"))
+        return how
 
     async def note_end(self, error: SoulError) -> None:
         """Note what ended this life, for whoever asks while nobody is awake, and ring; there may be no room for it."""
@@ -246,6 +259,7 @@ async def open_soul(
     social_only: bool = False,
     skills_folder: Path = SKILLS,
     phone_commands: PhoneCommands = lambda _: Commands(rows={}),
+    watch: Watch | None = None,
 ) -> AsyncIterator[App]:
     """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
     clock = ScaledClock(clock, settings.soul_speed)  # the one place that knows the speed
@@ -271,4 +285,4 @@ async def open_soul(
         for notice in (services.notice, start.notice, *noticed, *services.identity.extract().warnings):
             if notice:
                 await services.journal.record(Entry("error", "start", notice, line="error"))
-        yield App(services, lives, phone_commands)
+        yield App(services, lives, phone_commands, watch)

@@ -17,11 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from adapters.watch.client import Watch
 from common.clock import Clock, SystemClock, iso, span
 from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
 from common.files import storage_error
 from common.settings import Settings
 from modules.lives.messages.alarms import LOST
+from modules.runtime import sleep_note
 from modules.runtime.control import forget_starts
 from modules.runtime.database import copies, marks
 from modules.runtime.home import Home, HomeLock
@@ -31,6 +33,7 @@ from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
 from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
+from modules.services.sleep.sleep import LifeEnd
 from soul.app import App, open_soul
 from soul.command_table import rows_at
 from soul.commands.at_hand import settings_to_run
@@ -59,17 +62,24 @@ def run_life(
     root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
 ) -> None:
     """Live as `live` does, and begin anew in this process where somebody is to be forgotten."""
-    if live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page):
+    if live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page) == "anew":
         # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
         os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
 
 
 def live(
-    root: Path, *, social_only: bool, flush_all: bool = False, take_over: bool = False, page: ServePage | None = None
-) -> bool:
+    root: Path,
+    *,
+    social_only: bool,
+    flush_all: bool = False,
+    take_over: bool = False,
+    page: ServePage | None = None,
+    watch: Watch | None = None,
+) -> LifeEnd:
     """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
 
-    Return whether to begin anew, because somebody is to be forgotten. Raises `Fatal` with a remedy.
+    It may sleep where somebody keeps `watch` over it. Return how to go on: it begins anew where somebody is to be
+    forgotten. Raises `Fatal` with a remedy.
     """
     complete_cut_off(root)
     settings = settings_to_run(root)
@@ -79,8 +89,9 @@ def live(
         flush(home, settings)
     if home.database.exists():
         forget_who_is_due(settings, home)
+    sleep_note.woke(home.memory)
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
-    life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page)
+    life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page, watch=watch)
     try:
         return asyncio.run(life)
     except DiskFull as error:
@@ -119,9 +130,16 @@ def _is_memory(home: Home) -> bool:
 
 
 async def _live(
-    settings: Settings, home: Home, out: Outlet | None, *, social_only: bool, take_over: bool, page: ServePage | None
-) -> bool:
-    """Live until the end; return whether to start anew, because somebody is to be forgotten."""
+    settings: Settings,
+    home: Home,
+    out: Outlet | None,
+    *,
+    social_only: bool,
+    take_over: bool,
+    page: ServePage | None,
+    watch: Watch | None,
+) -> LifeEnd:
+    """Live until the end; return how to go on."""
     clock = SystemClock()
     terminal = PlainConsole(clock, timezone=settings.soul_timezone, file=out)
     ended = asyncio.Event()
@@ -137,6 +155,7 @@ async def _live(
         rng=random.Random(),
         social_only=social_only,
         phone_commands=phone_commands,
+        watch=watch,
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
@@ -149,12 +168,12 @@ async def _live(
                     await _open_page(page, beside, app, terminal)
                 # NOTE(self): the first talk is between the two; the log has what the room says meanwhile.
                 beside.enter_context(terminal.hiding_rooms(app.services.knowledge.onboarding.due))
-                await _until(ended, app, terminal, take_over=take_over)
+                how = await _until(ended, app, terminal, take_over=take_over)
         finally:
             watch.cancel()
             alive.cancel()
             found, _ = await asyncio.gather(watch, alive, return_exceptions=True)
-    return found is True
+    return "anew" if found is True else how
 
 
 async def _open_page(page: ServePage, beside: AsyncExitStack, app: App, terminal: PlainConsole) -> None:
@@ -181,13 +200,17 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
     return True
 
 
-async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> None:
-    """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
+async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> LifeEnd:
+    """Live until `ended`, and return how to go on.
+
+    The owner's lines are taken at once, and answered after the login.
+    """
     await _begin(app)
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended, take_over=take_over):
-            await app.run(ended)
+            return await app.run(ended)
+        return "ended"  # noqa: TRY300 - one of two ends
     except Exception as error:
         await app.note_end(error if isinstance(error, SoulError) else _fault(error))
         if isinstance(error, HomeLocked):

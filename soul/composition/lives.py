@@ -64,7 +64,7 @@ class Lives:
         for voice_writer in writers:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.alarms, self.alarm_loop = build_alarms(services, self.queue)
-        scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
+        scheduled, self.heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
@@ -73,13 +73,13 @@ class Lives:
             (
                 *self.growth.handlers,
                 scheduled,
-                heartbeat,
+                self.heartbeat,
                 *self.rituals.handlers,
                 self.bluesky.replies,
                 services.draft_experiences,
                 *writers,
             ),
-            (*self.growth.perceivers, self.rituals.perceiver, services.schedules, heartbeat),
+            (*self.growth.perceivers, self.rituals.perceiver, services.schedules, self.heartbeat),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)

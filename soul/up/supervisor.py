@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
+from adapters.watch.client import Watch
 from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
@@ -46,9 +47,10 @@ from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
+from soul.watch.watcher import keep_watch
 
-ANEW = 76
-"""What a process ends with that is to begin anew at once, and has not failed."""
+ANEW, ASLEEP = 76, 79
+"""What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
 _END_S = 90.0
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -61,7 +63,9 @@ class SupervisedProcess:
     Attributes:
         keeps_all: whether the supervisor lives as long as this does, and its exit code tells of it.
         pid: None while it does not run.
-        due_s: when it starts again; None where it runs, or is left alone.
+        due_s: when it starts again; None where it runs, sleeps, or is left alone.
+        is_asleep: whether it ended until something comes for it.
+        is_called: whether something came before it had ended.
         starts_s: when it was started, as long as that counts.
 
     """
@@ -72,18 +76,35 @@ class SupervisedProcess:
     pid: int | None = None
     due_s: float | None = None
     starts_s: list[float] = field(default_factory=list)
+    is_asleep: bool = False
+    is_called: bool = False
 
     @property
     def is_over(self) -> bool:
-        return self.pid is None and self.due_s is None
+        return self.pid is None and self.due_s is None and not self.is_asleep
+
+    def wake(self, now_s: float) -> None:
+        """Start it now, or as soon as it has ended."""
+        if self.is_asleep:
+            self.is_asleep, self.due_s = False, now_s
+        else:
+            self.is_called = self.pid is not None
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Keeps `members` alive until it is asked to end, or none that counts is left."""
+    """Keeps `members` alive until it is asked to end, or none that counts is left.
+
+    Attributes:
+        calls: the end of a pipe on which the watcher writes whom to wake, a line with each name.
+        watcher: the member that does so: when it is not there, nobody sleeps.
+
+    """
 
     members: Sequence[SupervisedProcess]
     clock: Clock
+    calls: int
+    watcher: SupervisedProcess
     restart_s: float = RESTART_S
     end_s: float = _END_S
     _woken: int = -1
@@ -124,16 +145,25 @@ class Supervisor:
                 os.close(end)
 
     def _wait(self, until_s: float | None) -> None:
-        """Wait for a signal, at most until then."""
+        """Wait for a signal or a call, at most until then."""
         left_s = None if until_s is None else max(0.0, until_s - self.clock.monotonic())
-        if select.select([self._woken], [], [], left_s)[0]:
+        ready = select.select([self._woken, self.calls], [], [], left_s)[0]
+        if self._woken in ready:
             with suppress(BlockingIOError):
                 self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
+        if self.calls in ready:
+            # NOTE(self): a line is written as one, and is shorter than what a pipe takes as one.
+            names = {*os.read(self.calls, 65_536).decode().splitlines()}
+            self._wake([one for one in self.members if one.name in names])
+
+    def _wake(self, members: Iterable[SupervisedProcess]) -> None:
+        for member in members:
+            member.wake(self.clock.monotonic())
 
     def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()
         member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
-        member.due_s = None
+        member.due_s, member.is_called = None, False
         sys.stdout.flush()
         # NOTE(self): a signal between the fork and the child's own handlers would be taken for one to the supervisor.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
@@ -154,8 +184,13 @@ class Supervisor:
             if self._asked:
                 continue
             now = self.clock.monotonic()
-            if code == ANEW:
+            if member is self.watcher:
+                self._wake(self.members)
+            if code == ANEW or (code == ASLEEP and member.is_called):
                 member.due_s = now
+            elif code == ASLEEP:
+                member.is_asleep = True
+                write_lines(f"{member.name}: asleep")
             elif code in {0, *NO_RESTART}:
                 self._failed |= code != 0 and member.keeps_all
                 write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")
@@ -275,11 +310,17 @@ def run_up(
     homes = {str(root): expanded(root).resolve() for root in roots}
     _forget_settings()
     _load()
-    members = [
-        SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only))) for name, root in homes.items()
-    ]
-    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
-    return Supervisor([*members, page], SystemClock(), restart_s).run()
+    with tempfile.TemporaryDirectory(prefix="soul-up-") as folder:
+        address = Path(folder) / "watch.json"
+        members = [
+            SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only, Watch(address, name))))
+            for name, root in homes.items()
+        ]
+        page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
+        calls, caller = os.pipe()
+        watching = partial(_told, "watch", partial(_watch, homes, address, caller))
+        watcher = SupervisedProcess("watch", watching, keeps_all=False)
+        return Supervisor([*members, page, watcher], SystemClock(), calls, watcher, restart_s).run()
 
 
 def fork_problem(platform: str, *, can_fork: bool) -> str:
@@ -320,7 +361,7 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(root: Path, social_only: bool) -> int:  # noqa: FBT001 - bound at once
+def _life(root: Path, social_only: bool, watch: Watch) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
@@ -328,11 +369,17 @@ def _life(root: Path, social_only: bool) -> int:  # noqa: FBT001 - bound at once
     os.close(nowhere)
     if root.is_dir():
         os.chdir(root)
-    return ANEW if live(root, social_only=social_only) else 0
+    return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watch=watch), 0)
 
 
 def _page(homes: dict[str, Path], port: int) -> int:
     asyncio.run(serve_many(homes, SystemClock(), port))
+    return 0
+
+
+def _watch(homes: dict[str, Path], address: Path, caller: int) -> int:
+    """Watch over those that sleep; each name that is called stands in a line of the pipe."""
+    asyncio.run(keep_watch(homes, address, lambda name: os.write(caller, f"{name}\n".encode()), SystemClock()))
     return 0
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 
 from common.clock import Clock, local, parse_iso
-from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
+from modules.lives.growth.policy import INTERVAL, Earlier, ReflectionMoment, why_due
 from modules.lives.growth.types import KIND
 from modules.runtime.journal.rows import newest_reason
-from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.runtime.scheduler.quiet_hours import is_quiet, not_at_night
 from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
@@ -53,6 +53,19 @@ class ReflectionPerceiver:
         )
         if why := why_due(moment):
             await add_reflection(self.table, self.clock, self.timezone, why, seen=moment.newest, events=moment.events)
+
+    async def due(self) -> datetime | None:
+        """Return when one comes due if nothing more happens; None for never, or where one waits already."""
+        newest = await self.table.newest(KIND, 1)
+        last = newest[0] if newest else None
+        seen = _earlier(last).seen if last else 0
+        if (last is not None and last.state == "pending") or await self.experiences.newest_id() <= seen:
+            return None
+        begin = parse_iso(last.created_at) if last else await self.began()
+        if begin is None:
+            return None
+        keeps_hours = self.clock.keeps_hours
+        return not_at_night(begin + self.clock.real(INTERVAL), self.timezone, keeps_hours=keeps_hours)
 
 
 async def add_reflection(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from common.clock import Clock, iso, local, parse_iso, spoken
 from common.provenance import Provenance
 from common.text.markdown import is_meaningful
 from common.text.untrusted import one_line
 from modules.lives.rhythm.turns import SKILL, OwnTurns
-from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.runtime.scheduler.quiet_hours import is_quiet, not_at_night
 from modules.services.agent.prompt.fitting import HEARTBEAT
 from modules.services.owner_files import OwnerFiles
 from modules.services.work.table import WorkTable
@@ -44,6 +44,17 @@ class HeartbeatHandler(Handler, Perceiver):
                 return
         if await self._text():
             await self.work.add(NewWork(KIND, iso(now)))
+
+    async def due(self) -> datetime | None:
+        """Return when the next turn comes due; None for never, or where one waits already."""
+        if not self.every or not await self._text():
+            return None
+        moment = self.clock.now()
+        for last in await self.work.newest(KIND, 1):
+            if last.state == "pending":
+                return None
+            moment = parse_iso(last.created_at) + self.clock.real(self.every)
+        return not_at_night(moment, self.timezone, keeps_hours=self.clock.keeps_hours)
 
     async def handle(self, item: WorkItem) -> Disposition:
         text = await self._text()

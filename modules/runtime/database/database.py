@@ -35,6 +35,7 @@ from modules.runtime.database.file import (
     too_new,
     too_old,
 )
+from modules.runtime.sleep_note import call
 
 T = TypeVar("T")
 
@@ -51,11 +52,20 @@ class _DamagedDatabase(sqlite3.DatabaseError):
 class Database:
     """The open file. `notice` is a line for the owner when it was damaged or lost: how it goes on."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, writer: ThreadPoolExecutor, notice: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        writer: ThreadPoolExecutor,
+        notice: str,
+        *,
+        is_beside: bool = False,
+    ) -> None:
         self._path = path
         self._connection = connection
         self._writer = writer
         self.notice = notice
+        self._is_beside = is_beside
 
     @classmethod
     async def open(cls, path: Path, migrations: Mapping[int, str], *, signs: Sequence[str] = ()) -> Database:
@@ -87,6 +97,8 @@ class Database:
     async def beside(cls, path: Path) -> Database:
         """Open the file of a SOUL that may be awake in another process. Nothing is made, migrated or set aside.
 
+        Closing it wakes a SOUL that sleeps, for something may have been written.
+
         Raises:
             ConfigError: there is no database yet, or another version wrote it.
             StorageError: it is damaged or cannot be read.
@@ -99,7 +111,7 @@ class Database:
         except BaseException:
             writer.shutdown(wait=False)
             raise
-        return cls(path, connection, writer, "")
+        return cls(path, connection, writer, "", is_beside=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,6 +162,8 @@ class Database:
         """Close the file; what was handed in before is finished first."""
         await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
         self._writer.shutdown()
+        if self._is_beside:
+            call(self._path.parent)
 
     def _rewrite(self) -> None:
         try:

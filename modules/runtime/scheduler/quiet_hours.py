@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from common.clock import local
 
@@ -20,3 +20,12 @@ def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_H
 def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
     """Return whether a moment is in the quiet hours of a time zone; `keeps_hours` is off where days are shortened."""
     return keeps_hours and is_quiet_hours(local(moment, timezone).hour)
+
+
+def not_at_night(moment: datetime, timezone: str, *, keeps_hours: bool) -> datetime:
+    """Return a moment, or where it is in the quiet hours, the hour in which they end."""
+    if not is_quiet(moment, timezone, keeps_hours=keeps_hours):
+        return moment
+    wall = local(moment, timezone)
+    end = wall.replace(hour=QUIET_HOURS_END, minute=0, second=0, microsecond=0, fold=0)
+    return end if end > wall else end + timedelta(days=1)

@@ -19,6 +19,7 @@ from modules.services.outbox.bodies import (
     ThreadgateBody,
     parse_body,
 )
+from modules.services.outbox.departures import expected
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
@@ -164,6 +165,20 @@ def scheduled(connection: sqlite3.Connection) -> list[Intent]:
 def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
     """Return the delivered intents that are to be looked at once more by then, newest first."""
     return _select(connection, "state = 'done' AND not_before IS NOT NULL AND not_before <= ?", iso(until))
+
+
+def next_moment(connection: sqlite3.Connection) -> str | None:
+    """Return when the outbox has something to do: ISO-8601, "" for now or when nobody knows, None where nothing waits.
+
+    What waits for the owner's approval is nothing to do.
+    """
+    leave = expected(connection)
+    moments = [
+        leave[one.id].at if one.id in leave else (one.scheduled_for or "") if one.waits_for_its_moment else ""
+        for one in (*in_state(connection, "pending"), *in_state(connection, "sending"))
+    ]
+    again = connection.execute("SELECT min(not_before) FROM intents WHERE state = 'done'").fetchone()[0]
+    return min([*moments, *([str(again)] if again else [])], default=None)
 
 
 def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:

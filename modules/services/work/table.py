@@ -135,6 +135,16 @@ class WorkTable:
         found = await self.database.run(lambda connection: connection.execute(query, values).fetchone()[0])
         return datetime.fromisoformat(found) if found else None
 
+    async def earliest(self, kinds: Collection[str]) -> tuple[str, str] | None:
+        """Return the kind of the row of these kinds that is due first, and when: ISO-8601, "" for at once."""
+        query = (
+            "SELECT kind, not_before FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))"
+            " ORDER BY not_before LIMIT 1"
+        )
+        values = (json.dumps(sorted(kinds)),)
+        found = await self.database.run(lambda connection: connection.execute(query, values).fetchone())
+        return (str(found["kind"]), str(found["not_before"])) if found else None
+
     async def put_off(self, item: WorkItem, seconds: float, *, counts: bool, outcome: str = "") -> None:
         """Let a row wait for at least `seconds`, and keep why as its outcome; `counts`: as one more failed try."""
         now = self.clock.now()

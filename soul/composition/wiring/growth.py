@@ -19,8 +19,14 @@ class GrowthLife:
     """What the loop of work runs for it, and what the owner is shown."""
 
     handlers: tuple[Handler, ...]
-    perceivers: tuple[Perceiver, ...]
+    reflection: ReflectionPerceiver
+    questions: ReadingPerceiver
     report: GrowthReport
+
+    @property
+    def perceivers(self) -> tuple[Perceiver, ...]:
+        """Return what looks for what has come due."""
+        return self.reflection, self.questions
 
 
 def build_growth_life(services: Services, turn_services: TurnServices, expressions: Expressions) -> GrowthLife:
@@ -73,4 +79,4 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
     report = GrowthReport(services.journal, services.experiences, friction, clock)
-    return GrowthLife((handler, reading), (perceiver, questions), report)
+    return GrowthLife((handler, reading), perceiver, questions, report)

@@ -1,0 +1,1 @@
+"""The watcher of SOULs that sleep, as a SOUL speaks to it."""

@@ -1,0 +1,38 @@
+"""When a SOUL may sleep, and until when. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+LEAST = timedelta(minutes=10)
+"""Lived time; a shorter sleep is not worth its start."""
+LONGEST = timedelta(hours=20)
+"""Daily copies and the like wait no longer than for the next day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What one part of a SOUL waits for: `awake` says why it may not sleep, "" if it may; `due` when it must wake."""
+
+    awake: str = ""
+    due: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Whether a SOUL may sleep: the `reasons` why not, none if it may, and when it wakes at the latest."""
+
+    reasons: tuple[str, ...]
+    wake_at: datetime
+
+
+def judge(pending: Iterable[Pending], now: datetime, *, least: timedelta = LEAST, longest: timedelta = LONGEST) -> Rest:
+    """Return whether a SOUL may sleep whose parts wait for this."""
+    parts = list(pending)
+    wake_at = min((one.due for one in parts if one.due is not None), default=now + longest)
+    reasons = [one.awake for one in parts if one.awake]
+    if wake_at - now < least:
+        reasons.append("something is due soon")
+    return Rest(tuple(dict.fromkeys(reasons)), min(wake_at, now + longest))

@@ -1,0 +1,104 @@
+"""Falls asleep when nothing is due: looks, hands over to the watcher, looks once more, and ends the process.
+
+What cannot be read keeps it awake. What comes while it falls asleep is seen by the watcher, which noted how things
+stood before the last look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from adapters.watch.client import Watch
+from common.clock import Clock, iso
+from common.constants import MINUTE_MS
+from common.errors import Fatal
+from common.result import Err
+from modules.runtime import sleep_note as note
+from modules.runtime.scheduler.types import Loop, Outcome, Runs
+from modules.services.sleep.policy import LEAST, LONGEST, Pending, Rest, judge
+
+LifeEnd = Literal["ended", "asleep", "anew"]
+"""How a life goes on after its end: not by itself, when the watcher starts it, or at once."""
+
+
+@dataclass(kw_only=True)
+class SleepLoop(Loop):
+    """Looks each minute whether the SOUL may sleep. `asleep` is set when the process is to end for it.
+
+    Attributes:
+        parts: what each part of the SOUL waits for, by its name.
+        looks: the loops that read the world; each runs once more before it sleeps.
+        runs: the scheduler.
+
+    """
+
+    name: str = "sleep"
+    jitter: float = 0.0
+
+    parts: Mapping[str, Callable[[], Awaitable[Pending]]]
+    looks: Sequence[str]
+    watch: Watch
+    memory: Path
+    soul: str
+    did: Callable[[], str]
+    runs: Callable[[], Runs]
+    clock: Clock
+    asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    awake_because: tuple[str, ...] = field(default=(), init=False)
+
+    @property
+    def interval_ms(self) -> float:
+        return self.clock.real(float(MINUTE_MS))
+
+    async def run(self) -> Outcome:
+        rest = await self.rest()
+        if rest.reasons:
+            return self._stays(rest)
+        if isinstance(began := await self.watch.begin(), Err):
+            return Outcome(ran=False, reason=began.error)
+        note.heard(self.memory)
+        for name in self.looks:
+            await self.runs().run_guarded(name)
+        rest = await self.rest()
+        if rest.reasons:
+            await self.watch.release()
+            return self._stays(rest)
+        told = note.SleepNote(self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at))
+        note.write_note(self.memory, told)
+        if isinstance(held := await self.watch.hold(rest.wake_at), Err):
+            note.woke(self.memory)
+            return Outcome(ran=False, reason=held.error)
+        self.asleep.set()
+        return Outcome(ran=True, reason=f"falls asleep until {told.wake_at}")
+
+    async def end(self) -> LifeEnd:
+        """Return how to go on once all has stopped: it begins anew where something came that nobody would see."""
+        if not self.asleep.is_set():
+            return "ended"
+        if not (await self.rest()).reasons:
+            return "asleep"
+        note.woke(self.memory)
+        return "anew"
+
+    async def rest(self) -> Rest:
+        """Return whether it may sleep now, and until when."""
+        pending = [await self._of(name, part) for name, part in self.parts.items()]
+        least, longest = self.clock.real(LEAST), LONGEST
+        return judge(pending, self.clock.now(), least=least, longest=max(longest, least + timedelta(seconds=1)))
+
+    async def _of(self, name: str, part: Callable[[], Awaitable[Pending]]) -> Pending:
+        try:
+            return await part()
+        except Fatal:
+            raise
+        except Exception as error:
+            return Pending(f"{name} cannot be read: {type(error).__name__}")
+
+    def _stays(self, rest: Rest) -> Outcome:
+        self.awake_because = rest.reasons
+        return Outcome(ran=False, reason="; ".join(rest.reasons))

@@ -1,0 +1,113 @@
+"""Puts together what says whether a SOUL may sleep, from what each of its parts waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from adapters.watch.client import Watch
+from common.clock import from_local, parse_iso
+from modules.runtime.scheduler.types import Loop, Runs
+from modules.runtime.stages import Stage
+from modules.services.outbox import store
+from modules.services.rights.requests import ForgetRequests
+from modules.services.rituals.policy import next_opening
+from modules.services.sessions.owner_inbox import count
+from modules.services.sleep.policy import Pending
+from modules.services.sleep.sleep import SleepLoop
+from modules.services.work.loop import WorkLoop
+from soul.composition.lives import Lives
+from soul.composition.services import Services
+
+
+def build_sleep(
+    services: Services, lives: Lives, loops: Sequence[Loop], watch: Watch | None, runs: Callable[[], Runs]
+) -> SleepLoop | None:
+    """Return the loop that lets it fall asleep; None where nobody watches over it, or it is not to sleep."""
+    if watch is None or not services.settings.sleep:
+        return None
+    parts = _Parts(services, lives, [one for one in loops if isinstance(one, WorkLoop)])
+    return SleepLoop(
+        parts={
+            "the start": parts.start,
+            "work": parts.work,
+            "the outbox": parts.outbox,
+            "the talk with the owner": parts.owner,
+            "the room": parts.room,
+            "workspaces": parts.workspaces,
+            "its thoughts": parts.expression,
+            "reflection": parts.reflection,
+            "HEARTBEAT.md": parts.heartbeat,
+            "rituals": parts.rituals,
+            "requests to forget": parts.forget,
+        },
+        looks=[one.name for one in loops if isinstance(one, WorkLoop)],
+        watch=watch,
+        memory=services.home.memory,
+        soul=services.me.agent_name,
+        did=lambda: services.atproto.did,
+        runs=runs,
+        clock=services.clock,
+    )
+
+
+class _Parts:
+    """What each part waits for."""
+
+    def __init__(self, services: Services, lives: Lives, work: Sequence[WorkLoop]) -> None:
+        self._services, self._lives = services, lives
+        self._kinds = {handler.kind for loop in work for handler in loop.handlers}
+
+    async def start(self) -> Pending:
+        services = self._services
+        if not services.stages.has_reached(Stage.SETTLED):
+            return Pending("it is starting")
+        return Pending("" if services.attention.free else f"it is busy with {services.attention.mode}")
+
+    async def work(self) -> Pending:
+        first = await self._services.work.earliest(self._kinds)
+        if first is None:
+            return Pending()
+        kind, moment = first
+        return Pending(due=parse_iso(moment)) if moment else Pending(f"work waits: {kind}")
+
+    async def outbox(self) -> Pending:
+        moment = await self._services.database.run(store.next_moment)
+        if moment is None:
+            return Pending()
+        return Pending(due=parse_iso(moment)) if moment else Pending("acts are about to leave")
+
+    async def owner(self) -> Pending:
+        waiting = await self._services.database.run(count)
+        return Pending("the owner waits for an answer" if waiting else "")
+
+    async def room(self) -> Pending:
+        return Pending("it is in a room" if self._services.integrations.room.is_active else "")
+
+    async def workspaces(self) -> Pending:
+        """Plans change without a notification, so that nobody else could see it."""
+        watched = self._services.github.configured and self._services.workspaces.all()
+        return Pending("it works in shared workspaces" if watched else "")
+
+    async def expression(self) -> Pending:
+        due = self._lives.bluesky.expression.next_at
+        return Pending(due=due) if due else Pending("its next thought has no time yet")
+
+    async def reflection(self) -> Pending:
+        return Pending(due=await self._lives.growth.reflection.due())
+
+    async def heartbeat(self) -> Pending:
+        return Pending(due=await self._lives.heartbeat.due())
+
+    async def rituals(self) -> Pending:
+        rituals = self._services.rituals
+        now, opens = rituals.now(), list[datetime]()
+        for key, ritual in rituals.listed().items():
+            if ritual.role == "initiator":
+                moment = next_opening(ritual, await rituals.runs.over_on(key, now.date()), now)
+                opens += [from_local(moment, self._services.settings.soul_timezone)] if moment else []
+        return Pending(due=min(opens, default=None))
+
+    async def forget(self) -> Pending:
+        requests = ForgetRequests(self._services.home.memory).all()
+        return Pending(due=min((one.not_before for one in requests), default=None))

@@ -1,0 +1,1 @@
+"""The watcher: looks for those that sleep whether anything came, and calls who is to wake."""
