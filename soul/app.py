@@ -71,7 +71,7 @@ class App:
         )
         self.control_watch = lives.control_watch
         loops = self._loops(phone_commands)
-        self.sleep = build_sleep(services, lives, loops, watch, lambda: self.scheduler)
+        self.sleep = build_sleep(services, loops, lives.own_times, watch, lambda: self.scheduler)
         self.scheduler = Scheduler(
             [*loops, *([self.sleep] if self.sleep else [])],
             agent_name=services.me.agent_name,

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.clock import parse_iso_or_none
 from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
 
@@ -30,9 +31,10 @@ def write_note(memory: Path, note: SleepNote) -> None:
 def read_note(memory: Path) -> SleepNote | None:
     """Return the note of a SOUL that sleeps; None where it does not, or the note cannot be read."""
     try:
-        return SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
+        note = SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
+    return note if parse_iso_or_none(note.wake_at) else None
 
 
 def call(memory: Path) -> None:

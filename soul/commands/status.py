@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
+from modules.runtime.sleep_note import read_note
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
@@ -73,11 +74,20 @@ def look(home: Home) -> dict[str, Any]:
 
     `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
-    `moved` is when and into which file the home was moved away; "" where it was not.
+    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not. `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
-    return {**status, "standing": standing, **_outbox(home), "ended": ended, "moved": moved_away(home)}
+    note = None if status["awake"] else read_note(home.memory)
+    asleep = asdict(note) if note else None
+    return {
+        **status,
+        "standing": standing,
+        **_outbox(home),
+        "ended": ended,
+        "asleep": asleep,
+        "moved": moved_away(home),
+    }
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -121,6 +131,9 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
         state = "waking up" if status["awake"] else "not awake, and has not lived here yet"
     elif status["awake"]:
         state = f"awake, {doing(status.get('mode', 'idle'))}".rstrip(", ")
+    elif asleep := status.get("asleep"):
+        until = moment(asleep["wake_at"], timezone)
+        state = f"asleep until {until}, or until something comes for it"
     else:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
@@ -136,7 +149,7 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
-    if status["awake"] or not ended:
+    if status["awake"] or status.get("asleep") or not ended:
         return []
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:

@@ -30,6 +30,7 @@ from soul.composition.wiring.presence import (
 from soul.composition.wiring.rhythm import build_rhythm
 from soul.composition.wiring.rights import build_person_requests
 from soul.composition.wiring.rituals import build_ritual_life
+from soul.composition.wiring.sleep import OwnTimes
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tools import build_registry
 from soul.composition.wiring.turns import TurnServices, build_attention_list
@@ -64,8 +65,9 @@ class Lives:
         for voice_writer in writers:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.alarms, self.alarm_loop = build_alarms(services, self.queue)
-        scheduled, self.heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
+        scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.own_times = OwnTimes(self.bluesky.expression, self.growth.reflection, heartbeat)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
@@ -73,13 +75,13 @@ class Lives:
             (
                 *self.growth.handlers,
                 scheduled,
-                self.heartbeat,
+                heartbeat,
                 *self.rituals.handlers,
                 self.bluesky.replies,
                 services.draft_experiences,
                 *writers,
             ),
-            (*self.growth.perceivers, self.rituals.perceiver, services.schedules, self.heartbeat),
+            (*self.growth.perceivers, self.rituals.perceiver, services.schedules, heartbeat),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)

@@ -1,26 +1,47 @@
-"""Proves that a SOUL that waits for nothing sleeps, misses nothing, and is woken by what comes, by its time, or by word."""
+"""Proves that a SOUL that waits for nothing sleeps and misses nothing: what comes, its time or a command wakes it."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import signal
 import sys
 
 import pytest
 
 from modules.runtime.home import lock_holder
 from modules.runtime.sleep_note import read_note
-from tests.program import until
-from tests.running_town import RunningTown, replying
+from tests.program import soul, until
+from tests.running_town import RunningTown, call
 from tests.soul.test_up import answers, ends, up
+from town.model.types import ChatRequest, Completion
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux"),
 ]
-FAST = {"SOUL_SPEED": "200", "SPACE_DISCOVERY": "off"}
+FAST = {"SOUL_SPEED": "200"}
+ROOFS = ("slate", "tin", "thatch", "copper", "turf", "glass", "cedar", "clay", "felt", "lead", "zinc", "straw")
 
 
-async def test_what_comes_for_one_that_sleeps_is_answered_once(running_town: RunningTown) -> None:
-    running_town.mind.answer = replying("Slate.")
+def new_words() -> object:
+    """Return a mind that never says the same twice, for that would not leave."""
+    numbers = itertools.count()
+
+    def answer(request: ChatRequest) -> Completion:
+        number = next(numbers)
+        words = f"A {ROOFS[number % len(ROOFS)]} roof number {number} drips in its own key, {'tap ' * (number + 1)}."
+        for name in ("bluesky_reply", "bluesky_post"):
+            if request.force and name in {offer.name for offer in request.offers}:
+                return call(name, text=words)
+        return Completion(text=words)
+
+    return answer
+
+
+async def test_what_comes_and_its_time_wake_it_and_what_came_is_answered_once(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
     rowan = running_town.make_home("rowan", **FAST)
     async with up(rowan) as process:
         await until(process, "rowan: asleep")
@@ -28,8 +49,50 @@ async def test_what_comes_for_one_that_sleeps_is_answered_once(running_town: Run
         note = read_note(rowan.memory)
         assert note
         assert note.did == running_town.account("rowan")
-        before = len(running_town.texts("rowan"))
-        await answers(running_town, "rowan", before + 1)
+        assert "asleep until" in (await soul("status", "--home", str(rowan.root))).output
+
+        await answers(running_town, "rowan", len(running_town.texts("rowan")) + 1)
+        assert "something came" in await until(process, "rowan: asleep")
+
+        assert "its time has come" in await until(process, "its time has come")
         await until(process, "rowan: asleep")
-        assert len([text for text in running_town.texts("rowan") if text == "Slate."]) == 1
+        assert (await ends(process))[0] == 0
+    replies = [post for post in running_town.network.posts(1000) if post.reply and post.author.did == note.did]
+    assert len(replies) == 1
+
+
+async def test_a_command_that_writes_something_for_it_wakes_it(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    running_town.account("kit")
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50")
+    async with up(rowan) as process:
+        await until(process, "rowan: asleep")
+        assert (await soul("status", "--home", str(rowan.root))).code == 0
+        assert lock_holder(rowan) is None, "who only looks wakes nobody"
+        assert (await soul("mute", "@kit.test", "--home", str(rowan.root))).code == 0
+        await until(process, "something was written for it")
+        await until(process, "rowan: asleep")
+        assert (await ends(process))[0] == 0
+
+
+async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    rowan = running_town.make_home("rowan", **FAST)
+    async with up(rowan) as process:
+        told = await until(process, "rowan: asleep")
+        watcher = re.search(r"watch: process (\d+)", told)
+        assert watcher
+        os.kill(int(watcher[1]), signal.SIGKILL)
+        told = await until(process, "rowan: asleep")
+        assert "rowan: process" in told
+        assert (await ends(process))[0] == 0
+
+
+async def test_who_is_not_to_sleep_stays_awake(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    rowan = running_town.make_home("rowan", SLEEP="off", **FAST)
+    wren = running_town.make_home("wren", **FAST)
+    async with up(rowan, wren) as process:
+        assert "rowan: asleep" not in await until(process, "wren: asleep")
+        assert lock_holder(rowan)
         assert (await ends(process))[0] == 0

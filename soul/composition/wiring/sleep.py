@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from adapters.watch.client import Watch
 from common.clock import from_local, parse_iso
+from modules.lives.bluesky.expression import ExpressionCycle
+from modules.lives.growth.perceive import ReflectionPerceiver
+from modules.lives.rhythm.heartbeat import HeartbeatHandler
 from modules.runtime.scheduler.types import Loop, Runs
 from modules.runtime.stages import Stage
 from modules.services.outbox import store
@@ -16,17 +20,25 @@ from modules.services.sessions.owner_inbox import count
 from modules.services.sleep.policy import Pending
 from modules.services.sleep.sleep import SleepLoop
 from modules.services.work.loop import WorkLoop
-from soul.composition.lives import Lives
 from soul.composition.services import Services
 
 
+@dataclass(frozen=True, slots=True)
+class OwnTimes:
+    """What a SOUL does at times that it chooses itself."""
+
+    expression: ExpressionCycle
+    reflection: ReflectionPerceiver
+    heartbeat: HeartbeatHandler
+
+
 def build_sleep(
-    services: Services, lives: Lives, loops: Sequence[Loop], watch: Watch | None, runs: Callable[[], Runs]
+    services: Services, loops: Sequence[Loop], own_times: OwnTimes, watch: Watch | None, runs: Callable[[], Runs]
 ) -> SleepLoop | None:
     """Return the loop that lets it fall asleep; None where nobody watches over it, or it is not to sleep."""
     if watch is None or not services.settings.sleep:
         return None
-    parts = _Parts(services, lives, [one for one in loops if isinstance(one, WorkLoop)])
+    parts = _Parts(services, own_times, [one for one in loops if isinstance(one, WorkLoop)])
     return SleepLoop(
         parts={
             "the start": parts.start,
@@ -54,8 +66,8 @@ def build_sleep(
 class _Parts:
     """What each part waits for."""
 
-    def __init__(self, services: Services, lives: Lives, work: Sequence[WorkLoop]) -> None:
-        self._services, self._lives = services, lives
+    def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
+        self._services, self._own_times = services, own_times
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
 
     async def start(self) -> Pending:
@@ -90,14 +102,14 @@ class _Parts:
         return Pending("it works in shared workspaces" if watched else "")
 
     async def expression(self) -> Pending:
-        due = self._lives.bluesky.expression.next_at
+        due = self._own_times.expression.next_at
         return Pending(due=due) if due else Pending("its next thought has no time yet")
 
     async def reflection(self) -> Pending:
-        return Pending(due=await self._lives.growth.reflection.due())
+        return Pending(due=await self._own_times.reflection.due())
 
     async def heartbeat(self) -> Pending:
-        return Pending(due=await self._lives.heartbeat.due())
+        return Pending(due=await self._own_times.heartbeat.due())
 
     async def rituals(self) -> Pending:
         rituals = self._services.rituals
