@@ -407,7 +407,7 @@ class BlueskyLooks:
         shown = await self.allowed(item.author for item in told)
         return self.framed(
             [
-                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
+                {**self._named(item.author), **{key: getattr(item, key) for key in keys}}
                 for item in told
                 if item.author.did in shown
             ]
@@ -424,7 +424,7 @@ class BlueskyLooks:
             return self.words.error("By Did")
         profile = (await self.atproto.get_profile(args.actor)).or_raise()
         self.moderation.note(profile)
-        return self.framed(dataclasses.asdict(profile))
+        return self.framed(dataclasses.asdict(profile) | self.own_mark(profile.did))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
         return await self._actors(self.atproto.get_followers, args, turn)
@@ -438,7 +438,7 @@ class BlueskyLooks:
         if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
         page = (await get(args.actor, limit=args.limit)).or_raise()
-        return self.framed([dataclasses.asdict(actor) for actor in page.actors])
+        return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.actors])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
         """A post in few words; `readable` are the quoted ones that may be shown."""
@@ -447,7 +447,7 @@ class BlueskyLooks:
         return {
             "uri": post.uri,
             "cid": post.cid,
-            **_named(post.author),
+            **self._named(post.author),
             "text": post.text,
             **({"beside": beside} if beside else {}),
             "likes": post.like_count,
@@ -455,6 +455,9 @@ class BlueskyLooks:
             "indexed_at": post.indexed_at,
         }
 
+    def _named(self, author: Actor) -> dict[str, object]:
+        return {"author": author.handle, "author_did": author.did, **self.own_mark(author.did)}
 
-def _named(author: Actor) -> dict[str, object]:
-    return {"author": author.handle, "author_did": author.did}
+    def own_mark(self, did: str) -> dict[str, object]:
+        """Return the field that says that an account is our own; none for any other."""
+        return {"is_you": True} if did == self.atproto.did else {}

@@ -85,7 +85,6 @@ class Lives:
         self.control_watch = build_control_watch(services)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
-        events.subscribe(CommitmentKept, self.space.experiences.keep_commitment)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())

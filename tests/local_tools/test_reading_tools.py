@@ -104,6 +104,15 @@ async def test_a_trend_leads_to_its_posts_and_a_search_is_narrowed(
         assert (await use(life, "bluesky_read_feed", address=moss["pack"])).is_error
 
 
+async def test_what_is_its_own_is_marked_so_among_what_a_search_finds(running_town: RunningTown) -> None:
+    for who in ("rowan", "sam"):
+        running_town.network.post_as(running_town.account(who), f"{who} on #moss")
+    async with awake(running_town.make_home("rowan")) as life:
+        for query, what, key in (("moss", "posts", "author_did"), ("rowan", "people", "did"), ("sam", "people", "did")):
+            for one in read(await use(life, "bluesky_search", query=query, what=what)):
+                assert one.get("is_you", False) is (one[key] == running_town.account("rowan"))
+
+
 async def test_it_is_for_turns_of_the_owner_and_of_its_own_and_carries_nothing_away(
     running_town: RunningTown, moss: dict[str, str]
 ) -> None:

@@ -115,6 +115,17 @@ async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restar
         assert f"Not announced: {TITLE} | it was announced before" in await _told(life)
 
 
+@pytest.mark.parametrize(("source", "trust"), [("space", "peer"), ("found", "stranger")])
+async def test_a_commitment_of_a_room_is_an_experience_and_no_memory_beside_that_of_its_issue(
+    place: Place, source: str, trust: str
+) -> None:
+    async with place.soul(announce="off") as life:
+        await _receive(life, _kept(source=source))
+        helped = [one for one in await life.app.services.experiences.open() if one.type == "helped_someone"]
+        assert [(one.about, one.trust) for one in helped] == [(TITLE, trust)]
+        assert await life.app.services.knowledge.stores.memories.listed() == []
+
+
 async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: Place) -> None:
     place.editor.drafts = [f"A clock that stops at midnight: {place.github.url}/acme/site/issues/1"]
     async with place.soul() as life:

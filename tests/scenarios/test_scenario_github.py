@@ -430,8 +430,8 @@ async def test_what_the_soul_made_itself_rests_on_its_own_words_and_on_those_of_
         (kept,) = [one for one in await remember(soul, 2) if one.kind == "episode"]
     assert (kept.trust, kept.source, kept.body) == (
         trust,
-        "github:owner/site",
-        "A plan for the narrow layout and its menu.",
+        "github:owner/site#2",
+        "[PLAN] Layout A plan for the narrow layout and its menu.",
     )
     assert asked == []
 

@@ -102,7 +102,7 @@ class DayReader:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
         start, end = iso(since), iso(until)
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
-        left = [one for one in store.left_between(connection, start, end) if not _is_notice(one)]
+        left = store.left_between(connection, start, end)
         now = self.situation(connection)
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
@@ -272,10 +272,6 @@ def _moment(day: date, zone: str) -> datetime:
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
     return rows.count_between(connection, start, end, _SPOKE)
-
-
-def _is_notice(intent: Intent) -> bool:
-    return isinstance(intent.body, DirectMessageBody) and intent.body.is_notice
 
 
 def _whom(intent: Intent) -> str:

@@ -441,9 +441,12 @@ def _wanting(summary: DaySummary) -> str:
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
-    newest = (f"@{one_line(who)}: {_short(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
-    return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
+    """Return how many people want work that only the owner can order, and what, in our words: each person once."""
+    wanted: dict[str, list[str]] = {}
+    for who, _, what in summary.wishes:
+        wanted.setdefault(who, []).append(what)
+    told = [f"@{one_line(who)}: {_short(', '.join(dict.fromkeys(what)))}" for who, what in wanted.items()]
+    return f"{number(len(told))} ({'; '.join(told[:_MOST_NAMES])})"
 
 
 def _left_alone(summary: DaySummary) -> str:
