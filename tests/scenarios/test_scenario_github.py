@@ -96,7 +96,9 @@ async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         held = await soul.app.services.outbox.held()
-        assert [(one.kind, one.body.short_preview) for one in held] == [("issue", "owner/site: What we measure")]
+        assert [(one.kind, one.body.short_preview) for one in held] == [
+            ("issue", "issue in owner/site: What we measure")
+        ]
         assert place.comments == [SAID]
         assert await acts(soul) == [("commented", "owner-request")]
         assert next(steps, None) is None

@@ -23,7 +23,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox import approval, audit, people, policy, store
-from modules.services.outbox.act_words import act_words
+from modules.services.outbox.act_words import act_words, end_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
@@ -291,6 +291,10 @@ class Outbox:
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))
+
+    async def ends(self, acts: Sequence[Intent]) -> list[str]:
+        """Return how each act ended or stands, in a sentence for the owner."""
+        return await self._database.run(lambda connection: [end_of(connection, one) for one in acts])
 
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
         """All intents of a kind for one target, newest first."""

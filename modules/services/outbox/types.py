@@ -12,6 +12,7 @@ from common.clock import parse_iso
 from common.intervals import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
+from common.wording import deed
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 
@@ -130,6 +131,11 @@ class Intent:
     rejected: bool = False
     scheduled_for: str | None = None
     own_words: bool = False
+
+    @property
+    def deed(self) -> str:
+        """What it does, without the words that it publishes: `follow @kit.test`, `like`."""
+        return self.body.deed or deed(self.kind)
 
     @property
     def waits_for_its_moment(self) -> bool:

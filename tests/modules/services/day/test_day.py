@@ -34,7 +34,15 @@ from modules.services.day.rendering import brief_text, day_lines, told_text
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import (
+    DirectMessageBody,
+    FollowBody,
+    OpaqueBody,
+    PostBody,
+    RecordRef,
+    ReplyBody,
+    TheirPost,
+)
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
@@ -155,7 +163,8 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     answer = ReplyBody(text="Tin.", parent=mention, root=mention)
     await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
     stranger = RecordRef(uri=f"at://{frida}/app.bsky.feed.post/3m", cid="c")
-    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger)
+    theirs = TheirPost(handle="frida.test", text="Is it tin?")
+    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger, theirs=theirs)
     await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
@@ -168,7 +177,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
     assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
-    assert "Approved by your owner: reply (done)" in brief
+    assert "Approved by your owner: reply to @frida.test (done)" in brief
     for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told_text(found)) < 600
