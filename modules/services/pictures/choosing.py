@@ -428,11 +428,11 @@ class PictureChooser:
     ) -> ApiResult[ChosenPicture]:
         """Return a picture of `source` that was never shown and waits in no post; `why` goes to the post log.
 
-        An `Err` says why there is none; the source rests then.
+        Listing the source and fetching a picture may each take `deadline_s`; drawing it has limits of its own. An `Err`
+        says why there is none; the source rests then.
         """
         try:
-            async with self.clock.timeout(deadline_s):
-                chosen = await self._choose(source, why)
+            chosen = await self._choose(source, why, deadline_s)
         except TimeoutError:
             chosen = Err(f"no picture within {deadline_s:g} s", "transient")
         if isinstance(chosen, Err):
@@ -440,19 +440,23 @@ class PictureChooser:
         return chosen
 
     @answering
-    async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        found = await self._candidates(source)
+    async def _choose(self, source: DesignSource, why: str, deadline_s: float) -> ApiResult[ChosenPicture]:
+        async with asyncio.timeout(deadline_s):
+            found = await self._candidates(source)
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self.rng.sample(found, min(_TRIES, len(found))):
-            made = await self._attach(candidate, source, why)
+            made = await self._attach(candidate, source, why, deadline_s)
             if isinstance(made, Ok):
                 return made
             problem = made
         return problem
 
     @answering
-    async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        fetched = await self._fetch(candidate)
+    async def _attach(
+        self, candidate: _Candidate, of: DesignSource, why: str, deadline_s: float
+    ) -> ApiResult[ChosenPicture]:
+        async with asyncio.timeout(deadline_s):
+            fetched = await self._fetch(candidate)
         attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
         if await self.outbox.with_picture(attached.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
