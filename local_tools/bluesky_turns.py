@@ -34,11 +34,13 @@ from modules.lives.bluesky.reply_check import (
     reply_problem,
     sayable,
     suspected_echo,
+    tells,
     unsayable,
 )
 from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -280,14 +282,17 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True) ->
 def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"] | None:
     """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
 
-    It holds words that only our own prompt has, but for those that were said in the thread; or it goes round in a loop
-    that the owner did not give.
+    It holds words that only our own prompt has, but for those that were said in the thread or given to be posted; or
+    it goes round in a loop that the owner did not give.
     """
     subject = turn.subject
     if is_loop(text) and not gives(text, turn):
         return "Post Loops"
     if isinstance(subject, ExpressionTurn):
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
+    if isinstance(subject, OwnTimeTurn):
+        is_private = tells(text, subject.private) and not is_given_in(text, subject.private)
+        return "Post Not Sent" if is_private else None
     if not isinstance(subject, ThreadTurn):
         return None
     return "Post Not Sent" if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)) else None

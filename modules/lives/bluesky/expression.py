@@ -73,7 +73,6 @@ SELF_RICHNESS_NUDGE_BELOW = 50
 
 _SKILL = "expression"
 CAUSE = "expression"
-_TOOL, _TOOL_WITH_PICTURE, _TOOL_AFTER_READING = "bluesky_post", "bluesky_post_picture", "bluesky_post_reading"
 _READING = "reading"
 _FACTS: tuple[Kind, ...] = ("fact",)
 _READING_SHARE, _READ_LATELY, _MOST_SHARED = 0.5, timedelta(days=3), 20
@@ -187,7 +186,6 @@ class ExpressionCycle:
         finding = read.body if read else ""
         subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding)
         words = Provenance.STRANGER if picture or read else Provenance.SELF
-        tool = _TOOL_WITH_PICTURE if picture else _TOOL_AFTER_READING if read else _TOOL
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
         await self.journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
@@ -198,7 +196,7 @@ class ExpressionCycle:
                     variables={
                         "bluesky_username": self.me.bluesky_username,
                         "richness_note": self._richness_note(),
-                        "tool": tool,
+                        "tool": subject.tool,
                     },
                     audience="bluesky",
                     session_key=CAUSE,
@@ -206,10 +204,10 @@ class ExpressionCycle:
                     now=self.clock.now(),
                     least=Provenance.SELF,
                 ),
-                messages=(Message("user", await self._user_message(subject, recent, tool)),),
+                messages=(Message("user", await self._user_message(subject, recent)),),
                 purpose=_SKILL,
                 tool_choice="required",
-                only=(tool,),
+                only=(subject.tool,),
                 max_rounds=MAX_EXPRESSION_ROUNDS,
                 about=self._facts(subject, recent),
             )
@@ -407,7 +405,7 @@ class ExpressionCycle:
         told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 
-    async def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
+    async def _user_message(self, subject: ExpressionTurn, recent: Sequence[str]) -> str:
         said = (await self.profiles.get()).agent
         now = local(self.clock.now(), self.me.timezone)
         framed = subject.picture.framed(Framer(self.skills, self.rng)) if subject.picture else ""
@@ -424,7 +422,7 @@ class ExpressionCycle:
             bounds=said.get(LIMITS, ""),
             picture=self.skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
             reading=found,
-            tool=tool,
+            tool=subject.tool,
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self.skills.section(_SKILL, "No Posts"),
         )

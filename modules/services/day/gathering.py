@@ -112,7 +112,7 @@ class DayReader:
             awake=awake,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=self.orders_between(connection, start, end),
+            orders=self._orders(connection, start, end),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -149,7 +149,7 @@ class DayReader:
             kept_since=kept_since if kept_since > start else "",
         )
 
-    def orders_between(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
+    def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
         """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
         owner = self.settings.owner_bluesky_social_handle_did
         return tuple(

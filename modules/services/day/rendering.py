@@ -336,13 +336,9 @@ def _orders(summary: DaySummary) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in summary.orders:
-        rows["ordered" if one.was_ordered else "approved"].append(order_text(one))
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told)) for label, told in rows.items()]
-
-
-def order_text(one: DayOrder) -> str:
-    """Return an act that the owner ordered or approved, and how it stands."""
-    return f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
 
 
 def _first(told: Sequence[str]) -> str:
