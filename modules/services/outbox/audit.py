@@ -16,7 +16,7 @@ from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
 
-_FOR_PROPOSERS = {"instead", "retry_in_s"}
+_FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
 def admission_entry(admission: Admission, what: str) -> Entry:

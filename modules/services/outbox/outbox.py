@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.atproto.writes import tid_for
@@ -109,8 +109,7 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        action = policy.without_closing_words(self._prepared(action))
-        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        action, found = await self._inquire(policy.without_closing_words(self._prepared(action)))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self._clock.now()
@@ -132,6 +131,12 @@ class Outbox:
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def _inquire(self, action: ProposedAction) -> tuple[ProposedAction, list[Verdict]]:
+        """Return what the inquiries found, and the act as it reads with that; all rules see it so."""
+        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        body = next((one.body for one in found if one.body is not None), action.body)
+        return replace(action, body=body), found
 
     async def do_once(
         self, action: ProposedAction, tries: int = 1, again_after: timedelta | None = None
@@ -163,7 +168,7 @@ class Outbox:
 
         It is for what loses its sense in a queue: `admitted` is only what may leave at this moment.
         """
-        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        action, found = await self._inquire(action)
 
         def judge(connection: sqlite3.Connection) -> Advice:
             now = self._clock.now()

@@ -297,6 +297,7 @@ class Verdict:
         withhold: of a block: nothing that the action says may be kept, not even to tell of its refusal.
         instead: of a block: what may be done in its place; None if the rule does not know.
         retry_in_s: of a block with `later`: in how many seconds to try again.
+        body: of an inquiry: how the act reads with what it found out; None if it changes nothing.
 
     """
 
@@ -308,6 +309,7 @@ class Verdict:
     withhold: bool = False
     instead: Instead | None = None
     retry_in_s: float = 0.0
+    body: KnownBody | None = None
 
 
 class Rule(Protocol):

@@ -172,6 +172,7 @@ def _build_offering(services: Services) -> Offering:
         clock=services.clock,
         phrase=services.phrases.phrase,
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+        file_lines=services.foreign.file_lines,
     )
 
 

@@ -360,7 +360,12 @@ class DocumentWork(TaskWorker):
         return is_document_task(task)
 
     async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`.
+
+        Where the repository wants a line in another file with each pull request, it is no task for documents only.
+        """
+        if await self.offering.missing_lines(repo):
+            return False
         for path in task.files:
             if is_page(path):
                 continue
