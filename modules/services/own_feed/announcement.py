@@ -175,11 +175,11 @@ class AnnouncementHandler(Handler):
     async def _finished(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
         """Return a plan with what we did for it once it is closed with all of its tasks completed."""
         issue = (await self.github.get_issue(work.place, work.plan)).or_else(None, *LASTING)
-        if issue and issue.state == "open":
-            return Disposition("later", "open", "its plan is still open")
         plan = parse_plan(issue.body, issue.title) if issue else None
+        if issue and plan and issue.state == "open":
+            return Disposition("later", "open", "its plan is still open")
         if issue is None or plan is None or plan.status != "complete":
-            return Disposition("silent", "unfinished", "its plan was not finished")
+            return Disposition("silent", "unfinished", "it is no plan, or was not finished")
         if not self._is_recent(issue.closed_at or item.created_at):
             return _TOO_OLD
         trusted = await self.trust.accounts(work.place)
