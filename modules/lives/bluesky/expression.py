@@ -77,6 +77,7 @@ _READING = "reading"
 _FACTS: tuple[Kind, ...] = ("fact",)
 _READING_SHARE, _READ_LATELY, _MOST_SHARED = 0.5, timedelta(days=3), 20
 _RECENT_SHOWN = 5
+_POST_WAITS = "its last post still waits to be sent"
 _SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
@@ -173,7 +174,7 @@ class ExpressionCycle:
             save_state(self.path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
         if await self._post_waits():
-            return Outcome(ran=False, reason="its last post still waits to be sent")
+            return Outcome(ran=False, reason=_POST_WAITS)
         return await self.express()
 
     async def express(self) -> Outcome:
@@ -359,6 +360,15 @@ class ExpressionCycle:
             began, hour, most = now - timedelta(milliseconds=self.clock.real(DAY_MS)), QUIET_HOURS_END, sys.maxsize
         posts = await self.outbox.accepted_since("post", began)
         return can_post_original(posts, hour, most if asked is None else min(asked, most))
+
+    async def why_not_now(self) -> str:
+        """Return why no post fits now that is about something else than a thought, "" if one does."""
+        if not (allowed := await self._may_post()):
+            return allowed.reason
+        last, least = await self.outbox.last_done_or_accepted("post"), self.pace.expression_min_ms
+        if last and timedelta() <= self.clock.now() - last < timedelta(milliseconds=least):
+            return "its last post is too recent"
+        return _POST_WAITS if await self._post_waits() else ""
 
     async def _post_waits(self) -> bool:
         """Whether a post of ours is to leave about now: a thought beside it would be told nothing of it."""
