@@ -442,10 +442,32 @@ def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
     return answer(about.fields) if answer else None
 
 
+_TRIED = re.compile(r"^#{1,6} (.{1,200})\n(?:(?!#).*\n){0,20}?.*runs `([^`\n]{1,200})`", re.MULTILINE)
+"""A scenario with a command, below its heading."""
+
+
+def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
+    """The next call: each command of a scenario is run, and its scenario fails where the command does."""
+    scenarios = _TRIED.findall(page)
+    runs, told = (sum(one.tool == name for one in turn.facts.outcomes) for name in ("run", "scenario_verdict"))
+    if told >= max(len(scenarios), 1):
+        return "finish", {}
+    if not scenarios:
+        title, saw = page.strip().partition("\n")[0], "No scenario here names a command."
+        return "scenario_verdict", {"scenario": title, "verdict": "cannot_be_tried", "saw": saw}
+    name, command = scenarios[told]
+    if runs == told:
+        return "run", {"command": command}
+    verdict, how = ("fails", "failed") if turn.last and turn.last.failed else ("passes", "ended well")
+    return "scenario_verdict", {"scenario": name, "verdict": verdict, "saw": f"`{command}` {how}."}
+
+
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
     """The answer, in plain text or as a sentence in a tool."""
     if (text := _plain_answer(turn.bank, about)) is not None:
         return Completion(text)
+    if about.question == "scenario-run":
+        return Completion(calls=(ToolUse(*_try_scenarios(turn, "".join(about.fields["page"]))),))
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
     if (heading := _SENTENCES.get(about.question)) and turn.first_offer:
         handle = next(iter(about.fields.get("handle", ())), "")
@@ -457,5 +479,7 @@ def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
         return turn.call(turn.first_offer.name, written(words, about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
-        return Completion(fit_post_text(words.line("announced", title=title), url))
-    return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)
+        text = fit_post_text(words.line("announced", title=title), url)
+    else:
+        text = words.line("ground") if about.question == "grounding" else ""
+    return Completion(text) if text else turn.anything(words)

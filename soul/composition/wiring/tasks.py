@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 from common.constants import SECOND_MS
@@ -20,6 +21,7 @@ from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
+from modules.lives.tasks.scenarios.handle import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
 from modules.runtime.scheduler.scheduler import Attention
@@ -33,10 +35,12 @@ from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.types import Task
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
 from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
@@ -44,6 +48,7 @@ Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
+_TRIED_AGAIN_AFTER = timedelta(hours=1)
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
 
@@ -74,7 +79,8 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     workers = (build_document_work(services), code)
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, (revisions, conflicts))
+    scenarios = build_scenarios(services, claims, code)
+    life = build_task_life(services, claims, workers, (revisions, conflicts, scenarios))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
@@ -153,6 +159,21 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
         name=settings.agent_name,
         installer=installer,
         may_run=settings.soul_coding and sandbox.is_there,
+    )
+
+
+def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> ScenarioHandler:
+    """Return what goes through the scenarios of a workspace after a plan, with the agent of `code`."""
+    registry = services.peer_registry
+    return ScenarioHandler(
+        code=code,
+        plans=claims.reader,
+        requests=claims.claimer.requests,
+        gaps=WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust),
+        table=services.work,
+        journal=services.journal,
+        clock=services.clock,
+        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
     )
 
 
