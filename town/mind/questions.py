@@ -380,6 +380,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "plan-missing": missing,
     "workspace-health": _verdict,
+    "review-wishes": lambda _: {"title": "", "wishes": []},
     "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }
 """What the first tool is handed, by the name of the question."""
@@ -443,23 +444,19 @@ def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
 
 
 _TRIED = re.compile(r"^#{1,6} (.{1,200})\n(?:(?!#).*\n){0,20}?.*runs `([^`\n]{1,200})`", re.MULTILINE)
-"""A scenario with a command, below its heading."""
 
 
 def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
-    """The next call: each command of a scenario is run, and its scenario fails where the command does."""
-    scenarios = _TRIED.findall(page)
+    """The next call: each scenario that names a command is run, and fails where the command does."""
+    scenarios = _TRIED.findall(page) or [(page.strip().partition("\n")[0], "")]
     runs, told = (sum(one.tool == name for one in turn.facts.outcomes) for name in ("run", "scenario_verdict"))
-    if told >= max(len(scenarios), 1):
+    if told == len(scenarios):
         return "finish", {}
-    if not scenarios:
-        title, saw = page.strip().partition("\n")[0], "No scenario here names a command."
-        return "scenario_verdict", {"scenario": title, "verdict": "cannot_be_tried", "saw": saw}
     name, command = scenarios[told]
-    if runs == told:
+    if command and runs == told:
         return "run", {"command": command}
-    verdict, how = ("fails", "failed") if turn.last and turn.last.failed else ("passes", "ended well")
-    return "scenario_verdict", {"scenario": name, "verdict": verdict, "saw": f"`{command}` {how}."}
+    verdict = ("fails" if turn.last and turn.last.failed else "passes") if command else "cannot_be_tried"
+    return "scenario_verdict", {"scenario": name, "verdict": verdict, "saw": f"I ran `{command or 'nothing'}`."}
 
 
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:

@@ -27,7 +27,13 @@ from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_mo
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.due import is_health_check_due
-from modules.services.workspaces.gaps import WorkspaceGaps, gap_key
+from modules.services.workspaces.gaps import (
+    SCENARIOS,
+    WorkspaceGaps,
+    failing_in,
+    gap_key,
+    scenarios_row,
+)
 from modules.services.workspaces.health import (
     READ_CHARS,
     SKILL,
@@ -35,7 +41,6 @@ from modules.services.workspaces.health import (
     HealthVerdict,
     WorkspacePages,
 )
-from modules.services.workspaces.scenarios import SCENARIOS, ScenarioCounts, ScenarioPlace, counts_in
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, sentinel_in
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -43,7 +48,6 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 PAGES = ("README.md", AGENTS_PAGE)
 
 _CLOSED_PLANS = 5
-_NO_SCENARIOS = ScenarioCounts(0, 0, 0)
 _MOST_SENTINELS = 10
 _COMPLETE_LABEL = "plan:complete"
 
@@ -110,16 +114,16 @@ class HealthCheck:
         accounts = await self.trust.accounts(repo)
         plan, completed_at = _last_complete([one for one in plans if accounts.covers(one.account)])
         if is_health_check_due(watched, self.clock.since, completed_at):
-            counts = await self._scenarios(repo, plan, last.sentinel)
-            verdict = await self._verdict(repo, plans, last.sentinel) if counts else None
-            if counts is None or verdict is None:
+            failing = await self._scenarios(repo, plan)
+            verdict = await self._verdict(repo, plans) if failing is not None else None
+            if failing is None or verdict is None:
                 return ""
             self.workspaces.note(repo, last_health_check_attempt=now)
             if not verdict.complete:
                 return await self._open(repo, verdict, last.issue)
             summary = verdict.summary
-            if counts.failed:  # NOTE(self): each round was used, or its issue was closed by hand
-                summary = self.judge.skills.render(SKILL, "Scenarios Fail", count=counts.failed).strip()
+            if failing:  # NOTE(self): each round was used, or its issue was closed by hand
+                summary = self.judge.skills.render(SKILL, "Scenarios Fail", count=failing).strip()
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
             return ""  # NOTE(self): told when the last one ended
         begun = (await self.github.list_issues(repo, limit=1)).or_else(None)
@@ -127,25 +131,26 @@ class HealthCheck:
             return ""  # NOTE(self): somebody opened it while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
-    async def _scenarios(self, repo: Repo, plan: Issue | None, sentinel: int) -> ScenarioCounts | None:
-        """Return what became of the scenarios after the last plan; None while they are still to be gone through."""
+    async def _scenarios(self, repo: Repo, plan: Issue | None) -> int | None:
+        """Return how many scenarios fail after the last plan; None while they are still to be gone through."""
         if plan is None:
-            return _NO_SCENARIOS
+            return 0
         accounts = await self.trust.accounts(repo)
         if (comments := (await self.github.list_comments(repo, plan.number)).or_else(None)) is None:
             return None
-        if counts := counts_in(one for one in comments if accounts.covers(one.account)):
-            return counts
+        failing = failing_in(one for one in comments if accounts.covers(one.account))
+        if failing is not None:
+            return failing
         page = await self.github.contents.read(repo, SCENARIOS_PAGE, max_chars=1)
         if isinstance(page, Err):
-            return _NO_SCENARIOS if page.kind == "not_found" else None
-        place = ScenarioPlace(repo, plan.number, sentinel)
-        if await self.table.add(place.row):
+            return 0 if page.kind == "not_found" else None
+        new = scenarios_row(repo, plan.number)
+        if await self.table.add(new):
             self.publish(TaskOffered())
-        row = await self.table.get(SCENARIOS, place.key)
-        return None if row and row.state == "pending" else _NO_SCENARIOS
+        row = await self.table.get(SCENARIOS, new.key)
+        return None if row and row.state == "pending" else 0
 
-    async def _verdict(self, repo: Repo, plans: Sequence[Issue], sentinel: int) -> HealthVerdict | None:
+    async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
         """What the pages say; None where they cannot be read now, or the model gave no verdict."""
         pages = await self._pages(repo)
         if isinstance(pages, Err):
@@ -159,11 +164,11 @@ class HealthCheck:
             verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
         if verdict is None:
             await self._tell(repo, "could not be judged", "the model gave no verdict that can be used")
-        return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict, sentinel)
+        return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict)
 
-    async def _within_rounds(self, repo: Repo, verdict: HealthVerdict, sentinel: int) -> HealthVerdict | None:
+    async def _within_rounds(self, repo: Repo, verdict: HealthVerdict) -> HealthVerdict | None:
         """Return what is missing; that all is done, where it became work often enough since it was finished last."""
-        if (is_left := await self.gaps.has_round_left(repo, sentinel)) is not False:
+        if (is_left := await self.gaps.has_round_left(repo)) is not False:
             return verdict if is_left else None
         summary = self.judge.skills.render(SKILL, "Rounds Over", summary=verdict.summary).strip()
         await self._tell(repo, "is judged often enough", "; ".join(verdict.remaining))

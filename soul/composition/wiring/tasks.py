@@ -16,6 +16,7 @@ from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLi
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
+from modules.lives.tasks.merge.wishes import WishHandler
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
@@ -164,17 +165,8 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
 
 def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> ScenarioHandler:
     """Return what goes through the scenarios of a workspace after a plan, with the agent of `code`."""
-    registry = services.peer_registry
-    return ScenarioHandler(
-        code=code,
-        plans=claims.reader,
-        requests=claims.claimer.requests,
-        gaps=WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust),
-        table=services.work,
-        journal=services.journal,
-        clock=services.clock,
-        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
-    )
+    gaps = WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust)
+    return ScenarioHandler(code, claims.reader, claims.claimer.requests, gaps, services.clock)
 
 
 def build_document_work(services: Services) -> DocumentWork:
@@ -282,6 +274,14 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
     )
 
 
+def build_wishes(services: Services) -> WishHandler:
+    """Return what opens follow-up issues for what reviewers of our merged pull requests wished for."""
+    writer, gateway = GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.gateway
+    return WishHandler(
+        services.github, services.trust, writer, gateway, services.skills, services.rng, services.attention
+    )
+
+
 def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     """Return the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
     registry, settings = services.peer_registry, services.settings
@@ -305,7 +305,7 @@ def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     )
     return build_work_loop(
         services,
-        (handler,),
+        (handler, build_wishes(services)),
         (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
         name=MERGES,
         social_only=False,
