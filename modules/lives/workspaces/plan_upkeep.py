@@ -222,7 +222,7 @@ class PlanStanding(CycleStep):
             await self.closing.writer.label(plan.repo, fresh.number, key, change)
         if status != "complete" or has_open_pull(plan, issues, trusted, now):
             return False
-        words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
+        words = self.phrase("github.plan_complete")
         if not await self.closing.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
             return False
         if not await self._end_issues(plan, trusted):

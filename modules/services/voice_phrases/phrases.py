@@ -77,7 +77,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.plan_end_told": _optional("author"),
     "github.plan_unread": _optional("lines"),
     "github.plan_synthesized": _optional("url", SHORT_CHARS),
-    "github.quality_loop": _optional(),
     "github.issue_done": _optional("url"),
     "github.issue_stale_closed": _optional("days"),
     "github.issue_handled_closed": _optional(),

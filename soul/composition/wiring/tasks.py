@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 from common.constants import SECOND_MS
@@ -16,11 +17,13 @@ from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLi
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
+from modules.lives.tasks.merge.wishes import WishHandler
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
+from modules.lives.tasks.scenarios.handle import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
 from modules.runtime.scheduler.scheduler import Attention
@@ -34,10 +37,12 @@ from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.types import Task
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
 from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
@@ -45,6 +50,7 @@ Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
+_TRIED_AGAIN_AFTER = timedelta(hours=1)
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
 
@@ -76,7 +82,8 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     workers, decisions = (documents, code), DecisionHandler(documents.offering)
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions))
+    scenarios = build_scenarios(services, claims, code)
+    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
@@ -156,6 +163,12 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
         installer=installer,
         may_run=settings.soul_coding and sandbox.is_there,
     )
+
+
+def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> ScenarioHandler:
+    """Return what goes through the scenarios of a workspace after a plan, with the agent of `code`."""
+    gaps = WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust)
+    return ScenarioHandler(code, claims.reader, claims.claimer.requests, gaps, services.clock)
 
 
 def build_document_work(services: Services) -> DocumentWork:
@@ -264,6 +277,14 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
     )
 
 
+def build_wishes(services: Services) -> WishHandler:
+    """Return what opens follow-up issues for what reviewers of our merged pull requests wished for."""
+    writer, gateway = GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.gateway
+    return WishHandler(
+        services.github, services.trust, writer, gateway, services.skills, services.rng, services.attention
+    )
+
+
 def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     """Return the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
     registry, settings = services.peer_registry, services.settings
@@ -287,7 +308,7 @@ def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     )
     return build_work_loop(
         services,
-        (handler,),
+        (handler, build_wishes(services)),
         (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
         name=MERGES,
         social_only=False,

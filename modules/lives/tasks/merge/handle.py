@@ -26,6 +26,7 @@ from modules.lives.tasks.code.work import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
+from modules.lives.tasks.merge.wishes import wishes_row
 from modules.lives.tasks.offering import (
     TESTS_FAILED,
     TESTS_PASSED,
@@ -492,8 +493,8 @@ class MergeHandler(Handler):
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
         if acts.task:
             await self._delete_branch(acts)
-        if work := plan_of_pull(acts.repo, acts.pull):
-            await self.table.add(work.row)
+        plans = [work.row] if (work := plan_of_pull(acts.repo, acts.pull)) else []
+        await self.table.add(*plans, wishes_row(acts.repo, acts.pull.number))
         await self.journal.record(_entry(acts, f"{acts.key} is merged", line="done"))
         self.publish(TaskEnded())
         return Disposition("done", "merged", acts.pull.html_url)
