@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from common.files import delete_tree
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_turns import BlueskyLooks
 from local_tools.families import registry_of
 from local_tools.github import GitHubTools, github_tools
+from local_tools.github_acting import GitHubActing
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
 from local_tools.own_posts import OwnPostTools, own_post_tools
@@ -17,6 +19,7 @@ from local_tools.pictures import picture_tools
 from local_tools.pull_requests import pull_request_tools
 from local_tools.reading import ReadingTools, reading_tools
 from local_tools.repositories import repository_tools
+from local_tools.repository_reading import repository_reading_tools
 from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
@@ -24,14 +27,18 @@ from local_tools.space_tool import space_tools
 from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
+from modules.runtime.sandbox.runner import Sandbox
 from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
+from modules.services.repositories.reader import RepositoryReader
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
+
+READ_REPOS = ".readrepos"
 
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:
@@ -96,7 +103,31 @@ def _github_tools(services: Services) -> Sequence[Tool]:
     me = services.me
     names = (me.agent_name, me.github_username, services.identity.display_name)
     in_threads = github_tools(GitHubTools(services.outbox, services.skills, names))
-    return (*in_threads, *repository_tools(services), *pull_request_tools(services), *workspace_tools(services))
+    reading = repository_reading_tools(_build_reader(services), GitHubActing(services, "repository-tools"))
+    acting = (*repository_tools(services), *pull_request_tools(services), *workspace_tools(services))
+    return (*in_threads, *reading, *acting)
+
+
+def _build_reader(services: Services) -> RepositoryReader:
+    """Return what reads repositories; what an earlier life left of it is deleted."""
+    settings, home = services.settings, services.home
+    sandbox = Sandbox(
+        redactor=services.redactor,
+        private=(home.memory, home.env, home.session),
+        unsafe=settings.soul_unsafe_exec,
+    )
+    folder = home.root / READ_REPOS
+    delete_tree(folder)
+    reader = RepositoryReader(
+        sandbox,
+        folder,
+        api_url=settings.github_api_url,
+        login=settings.agent_github_username,
+        token=settings.agent_github_token.get_secret_value(),
+        clock=services.clock,
+    )
+    services.stack.push_async_callback(reader.close)
+    return reader
 
 
 def _self_tools(services: Services) -> Sequence[Tool]:
