@@ -5,8 +5,8 @@ It is untrusted text. As our own account, which may read private repositories, i
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,24 +14,15 @@ from pydantic import Field
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from common.text.github_text import lines_of, numbered
-from common.text.untrusted import legible, one_line
+from common.text.untrusted import legible
 from local_tools.github_acting import TIME_LIMIT_S, GitHubActing
 from local_tools.workspace_inputs import InRepository
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.repositories.reader import (
-    HISTORY,
-    LINK,
-    MODULE,
-    RepositoryCopy,
-    RepositoryEntry,
-    RepositoryReader,
-)
+from modules.services.repositories.reader import HISTORY, RepositoryCopy, RepositoryReader
 
-_MOST_FILES, _MOST_HITS = 200, 50
-_MOST_BYTES, _MOST_CHARS, _LINE_CHARS, _HIT_CHARS, _PATH_CHARS = 1_000_000, 16_000, 2_000, 200, 500
-_NAMES = {LINK: "link", MODULE: "submodule"}
+_MOST_CHARS, _MOST_COMMITS = 16_000, 30
 _DEPTHS = {"history": HISTORY, "commit": 2}
+_SHOW = ("--stat", "--patch", "--diff-merges=first-parent", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
 class RepositoryReadInput(InRepository):
@@ -40,7 +31,7 @@ class RepositoryReadInput(InRepository):
     what: Literal["files", "file", "search", "history", "commit"] = "files"
     at: str = ""
     path: str = ""
-    text: str = Field(default="", max_length=_HIT_CHARS)
+    text: str = ""
     from_line: int = Field(default=1, ge=1)
 
 
@@ -57,89 +48,37 @@ class RepositoryReadingTools:
 
     async def read(self, args: RepositoryReadInput, turn: Turn) -> ToolResult:
         """Read one thing. A turn that more people read than the owner gets what everybody may read."""
-        repo = self._place(args, turn)
-        args = args.model_copy(update={"path": args.path.strip().removeprefix("./").strip("/")})
+        owner, _, name = args.repo.strip().rpartition("/")
+        owner = owner or args.owner.strip()
+        repo = Repo(owner, name) if owner and name else self._acting.place("", name, turn)
         depth, as_account = _DEPTHS.get(args.what, 1), self._acting.serves_owner(turn)
         async with self._reader.open(repo, args.at.strip(), depth, as_account=as_account) as copy:
-            told = {"repo": repo.full_name, "commit": copy.sha, **await self._told(args, copy)}
+            told = {"repo": repo.full_name, "commit": copy.sha, "content": await self._content(args, copy)}
         return self._acting.read(told, uri=self._acting.services.github.page(repo))
 
-    def _place(self, args: RepositoryReadInput, turn: Turn) -> Repo:
-        owner, _, name = args.repo.strip().rpartition("/")
-        is_named = bool(name and (owner or args.owner))
-        return Repo(owner or args.owner.strip(), name) if is_named else self._acting.place("", "", turn)
+    async def _content(self, args: RepositoryReadInput, copy: RepositoryCopy) -> str:
+        if args.what == "commit":
+            shown = (await copy.git("show", *_SHOW, copy.sha)).or_raise()
+            return legible(shown[:_MOST_CHARS])
+        if args.what == "history":
+            only = ("--", f":(top,literal){args.path}") if args.path else ()
+            form = ("--format=%h %ad %an: %s", "--date=short", "--no-color")
+            return legible((await copy.git("log", f"-{_MOST_COMMITS}", *form, copy.sha, *only)).or_raise())
+        from modules.services.coding.hands import RefusedCall, TreeFiles  # noqa: PLC0415 - few lives need it
 
-    async def _told(self, args: RepositoryReadInput, copy: RepositoryCopy) -> Mapping[str, object]:
-        match args.what:
-            case "files":
-                return _files((await copy.entries()).or_raise(), args.path)
-            case "file":
-                return await self._file(args, copy)
-            case "search":
-                if not args.text.strip():
-                    self._acting.words.stop("No Text To Find")
-                hits = (await copy.search(args.text, args.path)).or_raise()
-                shown = [f"{_path(at)}:{line}: {legible(text.strip()[:_HIT_CHARS])}" for at, line, text in hits]
-                return {"lines": shown[:_MOST_HITS], "more": max(0, len(shown) - _MOST_HITS)}
-            case "history":
-                since = {"only_newest": HISTORY} if copy.is_cut else {}
-                return {"commits": lines_of(legible((await copy.log(args.path)).or_raise())), **since}
-            case _:
-                return _cut(lines_of((await copy.commit()).or_raise()), args.from_line)
-
-    async def _file(self, args: RepositoryReadInput, copy: RepositoryCopy) -> Mapping[str, object]:
-        found = next((one for one in (await copy.entries()).or_raise() if one.path == args.path), None)
-        if found is None or found.mode == MODULE:
-            self._acting.words.stop("No File")
-        if found.size > _MOST_BYTES:
-            self._acting.words.stop("File Too Large", size=found.size)
-        content = (await copy.content(found)).or_raise()
-        if found.mode == LINK:
-            return {"link_to": legible(content[:_PATH_CHARS])}
-        if "\0" in content:
-            self._acting.words.stop("File Not Text", size=found.size)
-        return _cut(lines_of(content), args.from_line)
-
-
-def _files(entries: Sequence[RepositoryEntry], path: str) -> Mapping[str, object]:
-    """Return the files below a folder, or where these are too many, what lies in it and how many are below each."""
-    below = [one for one in entries if not path or one.path == path or one.path.startswith(f"{path}/")]
-    if len(below) <= _MOST_FILES:
-        return {"files": [f"{_path(one.path)} ({_NAMES.get(one.mode) or f'{one.size} bytes'})" for one in below]}
-    start = len(path) + 1 if path else 0
-    counts = Counter(
-        f"{one.path[:start]}{head}{slash}" for one in below for head, slash, _ in [one.path[start:].partition("/")]
-    )
-    shown = [f"{_path(name)} ({count} files)" if name.endswith("/") else _path(name) for name, count in counts.items()]
-    return {"files": shown[:_MOST_FILES], "more": max(0, len(shown) - _MOST_FILES)}
-
-
-def _cut(lines: Sequence[str], first: int) -> Mapping[str, object]:
-    """Return numbered lines from `first` on, as many as fit, and where to go on."""
-    shown, chars = list[str](), 0
-    for line in lines[first - 1 :]:
-        shown.append(line[:_LINE_CHARS])
-        if (chars := chars + len(shown[-1])) > _MOST_CHARS:
-            break
-    last = first + len(shown) - 1
-    more = {"go_on_with_from_line": last + 1} if last < len(lines) else {}
-    return {"lines": len(lines), **more, "content": legible(numbered(shown, first))}
-
-
-def _path(path: str) -> str:
-    return one_line(legible(path), _PATH_CHARS)
+        files = TreeFiles(copy.tree)
+        read = {"files": files.list_files, "file": files.read_file, "search": files.search}[args.what]
+        try:
+            return await asyncio.to_thread(read, {"path": args.path, "text": args.text, "from_line": args.from_line})
+        except RefusedCall as refused:
+            self._acting.words.stop(refused.answer, **refused.words)
 
 
 def repository_reading_tools(reader: RepositoryReader, acting: GitHubActing) -> Sequence[Tool]:
     """The tool, as the registry takes it: a look for turns that the owner began."""
-    tools = RepositoryReadingTools(reader, acting)
+    tools, needs = RepositoryReadingTools(reader, acting), Provenance.OWNER
+    handler, fits = tools.read, tools.serves
     made = acting.words.tool(
-        "github_read_repository",
-        RepositoryReadInput,
-        "social",
-        Provenance.OWNER,
-        tools.read,
-        effect="look",
-        fits=tools.serves,
+        "github_read_repository", RepositoryReadInput, "social", needs, handler, effect="look", fits=fits
     )
     return (replace(made, time_limit_s=TIME_LIMIT_S),)

@@ -109,23 +109,12 @@ def _github_tools(services: Services) -> Sequence[Tool]:
 
 
 def _build_reader(services: Services) -> RepositoryReader:
-    """Return what reads repositories; what an earlier life left of it is deleted."""
+    """Return what reads repositories; what a killed life left of them is deleted."""
     settings, home = services.settings, services.home
-    sandbox = Sandbox(
-        redactor=services.redactor,
-        private=(home.memory, home.env, home.session),
-        unsafe=settings.soul_unsafe_exec,
-    )
-    folder = home.root / READ_REPOS
-    delete_tree(folder)
-    reader = RepositoryReader(
-        sandbox,
-        folder,
-        api_url=settings.github_api_url,
-        login=settings.agent_github_username,
-        token=settings.agent_github_token.get_secret_value(),
-        clock=services.clock,
-    )
+    private = (home.memory, home.env, home.session)
+    sandbox = Sandbox(redactor=services.redactor, private=private, unsafe=settings.soul_unsafe_exec)
+    delete_tree(home.root / READ_REPOS)
+    reader = RepositoryReader(sandbox, home.root / READ_REPOS, settings, services.clock)
     services.stack.push_async_callback(reader.close)
     return reader
 
