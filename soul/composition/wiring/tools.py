@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from adapters.web.client import vetted_address
 from common.files import delete_tree
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
@@ -34,6 +35,8 @@ from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
+from modules.services.pictures.browser import PageBrowser
+from modules.services.pictures.choosing import PictureFinder
 from modules.services.repositories.reader import RepositoryReader
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
@@ -78,6 +81,9 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         journal=services.journal,
         clock=services.clock,
     )
+    vetted = partial(vetted_address, private_ok=services.settings.soul_allow_private_net)
+    browser = PageBrowser(_build_sandbox(services), vetted)
+    finder = PictureFinder(services.pictures, services.rng, browser)
     own_posts = OwnPostTools(
         services.outbox,
         publisher,
@@ -92,7 +98,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *own_post_tools(own_posts),
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
-        *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
+        *picture_tools(services.pictures, publisher, on_bluesky, finder, skills),
         *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work)),
         *web_tools(services.web, on_bluesky, skills),
     )
@@ -110,13 +116,17 @@ def _github_tools(services: Services) -> Sequence[Tool]:
 
 def _build_reader(services: Services) -> RepositoryReader:
     """Return what reads repositories; what a killed life left of them is deleted."""
-    settings, home = services.settings, services.home
-    private = (home.memory, home.env, home.session)
-    sandbox = Sandbox(redactor=services.redactor, private=private, unsafe=settings.soul_unsafe_exec)
-    delete_tree(home.root / READ_REPOS)
-    reader = RepositoryReader(sandbox, home.root / READ_REPOS, settings, services.clock)
+    folder = services.home.root / READ_REPOS
+    delete_tree(folder)
+    reader = RepositoryReader(_build_sandbox(services), folder, services.settings, services.clock)
     services.stack.push_async_callback(reader.close)
     return reader
+
+
+def _build_sandbox(services: Services) -> Sandbox:
+    """Return where programs run that read what others made; without bubblewrap, nothing does."""
+    private = (services.home.memory, services.home.env, services.home.session)
+    return Sandbox(redactor=services.redactor, private=private)
 
 
 def _self_tools(services: Services) -> Sequence[Tool]:
