@@ -29,6 +29,7 @@ from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
+from modules.services.pictures.browser import PageBrowser
 from modules.services.pictures.pictures import SOURCE_MAX_BYTES, Pictures
 from modules.services.skills.skills import Framer
 
@@ -191,6 +192,7 @@ def _is_shown(image: PageImage, min_width: int) -> bool:
 
 _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024
+_FEW_IMAGES = 3
 _DEADLINE_S = 30.0
 _FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
 _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
@@ -206,11 +208,15 @@ class Picked:
 
 
 class PictureFinder:
-    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it."""
+    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it.
 
-    def __init__(self, pictures: Pictures, rng: random.Random) -> None:
+    A page that has hardly any as its server sends it is also read as a `browser` shows it.
+    """
+
+    def __init__(self, pictures: Pictures, rng: random.Random, browser: PageBrowser | None = None) -> None:
         self._pictures = pictures
         self._rng = rng
+        self._browser = browser
         self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
 
     async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
@@ -251,6 +257,9 @@ class PictureFinder:
             )
         ).or_raise()
         found = await asyncio.to_thread(find_images, page.text, page.url, min_width=min_width)
+        if self._browser and len(found.images) < _FEW_IMAGES and (html := await self._browser.html_of(page.url)):
+            shown = await asyncio.to_thread(find_images, html, page.url, min_width=min_width)
+            found = max(found, shown, key=lambda look: len(look.images))
         same_host = urlsplit(page.url).hostname == urlsplit(url).hostname
         place = page.url if same_host else url
         for image in found.images:
