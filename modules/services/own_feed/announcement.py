@@ -132,7 +132,7 @@ class AnnouncementHandler(Handler):
         asked = self.skills.render(SKILL, "Announcement Decision", context=shown)
         answer = await self._ask(system, [Message("user", asked)], "announcement-decision", work)
         if _YES.match(answer) is None:
-            return Disposition("silent", "not-worth", "the model does not find it worth a post", is_chosen=True)
+            return Disposition("silent", "not-worth", "the model does not find it worth a post")
         if not (text := await self._compose(system, shown, work)):
             return Disposition("undecided", "no-words", "the model found no words that fit")
         post = PostBody(text=text, pictures=await self._pictures(work))
