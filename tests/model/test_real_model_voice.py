@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+from adapters.github.types import Repo
 from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
 from modules.services.peers.own_identity import PeerVoice, is_identity_text
 from modules.services.peers.registry import IDENTITY_POST_MARKER
@@ -109,7 +110,7 @@ async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes
             services, soul.app.lives.turn_services.prompter, soul.app.lives.bluesky.expression
         )
         for number, title in enumerate(WORK, 1):
-            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, "acme/site")
+            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, Repo("acme", "site"))
             await services.work.add(work.row)
             row = await services.work.get(ANNOUNCEMENT, work.url)
             assert row

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.github.types import Repo
 from common.facts import QuestionFacts
 from modules.services.commitments.acts import CommitmentKept
 from modules.services.commitments.naming import QueuedCommitment
@@ -28,7 +29,7 @@ from town.model.types import ChatRequest, Completion
 URL = "https://github.com/acme/site/issues/1"
 TITLE = "Clock stops at midnight"
 POST = f"Clocks that stop at midnight tell of time zones. What we saw: {URL}"
-WORK = AnnouncementContext(URL, TITLE, "acme/site")
+WORK = AnnouncementContext(URL, TITLE, Repo("acme", "site"))
 LATER, HOURS_S = 31.0, 240.0
 
 
@@ -160,7 +161,7 @@ async def test_what_is_not_worth_it_is_not_posted(place: Place) -> None:
 async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: Place) -> None:
     async with place.soul() as life:
         place.repo.private = True
-        await life.app.services.work.add(replace(WORK, url=f"{URL}1", repo="acme/gone").row)
+        await life.app.services.work.add(replace(WORK, url=f"{URL}1", repo=Repo("acme", "gone")).row)
         await _receive(life, _kept())
         private, unread = await _told(life)
     assert private == f"Not announced: {TITLE} | the repository is private"

@@ -16,6 +16,7 @@ from modules.runtime.home import Home
 from modules.services.own_feed.announcement import ANNOUNCEMENT
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
+from modules.services.work.types import NewWork
 from tests.adapters.results import ok
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.test_scenario_reflection import at_noon
@@ -139,10 +140,15 @@ async def test_a_finished_plan_is_told_once_with_a_picture_and_a_second_one_a_da
         assert "Count lambs" in shown
         assert "Count clouds" not in shown
     async with awake(home, clock=clock) as soul:
-        assert await _announces(soul, 1) == ["posted", "not-now"]
-        assert await _announces(soul, 24) == ["posted", "posted"]
+        row = await soul.app.services.work.get(ANNOUNCEMENT, url)
+        assert row
+        assert await soul.app.services.work.offer(NewWork(row.kind, row.key, row.payload)), (
+            "killed before it was settled"
+        )
+        assert await _announces(soul, 1) == ["done-before", "not-now"]
+        assert await _announces(soul, 24) == ["done-before", "posted"]
         assert len(town.network.posts(100)) == 2
-        assert await _announces(soul, 24) == ["posted", "posted"]
+        assert await _announces(soul, 24) == ["done-before", "posted"]
     assert len(town.network.posts(100)) == len(editor.asked) == 2
 
 

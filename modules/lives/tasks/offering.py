@@ -18,7 +18,7 @@ from common.result import ApiResult, Err
 from common.text.github_text import without_closing_words, without_mentions
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
-from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody, PushBody, RefBody
@@ -121,7 +121,7 @@ class TaskActs:
 
     def action(self, what: str, body: GitHubBody) -> ProposedAction:
         """Return an act under the name of what it does. What changes code leaves only while the claim holds."""
-        if isinstance(body, OfTask):
+        if isinstance(body, OfTask) and self.held.epoch != UNCLAIMED:
             body = body.model_copy(update={"task": self.cause, "epoch": self.held.epoch})
         return ProposedAction(body, part=self.name(what), cause_id=self.cause)
 

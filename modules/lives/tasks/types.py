@@ -8,6 +8,9 @@ from typing import Literal, Protocol
 from adapters.github.types import Comment, Repo
 from modules.services.plans.types import FoundPlan, Task
 
+UNCLAIMED = 0
+"""The epoch of work that needs no claim."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldTask:
@@ -17,7 +20,7 @@ class HeldTask:
     that SOULs asked about it on the plan, with what people said since.
 
     The plan is as it was read before it was claimed. No branch, file or pull request of the work leaves once the lease
-    of this epoch is over (`lease_gate`).
+    of this epoch is over (`lease_gate`), but for work that nobody else does, whose epoch is `UNCLAIMED`.
     """
 
     found: FoundPlan

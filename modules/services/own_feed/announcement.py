@@ -64,30 +64,22 @@ _TOO_OLD = Disposition("silent", "too-old", "it was done more than a week ago")
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementContext:
-    """The work: its address, its title, and its repository as `owner/name`.
+    """The work: its address, its title, and its repository.
 
-    Attributes:
-        plan: the number of the plan that it is; 0 for an issue.
-        merged: our pull requests that were merged for the plan.
-
+    `plan` is the number of the plan that it is, 0 for an issue; `merged` are our pull requests that were merged for it.
     """
 
     url: str
     title: str
-    repo: str
+    repo: Repo
     plan: int = 0
     merged: tuple[PullRequest, ...] = ()
 
     @property
     def row(self) -> NewWork:
         """Return its row."""
-        return NewWork(ANNOUNCEMENT, self.url, {"title": self.title, "repo": self.repo, "plan": self.plan})
-
-    @property
-    def place(self) -> Repo:
-        """Return its repository."""
-        owner, _, name = self.repo.partition("/")
-        return Repo(owner, name)
+        place = {"owner": self.repo.owner, "repo": self.repo.name, "plan": self.plan}
+        return NewWork(ANNOUNCEMENT, self.url, {"title": self.title, **place})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +122,8 @@ class AnnouncementHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Announce work once, if it is public and worth it."""
-        told = item.payload
-        work = await self._done(item, AnnouncementContext(item.key, told["title"], told["repo"], told["plan"]))
+        told, repo = item.payload, Repo(item.payload["owner"], item.payload["repo"])
+        work = await self._done(item, AnnouncementContext(item.key, told["title"], repo, told["plan"]))
         if isinstance(work, Disposition):
             return work
         if why_not := await self.why_not_now() or await self._why_not_today():
@@ -140,7 +132,7 @@ class AnnouncementHandler(Handler):
         asked = self.skills.render(SKILL, "Announcement Decision", context=shown)
         answer = await self._ask(system, [Message("user", asked)], "announcement-decision", work)
         if _YES.match(answer) is None:
-            return Disposition("silent", "not-worth", "the model does not find it worth a post", is_chosen=True)
+            return Disposition("silent", "not-worth", "the model does not find it worth a post")
         if not (text := await self._compose(system, shown, work)):
             return Disposition("undecided", "no-words", "the model found no words that fit")
         post = PostBody(text=text, pictures=await self._pictures(work))
@@ -160,7 +152,7 @@ class AnnouncementHandler(Handler):
 
     async def _done(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
         """Return the work once it is done and strangers may hear of it, else what becomes of its row."""
-        known = (await self.github.get_repository(work.place)).or_else(None, *LASTING)
+        known = (await self.github.get_repository(work.repo)).or_else(None, *LASTING)
         if known is None or known.private:
             reason = "the repository is private" if known else "whether the repository is public cannot be read"
             return Disposition("silent", "not-public", reason)
@@ -174,7 +166,7 @@ class AnnouncementHandler(Handler):
 
     async def _finished(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
         """Return a plan with what we did for it once it is closed with all of its tasks completed."""
-        issue = (await self.github.get_issue(work.place, work.plan)).or_else(None, *LASTING)
+        issue = (await self.github.get_issue(work.repo, work.plan)).or_else(None, *LASTING)
         plan = parse_plan(issue.body, issue.title) if issue else None
         if issue and plan and issue.state == "open":
             return Disposition("later", "open", "its plan is still open")
@@ -182,8 +174,8 @@ class AnnouncementHandler(Handler):
             return Disposition("silent", "unfinished", "it is no plan, or was not finished")
         if not self._is_recent(issue.closed_at or item.created_at):
             return _TOO_OLD
-        trusted = await self.trust.accounts(work.place)
-        closed = (await self.github.pulls.list(work.place, state="closed", limit=_MOST_PULLS)).or_raise()
+        trusted = await self.trust.accounts(work.repo)
+        closed = (await self.github.pulls.list(work.repo, state="closed", limit=_MOST_PULLS)).or_raise()
         ours = [one for one in pulls_for(work.plan, closed, trusted) if one.account == trusted.us and one.merged]
         if not ours:
             return Disposition("later", "unread", "no merged work of its own is found in the plan")
@@ -202,11 +194,11 @@ class AnnouncementHandler(Handler):
     async def _pictures(self, work: AnnouncementContext) -> Sequence[AttachedPicture]:
         """Return a picture that our merged work added, the first that can be shown; none where there is none."""
         for pull in work.merged:
-            for file in (await self.github.pulls.files(work.place, pull.number)).or_else((), *LASTING):
+            for file in (await self.github.pulls.files(work.repo, pull.number)).or_else((), *LASTING):
                 if PurePosixPath(file.path).suffix.lower() not in _PICTURES or not file.sha:
                     continue
-                data = (await self.github.contents.blob(work.place, file.sha)).or_else(b"", *LASTING)
-                page = f"{self.github.page(work.place)}/blob/{pull.merge_commit_sha}/{file.path}"
+                data = (await self.github.contents.blob(work.repo, file.sha)).or_else(b"", *LASTING)
+                page = f"{self.github.page(work.repo)}/blob/{pull.merge_commit_sha}/{file.path}"
                 source = PictureSource(type="other", image_url=page, page_url=pull.html_url, filename=file.path)
                 alt = f"{one_line(file.path, _TITLE_CHARS)}, from {one_line(work.title, _TITLE_CHARS)}"
                 made = await self.pictures.attach(data, alt=alt, why=ANNOUNCEMENT, source=source)
@@ -229,9 +221,13 @@ class AnnouncementHandler(Handler):
         """The work as the model is told of it: its title is data, for it may hold the words of others."""
         merged = [f"- {one_line(one.title, _TITLE_CHARS)} ({one.html_url})" for one in context.merged]
         text = "\n".join([one_line(context.title, _TITLE_CHARS), *merged])
-        framed = Framer(self.skills, self.rng).frame("reading", author=context.repo, uri=context.url, text=text)
+        framed = Framer(self.skills, self.rng).frame(
+            "reading", author=context.repo.full_name, uri=context.url, text=text
+        )
         plan = "yes" if context.plan else ""
-        return self.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url, plan=plan)
+        return self.skills.render(
+            SKILL, "Context", title=framed, repo=context.repo.full_name, url=context.url, plan=plan
+        )
 
     async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
         """A post that can be sent; one that cannot is sent back once. "" if the model found none."""
@@ -274,7 +270,7 @@ def plan_of_pull(repo: Repo, pull: PullRequest) -> AnnouncementContext | None:
     if not (number := plan_of(pull.body)):
         return None
     url = f"{pull.html_url.rpartition('/pull/')[0]}/issues/{number}"
-    return AnnouncementContext(url, f"{repo.full_name}#{number}", repo.full_name, number)
+    return AnnouncementContext(url, f"{repo.full_name}#{number}", repo, number)
 
 
 def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
@@ -288,7 +284,7 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
     is_told = kept.source == "bluesky" or kept.params.found_room
     if not isinstance(kept.params, IssueParams) or kept.params.memo or is_told or not url or repo is None:
         return None
-    return AnnouncementContext(url, title_of(kept), repo.full_name)
+    return AnnouncementContext(url, title_of(kept), repo)
 
 
 def problem_of(text: str, url: str) -> Problem | None:

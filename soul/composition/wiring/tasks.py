@@ -10,8 +10,7 @@ from typing import TypeVar
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
-from modules.lives.tasks.documents.decisions import DecisionHandler
+from modules.lives.tasks.documents.compose import DecisionHandler, DocumentWork, DocumentWriter
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler

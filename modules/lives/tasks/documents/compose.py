@@ -21,7 +21,7 @@ from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
-from modules.lives.tasks.types import Failed, HeldTask, Opened, TaskWorker, WorkResult
+from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
@@ -29,8 +29,10 @@ from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, Plan, Task
+from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, FoundPlan, Plan, Task
+from modules.services.rituals.policy import DECISION_KIND, DECISION_TASK
 from modules.services.skills.skills import Framer, Skills
+from modules.services.work.types import Disposition, Handler, WorkItem
 
 DocumentProblem = Literal[
     "Empty",
@@ -452,3 +454,35 @@ class DocumentWork(TaskWorker):
             inside = read(await self.offering.github.contents.list(acts.repo, folder.path, ref=branch))
             entries += inside
         return tuple(one.path for one in entries if one.type == "file")[:_MOST_FILES]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionHandler(Handler):
+    """Files what a run of a ritual decided, up to the pull request, which is reviewed and merged like all others."""
+
+    kind = DECISION_KIND
+    is_cut_off = True
+
+    offering: Offering
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Have the file offered; the life on merges does the rest. One SOUL files it, so that it needs no claim."""
+        told, repo = item.payload, Repo(item.payload["owner"], item.payload["repo"])
+        task = Task(DECISION_TASK, told["title"], files=(told["path"],))
+        try:
+            memo = read(await self.offering.github.get_issue(repo, told["memo"]))
+            acts = DocumentActs(HeldTask(FoundPlan(repo, memo, Plan(told["title"])), task, UNCLAIMED))
+
+            def write(path: str, branch: str) -> Awaitable[object]:
+                return self.offering.done(acts.document(path, told["text"], branch=branch, sha=""))
+
+            body = f"{acts.files}\n\nPart of #{memo.number}"
+            opened = await offer_documents(self.offering, acts, body, write)
+        except TaskStopped as ended:
+            match ended.result:
+                case Deferred(reason=reason) | Stopped(reason=reason):
+                    return Disposition("later", "waits", reason)
+                case Failed(detail=detail):
+                    return Disposition("undecided", "not-filed", detail)
+            return Disposition("silent", "stands", "somebody else has filed it")
+        return Disposition("done", "filed", opened.url)
