@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
+from common.clock import parse_iso
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
@@ -36,7 +39,7 @@ from modules.services.coding.types import CodingLimits
 from modules.services.plans.types import Task
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
-from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.acting import ActingTurns, GoneAccounts
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
@@ -44,6 +47,7 @@ Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
+_POSTS_READ = 10
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
 
@@ -52,7 +56,8 @@ def build_claims(services: Services) -> Claims:
     """Return the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock)
-    reader = PlanReader(github, leases, services.trust, clock)
+    gone = GoneAccounts(github, partial(_posted_since, services), clock)
+    reader = PlanReader(github, leases, services.trust, clock, gone)
 
     def words(task: Task) -> str:
         claimed = phrase("github.task_claim", number=task.number, title=plain(task.title))
@@ -65,6 +70,15 @@ def build_claims(services: Services) -> Claims:
         acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock),
         words=words,
     )
+
+
+async def _posted_since(services: Services, login: str, moment: datetime) -> bool:
+    """Return whether a SOUL posted on Bluesky since then, also where that cannot be read; no for one unknown there."""
+    peer = services.peer_registry.get(login)
+    if peer is None or not peer.bluesky_did:
+        return False
+    feed = (await services.atproto.get_author_feed(peer.bluesky_did, _POSTS_READ)).or_else(None)
+    return feed is None or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
 
 
 def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
