@@ -188,9 +188,10 @@ async def _events(call: GitHubCall) -> Answer:
 
 def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, StoredRepo]) -> Json:
     at, number, by, kind, repo = done
-    user, place = call.views.user(by), {"id": repo.id, "name": repo.full_name, "url": ""}
+    url = f"{call.views.base}/repos/{repo.full_name}"
+    user, place = call.views.user(by), {"id": repo.id, "name": repo.full_name, "url": url}
     actor = {name: user[name] for name in ("id", "login", "gravatar_id", "avatar_url", "url")}
-    told = {"type": kind, "actor": actor, "repo": place, "payload": {}, "public": not repo.private}
+    told = {"type": kind, "actor": actor, "repo": place, "payload": {"action": "created"}, "public": not repo.private}
     return {"id": str(number), **told, "created_at": moment(at)}
 
 

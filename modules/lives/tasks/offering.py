@@ -132,13 +132,6 @@ class TaskActs:
             return ""
         return f"Co-authored-by: {left.author} <{left.author_id}+{left.author}@users.noreply.github.com>"
 
-    def close_left(self, left: PullRequest, text: str) -> tuple[ProposedAction, ProposedAction]:
-        """Return what is said on the pull request that is taken up, and its end; its branch stays."""
-        at = for_workspace(self.repo)
-        said = IssueCommentBody(**at, number=left.number, body=text)
-        closed = IssueUpdateBody(**at, number=left.number, state="closed")
-        return self.action("left-said", said), self.action("left-closed", closed)
-
     def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
         """Return the requests to review pull request `number`."""
         asked = review_requests(self.repo, number, reviewers)
@@ -182,7 +175,6 @@ def choose_branch(
     own: Collection[str],
     pulls: Sequence[PullRequest],
     trusted: TrustedAccounts,
-    left: PullRequest | None = None,
 ) -> BranchChoice:
     """Return where a task is worked on.
 
@@ -197,11 +189,9 @@ def choose_branch(
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
         trusted: whose pull requests count there.
-        left: one that is taken up, which keeps nobody from the task.
 
     """
     about = [one for one in pulls_for(issue, pulls, trusted) if parse_task_branch(one.head.ref) == task.number]
-    about = [one for one in about if left is None or one.number != left.number]
     opened = [one for one in about if one.state == "open"]
     if mine := next((one for one in opened if trusted.why(one.account) == "us"), None):
         return BranchChoice("opened", mine.head.ref, mine)
@@ -311,15 +301,10 @@ class Offering:
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
         made = await self.outbox.done(acts.cause, "ref")
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
+        left = acts.held.left
+        pulls = tuple(one for one in pulls if left is None or one.number != left.number)
         choice = choose_branch(
-            acts.task,
-            acts.issue,
-            acts.held.epoch,
-            branches=branches,
-            own=own,
-            pulls=pulls,
-            trusted=trusted,
-            left=acts.held.left,
+            acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
         )
         if choice.code == "left":
             raise TaskStopped(Lost())
@@ -388,10 +373,13 @@ class Offering:
         return f"\n\n{told} `{acts.credit}` {TAKEN_UP}"
 
     async def _close_left(self, acts: TaskActs, url: str) -> None:
-        """Say on the pull request that was taken up where the work goes on, and close it."""
+        """Say on the pull request that was taken up where the work goes on, and close it; its branch stays."""
         if (left := acts.held.left) is not None:
-            for action in acts.close_left(left, self.phrase("github.pull_gone_on", url=url)):
-                await self.outbox.do_once(action)
+            at = for_workspace(acts.repo)
+            said = IssueCommentBody(**at, number=left.number, body=self.phrase("github.pull_gone_on", url=url))
+            await self.outbox.do_once(acts.action("left-said", said))
+            closed = IssueUpdateBody(**at, number=left.number, state="closed")
+            await self.outbox.do_once(acts.action("left-closed", closed))
 
     async def done(self, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""

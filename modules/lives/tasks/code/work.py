@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from adapters.git.client import Git
+from adapters.git.client import MIB, Git
 from adapters.git.diffs import fair_share
 from adapters.git.worktree import BranchChanges, TreeChange, Worktree
 from adapters.github.types import Repo
@@ -60,6 +60,8 @@ WORK_REPOS = ".workrepos"
 KEPT = timedelta(days=30)
 """How long the folder of a task stays that waits for the owner or for another try, or was lost to somebody else."""
 
+_MOST_LEFT_BYTES = 4 * MIB
+"""So much of somebody else's work is taken up."""
 _KEPT_PATCH, _EARLIER_PATCH, _UNFIT_PATCH = "kept.patch", "earlier.patch", "unfit.patch"
 _BASE = "refs/remotes/origin/HEAD"
 
@@ -133,7 +135,9 @@ class TaskFolder:
         """
         patch, unfit = (self.root / self.name / name for name in (_EARLIER_PATCH, _UNFIT_PATCH))
         if left and not (self.is_begun or patch.exists() or unfit.exists()):
-            await self.worktree.save_branch(left, patch)
+            saved = await self.worktree.save_branch(left, patch)
+            if isinstance(saved, Err) or not 0 < patch.stat().st_size <= _MOST_LEFT_BYTES:
+                patch.unlink(missing_ok=True)
         if patch.exists() and not self.is_begun and isinstance(await self.worktree.load(patch), Err):
             patch.rename(unfit)
         found = next((one for one in (patch, unfit) if one.exists()), None)

@@ -269,6 +269,19 @@ async def test_the_work_of_a_soul_that_is_gone_is_taken_up_its_author_named_and_
     assert credit_in(new.body.replace(credit, "")) == ""
 
 
+@pytest.mark.slow
+async def test_of_a_soul_that_is_gone_whose_branch_is_gone_too_the_task_is_begun_anew(rig: CodeRig) -> None:
+    place, bea = rig.workplace, rig.workplace.client("bea")
+    main = ok(await bea.refs.get(GARDEN, "main"))
+    ok(await bea.refs.create(GARDEN, BRANCH, main.sha))
+    ok(await bea.contents.write(GARDEN, "beds.py", "BEDS = 4\n", message="Four", branch=BRANCH))
+    left = ok(await bea.pulls.create(GARDEN, title="task(1): Show", body="Part of #1", head=BRANCH, base="main"))
+    ok(await bea.refs.delete(GARDEN, BRANCH))
+    place.model.plays(*CODE)
+    assert isinstance(await rig.code().do(replace(await place.held(TASK), left=left)), Opened)
+    assert "BEDS = 4" not in str(place.model.requests)
+
+
 async def test_a_line_that_a_repository_wants_in_a_file_is_asked_of_the_agent_until_it_stands_there(
     rig: CodeRig,
 ) -> None:
