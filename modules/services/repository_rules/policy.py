@@ -131,7 +131,7 @@ class RepositoryVerdict:
         """The same for people."""
         reason = _REASONS[self.code].format(path=self.path or "a file")
         asked = "; ".join(one.told for one in self.conditions)
-        return f"{reason}. What it asks for is added ({asked})" if asked else reason
+        return f"{reason}; added: {asked}" if asked else reason
 
 
 _REASONS: dict[VerdictCode, str] = {

@@ -73,13 +73,13 @@ class GoneAccounts:
 
     Attributes:
         github: shows what it did in public, and in a repository.
-        posted_since: returns whether the SOUL of a login posted on Bluesky since a moment, also if that is not known.
+        seen_since: returns whether the SOUL of a login showed itself on Bluesky since a moment, also if not known.
         clock: the time.
 
     """
 
     github: GitHub
-    posted_since: Callable[[str, datetime], Awaitable[bool]]
+    seen_since: Callable[[str, datetime], Awaitable[bool]]
     clock: Clock
     _looked: dict[tuple[Account, Repo], tuple[float, bool]] = field(default_factory=dict, init=False)
 
@@ -90,6 +90,6 @@ class GoneAccounts:
             return before[1]
         since = self.clock.now() - GONE_AFTER
         acted = await self.github.acted_since(account, repo, since)
-        is_gone = acted == Ok(data=False) and not await self.posted_since(account.login, since)
+        is_gone = acted == Ok(data=False) and not await self.seen_since(account.login, since)
         self._looked[account, repo] = (now_s, is_gone)
         return is_gone

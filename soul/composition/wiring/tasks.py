@@ -37,6 +37,7 @@ from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.plans.types import Task
+from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
 from modules.services.workspaces.acting import ActingTurns, GoneAccounts
@@ -56,7 +57,7 @@ def build_claims(services: Services) -> Claims:
     """Return the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock)
-    gone = GoneAccounts(github, partial(_posted_since, services), clock)
+    gone = GoneAccounts(github, partial(_seen_since, services), clock)
     reader = PlanReader(github, leases, services.trust, clock, gone)
 
     def words(task: Task) -> str:
@@ -72,13 +73,22 @@ def build_claims(services: Services) -> Claims:
     )
 
 
-async def _posted_since(services: Services, login: str, moment: datetime) -> bool:
-    """Return whether a SOUL posted on Bluesky since then, also where that cannot be read; no for one unknown there."""
+async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
+    """Return whether a SOUL posted on Bluesky or held the lease of its home since then; no for one unknown there.
+
+    It counts as seen while its posts cannot be read.
+    """
     peer = services.peer_registry.get(login)
     if peer is None or not peer.bluesky_did:
         return False
+    lease = (await services.atproto.get_record(f"at://{peer.bluesky_did}/{HOME_LEASE}/self")).or_else(None)
+    until = read_lease(lease.value).until if lease else None
     feed = (await services.atproto.get_author_feed(peer.bluesky_did, _POSTS_READ)).or_else(None)
-    return feed is None or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
+    return (
+        (until is not None and until >= moment)
+        or feed is None
+        or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
+    )
 
 
 def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:

@@ -18,6 +18,7 @@ from modules.services.claims.policy import Claim, claim_marker
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+from modules.services.presence.home_lease_policy import HOME_LEASE
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
@@ -110,7 +111,7 @@ async def test_the_task_of_a_soul_that_did_nothing_for_a_week_is_free_and_its_pu
         assert (held.left.number, held.left.author) == (2, "kit")
 
 
-@pytest.mark.parametrize("sign", ["six days", "no claim", "comment elsewhere", "post on Bluesky"])
+@pytest.mark.parametrize("sign", ["six days", "no claim", "comment elsewhere", "post", "home lease"])
 @pytest.mark.slow
 async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_no_soul(
     running_town: RunningTown, town_github: TownGitHub, sign: str
@@ -125,12 +126,15 @@ async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_
             elsewhere = network.create_repo(kit, "garden")
             issue = network.open_issue(elsewhere, kit, title="Beans", body="")
             network.write_comment(elsewhere, issue, kit, "Two days ago.").created_at += timedelta(days=6)
-        if sign == "post on Bluesky":
+        if sign in {"post", "home lease"}:
             did = running_town.account("kit")
             claim = PeerClaim("kit.test", did, "kit")
             place.site.services.peer_registry.link_bluesky_handle_to_github(claim, github_id=1)
             at = iso(place.site.clock.now() - timedelta(days=2))
-            running_town.network.create(did, POST, {"text": "Good morning.", "createdAt": at})
+            if sign == "post":
+                running_town.network.create(did, POST, {"text": "Good morning.", "createdAt": at})
+            else:
+                running_town.network.put(did, HOME_LEASE, "self", {"epoch": 3, "until": at})
         await place.site.cycle()
         assert await place.site.task(1) == ("in_progress", "kit")
         assert await place.cycle() == []
