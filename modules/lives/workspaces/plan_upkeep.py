@@ -440,6 +440,9 @@ class SweepStep(CycleStep):
             why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
             details = self.phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
             told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
+        elif dead.left:
+            why, phrase, event = f"{dead.holder} did nothing for a week", "github.task_left", "task-timeout"
+            told, marker = {"url": dead.left.html_url, "assignee": dead.holder}, TaskEvent(number, "timeout", epoch)
         else:
             why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
             minutes = str(int(LEASE.total_seconds() // 60))

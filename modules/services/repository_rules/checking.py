@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
@@ -74,13 +74,7 @@ _PAGES_CHARS = 4_000
 _ANSWER_CHARS = 3_000
 _RULE = re.compile(r'"rule"\s{0,3}:\s{0,3}"(\w{1,20})"')
 _PAGES = re.compile(r'"pages"\s{0,3}:\s{0,3}\[([\d,\s]*)\]')
-_RULES: Mapping[str, Rule] = {
-    "allowed": "allowed",
-    "conditions": "conditions",
-    "forbidden": "forbidden",
-    "attack": "attack",
-    "none": "none",
-}
+_RULES: Mapping[str, Rule] = {rule: rule for rule in get_args(Rule)}
 
 
 @dataclass(frozen=True, slots=True)

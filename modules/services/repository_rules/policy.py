@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, get_args
 
 from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import Since, parse_iso
@@ -131,7 +131,7 @@ class RepositoryVerdict:
         """The same for people."""
         reason = _REASONS[self.code].format(path=self.path or "a file")
         asked = "; ".join(one.told for one in self.conditions)
-        return f"{reason}. What it asks for is added ({asked})" if asked else reason
+        return f"{reason}; added: {asked}" if asked else reason
 
 
 _REASONS: dict[VerdictCode, str] = {
@@ -241,35 +241,25 @@ def verdict_of(rules: Sequence[tuple[str, RuleFound]]) -> RepositoryVerdict:
 
     Conditions are met if there are a few and code can add each of them. Those that it can are added in any case.
     """
-    codes: dict[Rule, VerdictCode] = {
-        "attack": VerdictCode.ATTACK,
-        "forbidden": VerdictCode.FORBIDDEN,
-        "conditions": VerdictCode.CONDITIONS,
-        "allowed": VerdictCode.ALLOWED,
-    }
-    for rule, code in codes.items():
-        for path, said in rules:
-            if said.rule == rule and rule != "conditions":
-                return RepositoryVerdict(code, path)
-            if said.rule == rule:
-                asked = [found.conditions or (None,) for _, found in rules if found.rule == rule]
-                each = list(dict.fromkeys(one for conditions in asked for one in conditions))
-                is_met = None not in each and len(each) <= MOST_CONDITIONS
-                kept = tuple(one for one in each if one)[:MOST_CONDITIONS]
-                return RepositoryVerdict(VerdictCode.MET if is_met else code, path, conditions=kept)
+    for rule in _STRICTEST_FIRST:
+        found = [(path, said.conditions or (None,)) for path, said in rules if said.rule == rule]
+        if found and rule != "conditions":
+            return RepositoryVerdict(VerdictCode(rule), found[0][0])
+        if found:
+            each = list(dict.fromkeys(one for _, conditions in found for one in conditions))
+            is_met = None not in each and len(each) <= MOST_CONDITIONS
+            kept = tuple(one for one in each if one)[:MOST_CONDITIONS]
+            code = VerdictCode.MET if is_met else VerdictCode.CONDITIONS
+            return RepositoryVerdict(code, found[0][0], conditions=kept)
     return RepositoryVerdict(VerdictCode.NOTHING_SAID)
 
 
+_STRICTEST_FIRST: tuple[Rule, ...] = ("attack", "forbidden", "conditions", "allowed")
 MOST_CONDITIONS = 5
 _MARKER_CHARS, _LINE_CHARS = 30, 200
 _NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\(|://|www\.", re.IGNORECASE)
 """What calls or leads somewhere on GitHub, or is more than text."""
-_KINDS: Mapping[str, ConditionKind] = {
-    "title": "title",
-    "pull_request": "pull_request",
-    "text": "text",
-    "file": "file",
-}
+_KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(ConditionKind)}
 
 
 def condition_of(given: object, rules: str) -> Condition | None:

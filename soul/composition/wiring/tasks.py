@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
+from common.clock import parse_iso
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
@@ -38,9 +40,10 @@ from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.types import Task
+from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
-from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.acting import ActingTurns, GoneAccounts
 from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
@@ -50,6 +53,7 @@ REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
 _TRIED_AGAIN_AFTER = timedelta(hours=1)
+_POSTS_READ = 10
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
 
@@ -58,7 +62,8 @@ def build_claims(services: Services) -> Claims:
     """Return the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock)
-    reader = PlanReader(github, leases, services.trust, clock)
+    gone = GoneAccounts(github, partial(_seen_since, services), clock)
+    reader = PlanReader(github, leases, services.trust, clock, gone)
 
     def words(task: Task) -> str:
         claimed = phrase("github.task_claim", number=task.number, title=plain(task.title))
@@ -70,6 +75,24 @@ def build_claims(services: Services) -> Claims:
         comments=TaskComments(services.outbox, phrase, services.redactor),
         acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock),
         words=words,
+    )
+
+
+async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
+    """Return whether a SOUL posted on Bluesky or held the lease of its home since then; no for one unknown there.
+
+    It counts as seen while its posts cannot be read.
+    """
+    peer = services.peer_registry.get(login)
+    if peer is None or not peer.bluesky_did:
+        return False
+    lease = (await services.atproto.get_record(f"at://{peer.bluesky_did}/{HOME_LEASE}/self")).or_else(None)
+    until = read_lease(lease.value).until if lease else None
+    feed = (await services.atproto.get_author_feed(peer.bluesky_did, _POSTS_READ)).or_else(None)
+    return (
+        (until is not None and until >= moment)
+        or feed is None
+        or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
     )
 
 

@@ -336,7 +336,8 @@ class DocumentActs(TaskActs):
     def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
         """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
         at = for_workspace(self.repo)
-        contents = ContentsBody(**at, path=path, content=text, message=self.title, branch=branch, sha=sha)
+        message = "\n\n".join(filter(None, (self.title, self.credit)))
+        contents = ContentsBody(**at, path=path, content=text, message=message, branch=branch, sha=sha)
         return self.action(f"file:{path}", contents)
 
 
@@ -357,7 +358,8 @@ async def offer_documents(
         await offering.done(acts.branch(place.branch, head))
     for path in acts.task.files:
         await write(path, place.branch)
-    return await offering.opened(acts, acts.pull_request(head=place.branch, base=place.base, body=body), acts.files)
+    told = body + offering.taken_up(acts)
+    return await offering.opened(acts, acts.pull_request(head=place.branch, base=place.base, body=told), acts.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +431,12 @@ class DocumentWork(TaskWorker):
             detail = f"{path} has more than {MOST_CHARS:,} characters"
             raise TaskStopped(Failed("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
+        if left := acts.held.left:
+            at = left.head.ref
+            begun = (await self.offering.github.contents.read(acts.repo, path, ref=at, max_chars=MOST_CHARS)).or_else(
+                None
+            )
+            text = begun.text if begun else text
         files = await self._files(acts, branch)
         found = acts.held.found
         request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text)
