@@ -26,7 +26,6 @@ from modules.services.day.situation import Situation
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import named
 from modules.services.identity.owner import Me
-from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
@@ -80,7 +79,7 @@ class OwnerMessages:
         if answer.text:
             return answer.text
         problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")
-        acts = [end_of(one) for one in reversed(await self.outbox.by_cause(answer.message.cause))]
+        acts = await self.outbox.ends((await self.outbox.by_cause(answer.message.cause))[::-1])
         return "\n".join(filter(None, (*problem, *acts)))
 
     async def forget(self, key: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time, timedelta
 from importlib.resources import files
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qs, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -380,7 +380,7 @@ class _Dashboard:
             return HTMLResponse("The form did not arrive in time", 408)
         if len(content) > _MAX_FORM_BYTES:
             return HTMLResponse("Too long", 413)
-        given = dict(parse_qsl(content.decode(errors="replace")))
+        given = {name: " ".join(values) for name, values in parse_qs(content.decode(errors="replace")).items()}
         back = given.get("back", "/")
         back = back if back in {path for path, _ in _PLACES} else "/"
         try:

@@ -164,6 +164,22 @@ async def test_whom_we_follow_is_unfollowed_by_handle_and_whom_we_do_not_is_told
         assert not running_town.network.index.follows.between(running_town.account("rowan"), kit)
 
 
+async def test_a_follow_that_waits_is_withdrawn_at_the_owners_word_alone(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        execute = life.app.lives.turn_services.turn_runner.executor.execute
+        mixed = lower_provenance(Turn("owner", Provenance.OWNER, cause_id="owner"), Provenance.STRANGER)
+        assert (await execute(ToolCall("1", "bluesky_follow", {"did": kit}), mixed)).outcome.held
+        verdicts = iter(("NO", "YES"))
+        running_town.mind.answer = lambda _: Completion(next(verdicts))
+        for line, left in (("Read on", 1), ("Keep kit.test", 1), ("Unfollow kit.test", 0)):
+            request = OwnerRequest(line)
+            await look_up_named(request, life.app.services.atproto.resolve_handle)
+            result = await execute(ToolCall("1", "bluesky_unfollow", {"did": kit}), replace(mixed, request=request))
+            held = (await counted(life.app.services.outbox)).get("held", 0)
+            assert (result.is_error, held) == (bool(left), left), line
+
+
 async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(running_town: RunningTown) -> None:
     kit, rowan = running_town.account("kit"), running_town.account("rowan")
     async with awake(running_town.make_home("rowan")) as life:

@@ -51,7 +51,7 @@ _LISTS = {"explorations", "currentFocus"}
 def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
-    offered = ("bluesky_post_picture", "bluesky_post_reading", "bluesky_post")
+    offered = ("bluesky_post_found", "bluesky_post")
     tool = next((name for name in offered if name in turn.offers), "")
     words = turn.words(text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried)))
     if not tool:

@@ -7,7 +7,7 @@ So the outbox lets none happen twice, and a life that was killed goes on where i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -32,6 +32,7 @@ from modules.services.plans.types import (
     get_task_branch_name,
     parse_task_branch,
 )
+from modules.services.repository_rules.policy import Condition
 from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.reviewers import pick_reviewers
@@ -253,6 +254,7 @@ class Offering:
         clock: waits for what is on its way.
         phrase: returns operational texts.
         peers: returns the logins of the SOULs that are known, who may be asked for a review.
+        file_lines: returns the lines that a repository of somebody else wants in its files with each pull request.
 
     """
 
@@ -262,6 +264,7 @@ class Offering:
     clock: Clock
     phrase: Phrase
     peers: Callable[[], Iterable[str]]
+    file_lines: Callable[[Repo], Awaitable[Sequence[Condition]]]
 
     @property
     def has_reviewers(self) -> bool:
@@ -286,6 +289,17 @@ class Offering:
         if choice.code == "left":
             raise TaskStopped(Lost())
         return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
+
+    async def missing_lines(self, repo: Repo) -> list[tuple[str, str]]:
+        """Return the lines that the repository wants and its default branch lacks, each with the path of its file.
+
+        Raises `SoulError` where that cannot be read.
+        """
+        missing = []
+        for one in await self.file_lines(repo):
+            page = (await self.github.contents.read(repo, one.path)).or_else(None, "not_found", "conflict", "invalid")
+            missing += [] if page and one.text in page.text.splitlines() else [(one.path, one.text)]
+        return missing
 
     async def head(self, acts: TaskActs, repository: Repository) -> str:
         """Return the last commit of the default branch. Where the repository has none, its first is made before."""

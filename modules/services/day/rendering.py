@@ -336,13 +336,9 @@ def _orders(summary: DaySummary) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in summary.orders:
-        rows["ordered" if one.was_ordered else "approved"].append(order_text(one))
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told)) for label, told in rows.items()]
-
-
-def order_text(one: DayOrder) -> str:
-    """Return an act that the owner ordered or approved, and how it stands."""
-    return f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
 
 
 def _first(told: Sequence[str]) -> str:
@@ -441,9 +437,12 @@ def _wanting(summary: DaySummary) -> str:
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
-    newest = (f"@{one_line(who)}: {_short(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
-    return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
+    """Return how many people want work that only the owner can order, and what, in our words: each person once."""
+    wanted: dict[str, list[str]] = {}
+    for who, _, what in summary.wishes:
+        wanted.setdefault(who, []).append(what)
+    told = [f"@{one_line(who)}: {_short(', '.join(dict.fromkeys(what)))}" for who, what in wanted.items()]
+    return f"{number(len(told))} ({'; '.join(told[:_MOST_NAMES])})"
 
 
 def _left_alone(summary: DaySummary) -> str:

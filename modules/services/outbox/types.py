@@ -12,6 +12,7 @@ from common.clock import parse_iso
 from common.intervals import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
+from common.wording import deed
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 
@@ -130,6 +131,11 @@ class Intent:
     rejected: bool = False
     scheduled_for: str | None = None
     own_words: bool = False
+
+    @property
+    def deed(self) -> str:
+        """What it does, without the words that it publishes: `follow @kit.test`, `like`."""
+        return self.body.deed or deed(self.kind)
 
     @property
     def waits_for_its_moment(self) -> bool:
@@ -291,6 +297,7 @@ class Verdict:
         withhold: of a block: nothing that the action says may be kept, not even to tell of its refusal.
         instead: of a block: what may be done in its place; None if the rule does not know.
         retry_in_s: of a block with `later`: in how many seconds to try again.
+        body: of an inquiry: how the act reads with what it found out; None if it changes nothing.
 
     """
 
@@ -302,6 +309,7 @@ class Verdict:
     withhold: bool = False
     instead: Instead | None = None
     retry_in_s: float = 0.0
+    body: KnownBody | None = None
 
 
 class Rule(Protocol):

@@ -11,6 +11,7 @@ from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
+from modules.lives.tasks.documents.decisions import DecisionHandler
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
@@ -77,11 +78,12 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
-    workers = (build_document_work(services), code)
+    documents = build_document_work(services)
+    workers, decisions = (documents, code), DecisionHandler(documents.offering)
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
     scenarios = build_scenarios(services, claims, code)
-    life = build_task_life(services, claims, workers, (revisions, conflicts, scenarios))
+    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
@@ -185,6 +187,7 @@ def _build_offering(services: Services) -> Offering:
         clock=services.clock,
         phrase=services.phrases.phrase,
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+        file_lines=services.foreign.file_lines,
     )
 
 

@@ -170,6 +170,7 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
             workspaces=services.workspaces,
             writer=writer,
             trust=services.trust,
+            closing=Closing(services.github, writer, services.journal, PLAN_AWARENESS),
             wanted=WantedIssues(
                 services.github, WorkRequestReader(services.gateway, services.skills), services.journal
             ),

@@ -288,13 +288,15 @@ class CodeWork(TaskWorker):
         earlier = await folder.take_up()
         before = read(await folder.suites_before(base, self.install, self._suites))
         tests = TreeTests(tree, self._suites)
-        end = await self._coded(acts, folder, tests, base, before, earlier=earlier)
+        lines = await self.offering.missing_lines(acts.repo)
+        end = await self._coded(acts, folder, tests, base, before, earlier=earlier, lines=lines)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
             await folder.delete()
             return AlreadyDone(f"{one_line(end.text, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
-        shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files))
+        facts = GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files, lines=lines)
+        shut = closed_gate(facts)
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
@@ -339,6 +341,7 @@ class CodeWork(TaskWorker):
         before: Suites,
         *,
         earlier: EarlierWork | None,
+        lines: Sequence[tuple[str, str]],
     ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""
         told, tree, room = list[str](), folder.worktree, folder.room(base)
@@ -348,7 +351,7 @@ class CodeWork(TaskWorker):
             if failed := self.failed(SuiteChange(before, await tests.result()).broken):
                 return failed
             changes = read(await tree.staged(base))
-            facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files)
+            facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files, lines=lines)
             if shut := gate_told(self.skills, closed_gate(facts)):
                 return shut
             noted = self._noted(acts.task, [one.path for one in changes.files])

@@ -21,7 +21,7 @@ from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
-from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, Opened, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
@@ -338,6 +338,26 @@ class DocumentActs(TaskActs):
         return self.action(f"file:{path}", contents)
 
 
+async def offer_documents(
+    offering: Offering, acts: DocumentActs, body: str, write: Callable[[str, str], Awaitable[object]]
+) -> Opened:
+    """Return the pull request with all documents; `write` has the one at a path written on a branch.
+
+    Raises `TaskStopped`.
+    """
+    place = await offering.place(acts)
+    if place.pull is not None:
+        return await offering.stands(acts, place.pull, acts.files)
+    if place.begun is not None:
+        await offering.settled(place.begun)
+    elif place.is_new:
+        head = await offering.head(acts, place.repository)
+        await offering.done(acts.branch(place.branch, head))
+    for path in acts.task.files:
+        await write(path, place.branch)
+    return await offering.opened(acts, acts.pull_request(head=place.branch, base=place.base, body=body), acts.files)
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentWork(TaskWorker):
     """The work of tasks whose files are Markdown documents that are not there yet, or pages of a workspace.
@@ -360,7 +380,12 @@ class DocumentWork(TaskWorker):
         return is_document_task(task)
 
     async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`.
+
+        Where the repository wants a line in another file with each pull request, it is no task for documents only.
+        """
+        if await self.offering.missing_lines(repo):
+            return False
         for path in task.files:
             if is_page(path):
                 continue
@@ -386,20 +411,8 @@ class DocumentWork(TaskWorker):
             return ended.result
 
     async def _do(self, acts: DocumentActs) -> WorkResult:
-        place = await self.offering.place(acts)
-        if place.pull is not None:
-            return await self.offering.stands(acts, place.pull, acts.files)
-        if place.begun is not None:
-            await self.offering.settled(place.begun)
-        elif place.is_new:
-            head = await self.offering.head(acts, place.repository)
-            await self.offering.done(acts.branch(place.branch, head))
-        for path in acts.task.files:
-            await self._write(acts, path, place.branch)
         body = self.offering.phrase("github.pull_request", **acts.told, count=len(acts.task.files), files=acts.files)
-        return await self.offering.opened(
-            acts, acts.pull_request(head=place.branch, base=place.base, body=body), acts.files
-        )
+        return await offer_documents(self.offering, acts, body, partial(self._write, acts))
 
     async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
         """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""

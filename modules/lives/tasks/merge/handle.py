@@ -59,6 +59,7 @@ from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.own_feed.announcement import plan_of_pull
 from modules.services.plans.types import claim_key, parse_task_branch
 from modules.services.skills.skills import Framer
 from modules.services.voice_phrases.regenerate import Phrase
@@ -492,7 +493,8 @@ class MergeHandler(Handler):
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
         if acts.task:
             await self._delete_branch(acts)
-            await self.table.add(wishes_row(acts.repo, acts.pull.number))
+        plans = [work.row] if (work := plan_of_pull(acts.repo, acts.pull)) else []
+        await self.table.add(*plans, wishes_row(acts.repo, acts.pull.number))
         await self.journal.record(_entry(acts, f"{acts.key} is merged", line="done"))
         self.publish(TaskEnded())
         return Disposition("done", "merged", acts.pull.html_url)

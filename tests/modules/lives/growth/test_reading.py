@@ -160,7 +160,7 @@ async def test_a_finding_starts_one_post_and_the_day_tells_which(running_town: R
         for _ in range(8):
             await life.app.lives.bluesky.expression.express()
             await life.send()
-        assert [one for one in offers if one != {"bluesky_post"}] == [{"bluesky_post_reading"}]
+        assert [one for one in offers if one != {"bluesky_post"}] == [{"bluesky_post_found"}]
         assert running_town.texts("rowan").count("A strip of copper does it. Who has tried?") == 1
         day = await asyncio.to_thread(DayReader(life.app.services.settings, home, life.clock).read)
         [reading] = day.readings

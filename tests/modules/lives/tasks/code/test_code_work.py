@@ -17,6 +17,7 @@ from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stop
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
+from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.common.test_files import dig
 from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
@@ -235,6 +236,27 @@ async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
     assert isinstance(result, Blocked)
     assert SHIPPED.subsection("coding", "Gates", "secret").strip() in str(rig.workplace.model.requests[-1])
     assert await rig.workplace.branches() == ["main"]
+
+
+async def test_a_line_that_a_repository_wants_in_a_file_is_asked_of_the_agent_until_it_stands_there(
+    rig: CodeRig,
+) -> None:
+    rig.workplace.lines = (Condition("file", "Changed by an agent", "docs/AI.md"),)
+    writes = does("write_file", path="beds.py", content="BEDS = 'Changed by an agent'\n")
+    adds = does("write_file", path="docs/AI.md", content="# Log\n\nChanged by an agent\n")
+    done = does("finish", summary="Beds.")
+    result = await rig.does(writes, done, adds, done)
+    assert isinstance(result, Opened)
+    told = str(rig.workplace.model.requests[2]["messages"][-1])
+    assert "docs/AI.md Changed by an agent" in told
+    (pull,) = await rig.workplace.pulls()
+    assert "- `docs/AI.md`" in pull.body
+
+
+async def test_a_line_that_stands_in_the_file_already_is_not_asked_for(rig: CodeRig) -> None:
+    await rig.workplace.put("AI.md", "Changed by an agent\n")
+    rig.workplace.lines = (Condition("file", "Changed by an agent", "AI.md"),)
+    assert await rig.workplace.offering.missing_lines(GARDEN) == []
 
 
 PICTURE = "printf '\\211PNG\\r\\n\\032\\n\\0\\0' > beds.py; printf '\\0' > left.bin"
