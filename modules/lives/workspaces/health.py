@@ -27,13 +27,7 @@ from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_mo
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.due import is_health_check_due
-from modules.services.workspaces.gaps import (
-    SCENARIOS,
-    WorkspaceGaps,
-    failing_in,
-    gap_key,
-    scenarios_row,
-)
+from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_in, gap_key, scenarios_row
 from modules.services.workspaces.health import (
     READ_CHARS,
     SKILL,
