@@ -27,13 +27,7 @@ from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_mo
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.due import is_health_check_due
-from modules.services.workspaces.gaps import (
-    SCENARIOS,
-    WorkspaceGaps,
-    failing_in,
-    gap_key,
-    scenarios_row,
-)
+from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_in, gap_key, scenarios_row
 from modules.services.workspaces.health import (
     READ_CHARS,
     SKILL,
@@ -148,7 +142,10 @@ class HealthCheck:
         if await self.table.add(new):
             self.publish(TaskOffered())
         row = await self.table.get(SCENARIOS, new.key)
-        return None if row and row.state == "pending" else 0
+        if row is None or row.state != "pending":
+            return 0
+        self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): looked at again in the next cycle
+        return None
 
     async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
         """What the pages say; None where they cannot be read now, or the model gave no verdict."""

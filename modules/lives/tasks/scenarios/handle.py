@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Literal, cast, get_args
 
 from common.clock import Clock, parse_iso
+from common.errors import Transient
 from common.facts import QuestionFacts
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.code.work import CodeWork, TaskFolder
@@ -41,7 +42,7 @@ Verdict = Literal["passes", "fails", "cannot_be_tried"]
 
 _ENDS_BEFORE = timedelta(minutes=5)
 """So long before its lock ends a run ends, to be told in time."""
-_LOOK_S = 120.0
+_LOOK_S, _UNSENT_S = 120.0, 600.0
 _SHARE = 2
 """A run may take this part of the tokens of a coding task: one half."""
 _PAGE_CHARS, _NAME_CHARS, _SAW_CHARS = 20_000, 160, 600
@@ -171,11 +172,13 @@ class ScenarioHandler(Handler):
             async with self.clock.timeout(seconds):
                 tree = (await folder.open(code.git, self.clock.now())).or_raise()
                 report.sha = (await tree.head()).or_raise()
-                page = await contents.read(place.repo, SCENARIOS_PAGE, ref=report.sha, max_chars=_PAGE_CHARS)
-                report.page = clean(page.or_raise().text)
+                read = await contents.read(place.repo, SCENARIOS_PAGE, ref=report.sha, max_chars=_PAGE_CHARS)
+                page = read.or_raise()
+                report.page = clean(page.text)
                 await code.install(tree.tree)
                 job, room = self._job(place, report), folder.room(report.sha)
-                report.is_whole = (await agent.work(job, room, await agent.resume(job, room))).code == "finished"
+                end = await agent.work(job, room, await agent.resume(job, room))
+                report.is_whole = end.code == "finished" and not page.truncated
         except TimeoutError:
             report.is_whole = False
         finally:
@@ -199,41 +202,38 @@ class ScenarioHandler(Handler):
     async def _tell(self, place: TaskPlace, report: ScenarioReport) -> Disposition:
         """Open an issue for what fails, then say on the plan what came of each; each once."""
         passing, failing, untried = (report.count(one) for one in get_args(Verdict))
-        unsent = Disposition("later", "unsent", "what came of them has not left yet", _LOOK_S)
-        after = await self._follow_up(place, report) if failing else ""
-        if after is None:
-            return unsent
-        said = [after]
         if report.found:
-            said.insert(0, self._words("Comment", sha=report.sha[:7], listed=report.listed()))
+            said = [self._words("Comment", sha=report.sha[:7], listed=report.listed())]
+            said += [await self._follow_up(place, report)] if failing else []
             said += [] if report.is_whole else [self._words("After / Not Whole")]
         else:
             said = [self._words("After / Nothing Tried" if report.sha else "After / Not Run")]
         words, key = "\n\n".join(filter(None, said)), act_key(place.repo, place.issue, SCENARIOS)
-        told = await self._sent(
-            await self.gaps.writer.comment(place.repo, place.issue, key, words, failing_mark(failing))
-        )
-        if told is None:
-            return unsent
-        how = f"{passing} pass, {failing} fail, {untried} could not be tried"
-        return Disposition("done", "told", how, intent_id=told.id)
+        told = await self.gaps.writer.comment(place.repo, place.issue, key, words, failing_mark(failing))
+        if await self._sent(told) is None:
+            return Disposition("silent", "not-allowed", told.reason)
+        return Disposition("done", "told", f"{passing} pass, {failing} fail, {untried} could not be tried")
 
-    async def _follow_up(self, place: TaskPlace, report: ScenarioReport) -> str | None:
-        """Open the issue for what fails; return what is said of it, None where it has not left yet."""
+    async def _follow_up(self, place: TaskPlace, report: ScenarioReport) -> str:
+        """Open the issue for what fails while a round is left; return what is said of it."""
         occasion, fails = f"{SCENARIOS}-{place.issue}", report.listed("fails")
         known = await self.gaps.writer.outbox.standing("issue", f"{gap_key(place.repo)}{occasion}")
         is_left = known.is_decided or await self.gaps.has_round_left(place.repo)
+        if is_left is None:
+            raise Transient("the issues of the workspace cannot be read now")
         if not is_left:
-            return None if is_left is None else self._words("After / Rounds Over")
+            return self._words("After / Rounds Over")
         first = next(name for name, verdict, _ in report.found.values() if verdict == "fails")
         title = self._words("Issue Title", count=report.count("fails"), name=first)
         body = self._words("Issue Body", plan=place.issue, listed=fails)
         opened = await self._sent(await self.gaps.open(place.repo, occasion, title, body))
-        return self._words("After / Issue", number=opened.made("issue")) if opened else None
+        return self._words("After / Issue", number=opened.made("issue")) if opened else ""
 
     async def _sent(self, standing: ActStanding) -> Intent | None:
-        """Wait for an act to leave, and return it; None where it has not."""
+        """Wait for an act to leave, and return it; None where it never will. Raises `Transient` if it still waits."""
         row = await self.gaps.writer.outbox.settled(standing.active.id) if standing.active else None
+        if row and row.state in {"pending", "sending"}:
+            raise Transient("what came of the scenarios has not left yet", retry_after=_UNSENT_S)
         return row if row and row.state == "done" else None
 
     def _words(self, section: str, **words: object) -> str:
