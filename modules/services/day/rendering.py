@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.types import IntentState
+from modules.services.outbox.types import STANDS, IntentState
 
 LIKED_ONLY = "liked"
 """The outcome of what was liked and not answered."""
@@ -241,15 +241,6 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
     "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
 _OTHER = ("other act", "other acts")
-_STANDS: Mapping[IntentState, str] = {
-    "held": "waits for approval",
-    "pending": "on its way",
-    "sending": "on its way",
-    "done": "done",
-    "failed": "failed",
-    "expired": "too late, not done",
-    "blocked": "refused",
-}
 
 
 def day_lines(summary: DaySummary) -> list[str]:
@@ -342,7 +333,7 @@ def _orders(summary: DaySummary) -> list[Row]:
 
 def order_text(one: DayOrder) -> str:
     """Return an act that the owner ordered or approved, and how it stands."""
-    return f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+    return f"{one_line(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
 
 
 def _first(told: Sequence[str]) -> str:

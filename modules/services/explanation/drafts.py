@@ -56,7 +56,7 @@ def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
         "answers": {"handle": draft.words.author, "text": draft.words.theirs} if draft.words.theirs else None,
         "cause": intent.cause_id,
         "text": intent.body.preview,
-        "why": intent.error,
+        "why": draft.reason,
         "createdAt": intent.created_at,
         "expiresAt": intent.expires_at,
         "scheduledFor": intent.scheduled_for,
