@@ -259,10 +259,9 @@ def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
         with reading(home.database) as connection:
             if not anything_waits(connection):
                 return nothing
-            from modules.services.explanation.drafts import in_words  # noqa: PLC0415 - the same
+            from modules.services.explanation.drafts import draft_fields, in_words  # noqa: PLC0415 - the same
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
             from modules.services.outbox.leaving import expected_kinds  # noqa: PLC0415 - the same
-            from soul.commands.draft_lines import draft_fields  # noqa: PLC0415 - the same
 
             now, drafts = SystemClock().now(), in_words(connection, held(connection))
             return {

@@ -142,7 +142,7 @@ async def story_of_what_is_done(http: httpx.AsyncClient, asked: dict[str, str]) 
     async def is_done() -> bool:
         nonlocal story
         story = (await http.get("/api/why", params=asked)).raise_for_status().json()
-        return str(story["title"]).startswith("Why it ")
+        return str(story["title"]).endswith("(done)")
 
     await patience.until(is_done, what=f"story of {asked}")
     return story

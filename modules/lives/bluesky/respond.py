@@ -121,7 +121,6 @@ class PostPictures:
 _REQUEST = "data_request"
 RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", _REQUEST)
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
-_PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
     *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
@@ -230,7 +229,7 @@ class PostResponder:
         if source is None:
             return None
         post = post_case.notification
-        chosen = await self.chooser.choose(source, why="talk of design", deadline_s=_PICTURE_DEADLINE_S)
+        chosen = await self.chooser.choose(source, why="talk of design")
         if isinstance(chosen, Ok):
             return chosen.data
         summary, reason = f"No picture for @{post.author.handle}", f"{source.name}: {chosen.error}"

@@ -224,7 +224,8 @@ class GitHubExperienceLoop(Loop):
 
     def _episode(self, one: Happening, text: str, provenance: Provenance) -> NewMemory:
         """Return what happened as a memory."""
-        subject, key = f"{one.place}, {one.code} at {one.at[:16]}", f"github:{one.place}".lower()
+        subject = one.place if one.number else f"{one.place}, {one.code} at {one.at[:16]}"
+        key = f"github:{one.place}".lower()
         return NewMemory("episode", subject, text, ("github", one.code), source=key, trust=trust_of(provenance))
 
     async def _keep_challenges(self) -> None:

@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.types import IntentState
+from modules.services.outbox.types import STANDS, IntentState
 
 LIKED_ONLY = "liked"
 """The outcome of what was liked and not answered."""
@@ -241,15 +241,6 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
     "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
 _OTHER = ("other act", "other acts")
-_STANDS: Mapping[IntentState, str] = {
-    "held": "waits for approval",
-    "pending": "on its way",
-    "sending": "on its way",
-    "done": "done",
-    "failed": "failed",
-    "expired": "too late, not done",
-    "blocked": "refused",
-}
 
 
 def day_lines(summary: DaySummary) -> list[str]:
@@ -336,7 +327,7 @@ def _orders(summary: DaySummary) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in summary.orders:
-        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
         rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told)) for label, told in rows.items()]
 

@@ -7,7 +7,7 @@ a store that only reads for now costs the counters, and not the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cachetools import LRUCache
@@ -15,7 +15,6 @@ from cachetools import LRUCache
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
 from common.provenance import Provenance, Trust
-from common.session_keys import is_github_thread
 from modules.services.memory.admission import Memory, Query
 from modules.services.memory.rows import MemoryStore, is_about
 from modules.services.skills.skills import Framer, Skills
@@ -147,7 +146,6 @@ class MemoryRecall:
             theirs = await self._store.of_person(person, PUBLIC_RECALL_ENTRIES, public_only=True) if person else []
             subjects = {one.id: " ".join((one.subject, *one.tags)) for one in found}
             found = [*theirs, *(one for one in found if one not in theirs and is_about(subjects[one.id], text))]
-        found = _newest_of_threads(found)
         most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         best: list[Memory] = []
@@ -178,17 +176,6 @@ class MemoryRecall:
         if key not in self._last_told:
             self._last_told[key] = memory_renderer.entry(memory)
         return self._last_told[key]
-
-
-def _newest_of_threads(found: Sequence[Memory]) -> list[Memory]:
-    """Return the memories without the older episodes of a thread on GitHub: the newest retells all of the thread."""
-    episodes = {one.id: one.source for one in found if one.kind == "episode" and is_github_thread(one.source)}
-    newest = {episodes[one.id]: one.id for one in sorted(found, key=_learned_at) if one.id in episodes}
-    return [one for one in found if one.id not in episodes or newest[episodes[one.id]] == one.id]
-
-
-def _learned_at(memory: Memory) -> tuple[str, int]:
-    return memory.updated_at, memory.id
 
 
 def _page(told: Mapping[Memory, str]) -> str:

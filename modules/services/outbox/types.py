@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, runtime_checkable
@@ -21,6 +21,16 @@ NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({*GITHUB_KINDS, "space_chat
 UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 """What writes no record into our repository, and so costs no points and keeps to no pace but its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
+STANDS: Mapping[IntentState, str] = {
+    "held": "waits for approval",
+    "pending": "on its way",
+    "sending": "on its way",
+    "done": "done",
+    "failed": "failed",
+    "expired": "too late, not done",
+    "blocked": "refused",
+}
+"""How an act stands, in words."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
 ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]

@@ -328,7 +328,6 @@ def _media_type(fetched: Fetched) -> str:
     return next((mime for sign, mime in _SIGNS.items() if body.startswith(sign)), "")
 
 
-CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)
 
 _TRIES = 3
@@ -408,13 +407,17 @@ class _Candidate:
 
 @dataclass(slots=True)
 class PictureChooser:
-    """Chooses among the pictures of `sources`, which is asked anew each time."""
+    """Chooses among the pictures of `sources`, which is asked anew each time.
+
+    Listing a source and fetching a picture may each take `deadline_s`; drawing one has limits of its own.
+    """
 
     pictures: Pictures
     outbox: Outbox
     sources: Callable[[], Sequence[DesignSource]]
     clock: Clock
     rng: random.Random
+    deadline_s: float = 20.0
     _finder: PictureFinder = field(init=False)
     _rests_until: dict[str, datetime] = field(default_factory=dict, init=False)
 
@@ -432,39 +435,34 @@ class PictureChooser:
         """Return the collection at `url`; None if it is listed no longer."""
         return next((source for source in self.sources() if source.url == url), None)
 
-    async def choose(
-        self, source: DesignSource, *, why: str, deadline_s: float = CHOOSING_DEADLINE_S
-    ) -> ApiResult[ChosenPicture]:
+    async def choose(self, source: DesignSource, *, why: str) -> ApiResult[ChosenPicture]:
         """Return a picture of `source` that was never shown and waits in no post; `why` goes to the post log.
 
-        Listing the source and fetching a picture may each take `deadline_s`; drawing it has limits of its own. An `Err`
-        says why there is none; the source rests then.
+        An `Err` says why there is none; the source rests then.
         """
         try:
-            chosen = await self._choose(source, why, deadline_s)
+            chosen = await self._choose(source, why)
         except TimeoutError:
-            chosen = Err(f"no picture within {deadline_s:g} s", "transient")
+            chosen = Err(f"no picture within {self.deadline_s:g} s", "transient")
         if isinstance(chosen, Err):
             self._rests_until[source.url] = self.clock.now() + SOURCE_RESTS
         return chosen
 
     @answering
-    async def _choose(self, source: DesignSource, why: str, deadline_s: float) -> ApiResult[ChosenPicture]:
-        async with asyncio.timeout(deadline_s):
+    async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
+        async with asyncio.timeout(self.deadline_s):
             found = await self._candidates(source)
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self.rng.sample(found, min(_TRIES, len(found))):
-            made = await self._attach(candidate, source, why, deadline_s)
+            made = await self._attach(candidate, source, why)
             if isinstance(made, Ok):
                 return made
             problem = made
         return problem
 
     @answering
-    async def _attach(
-        self, candidate: _Candidate, of: DesignSource, why: str, deadline_s: float
-    ) -> ApiResult[ChosenPicture]:
-        async with asyncio.timeout(deadline_s):
+    async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
+        async with asyncio.timeout(self.deadline_s):
             fetched = await self._fetch(candidate)
         attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
         if await self.outbox.with_picture(attached.sha256) is not None:

@@ -83,7 +83,7 @@ async def test_of_the_episodes_of_one_issue_only_the_newest_comes_to_mind(
     memory_home: MemoryHome, recall: MemoryRecall
 ) -> None:
     kept = [
-        await memory_home.save("episode", f"clocks, {number}", f"Clock {number}.", source=f"github:acme/site{place}")
+        await memory_home.save("episode", f"site{place}", f"Clock {number}.", source=f"github:acme/site{place}")
         for number, place in enumerate(("#1", "#1", "#2", "", ""))
     ]
     recalled = await recall.recall("clock", memory_home.memory_renderer, public_only=False)

@@ -93,7 +93,8 @@ async def test_a_gallery_that_hangs_costs_its_picture_after_the_deadline(sharing
     faults = GalleryFaults()
     faults.arm(Fault("hang", "GET *", times=9, seconds=3600))
     async with choosing(sharing, FakeClock(), faults=faults) as chooser:
-        answer = await chooser.choose(SIGNS, why="a test", deadline_s=0.3)
+        chooser.deadline_s = 0.3
+        answer = await chooser.choose(SIGNS, why="a test")
     assert isinstance(answer, Err)
     assert answer.kind == "transient"
     assert "0.3 s" in answer.error
