@@ -2,7 +2,7 @@
 // click is lost when the town tells something new.
 
 import { send } from "./ask.js";
-import { arrange, el, face, setText, shown } from "./dom.js";
+import { arrange, el, face, postLink, setText, shown } from "./dom.js";
 
 const KINDS = new Map(Object.entries({
   reply: "a reply", post: "a post", like: "a like", repost: "a repost", follow: "a follow", delete: "a deletion" }));
@@ -41,9 +41,7 @@ export class Drafts {
     const shownAuthor = this.author(draft.target);
     const whom = shownAuthor || named[String(draft.target).match(DID)?.[0]];
     const what = `${KINDS.get(draft.kind) ?? draft.kind}${whom ? ` to ${whom === "You" ? "you" : whom}` : ""}`;
-    const link = shownAuthor ? el("a", { href: "#feed", onclick: (event) => {
-      if (this.point(draft.target)) event.preventDefault();
-    } }, "show post") : null;
+    const link = shownAuthor ? postLink(draft.target, this.point) : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
     const choose = (yes, label, style) => el("button", { type: "button", class: style,
       "aria-label": `${label}: ${what} by ${person.name}`, onclick: () => this.decide(person, draft, yes, buttons, problem) }, label);
