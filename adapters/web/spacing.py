@@ -249,13 +249,10 @@ class _Turns:
         if self._is_taken or not self._waiting:
             return
         waits = {spaced: max(0.0, self._wait_s(spaced)) for spaced in (True, False)}
-
-        def place(one: tuple[Urgency, int, bool, object]) -> tuple[float, bool, Urgency, int]:
-            urgency, asked, spaced, _ = one
-            goes_first = spaced and not self._was_spaced and urgency is not Urgency.BACKGROUND
-            return waits[spaced], not goes_first, urgency, asked
-
-        _, _, spaced, turn = min(self._waiting, key=place)
+        _, _, spaced, turn = min(
+            self._waiting,
+            key=lambda one: (waits[one[2]], self._was_spaced or not one[2] or one[0] is Urgency.BACKGROUND, one[:2]),
+        )
         if not waits[spaced]:
             self._is_taken, self._was_spaced = True, spaced
             turn.set_result(None)

@@ -135,7 +135,7 @@ class DayReader:
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
             learned=self._learned(connection, since, until),
-            readings=_readings(connection, start, end),
+            readings=readings_between(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -184,15 +184,19 @@ class DayReader:
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
 
 
-def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+    """Return what was looked up in that time, oldest first; times in ISO 8601, UTC."""
     posted: dict[int, str] = {}
     for row in rows.of_loop_between(connection, _EXPRESSION, start, "~"):
         intent = store.get(connection, row["intent_id"] or "")
         posted[row["data"].get("finding", 0)] = web_url(intent.result_uri or "") if intent else ""
-    looked_up = [row["data"] for row in rows.of_loop_between(connection, _READING, start, end)]
     return tuple(
-        DayReading(data.get("question", ""), data.get("finding", ""), posted.get(data.get("memory") or -1, ""))
-        for data in looked_up
+        DayReading(
+            *(row["at"], data["question"], data["finding"], data["sources"], data["owners"]),
+            posted.get(data["memory"] or -1, ""),
+        )
+        for row in rows.of_loop_between(connection, _READING, start, end)
+        if "question" in (data := row["data"])
     )
 
 

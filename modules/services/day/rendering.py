@@ -102,11 +102,17 @@ class DayLearned:
 
 @dataclass(frozen=True, slots=True)
 class DayReading:
-    """A question that was looked up; `finding` is "" where nothing was kept, `led_to` links the post about it."""
+    """A question that was looked up, by the owner's wish if `owners`; `finding` is "" where nothing was kept.
 
+    `sources` are links, `post` links the post about it.
+    """
+
+    at: str
     question: str
     finding: str
-    led_to: str = ""
+    sources: Sequence[str]
+    owners: bool
+    post: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,8 +505,8 @@ def _listed(titles: Sequence[str]) -> str:
 
 def _reading(one: DayReading) -> str:
     found = one_line(as_prose(one.finding), _REASON_CHARS) or "nothing found that is worth keeping"
-    led_to = f" (posted about it: {one.led_to})" if one.led_to else ""
-    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{led_to}"
+    post = f" (posted about it: {one.post})" if one.post else ""
+    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{post}"
 
 
 def _learned(summary: DaySummary) -> str:

@@ -2,7 +2,7 @@
 // click is lost when the town tells something new.
 
 import { send } from "./ask.js";
-import { arrange, el, face, setText, shown } from "./dom.js";
+import { arrange, el, face, postLink, setText, shown } from "./dom.js";
 
 const SHOWN = 3;
 
@@ -35,9 +35,7 @@ export class Drafts {
     let node = this.nodes.get(draft.id);
     if (node) return node;
     const what = draft.act ?? draft.kind;
-    const link = this.author(draft.target) ? el("a", { href: "#feed", onclick: (event) => {
-      if (this.point(draft.target)) event.preventDefault();
-    } }, "show post") : null;
+    const link = this.author(draft.target) ? postLink(draft.target, this.point) : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
     const choose = (yes, label, style) => el("button", { type: "button", class: style,
       "aria-label": `${label}: ${what} by ${person.name}`, onclick: () => this.decide(person, draft, yes, buttons, problem) }, label);
