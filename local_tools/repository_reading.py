@@ -52,7 +52,8 @@ class RepositoryReadingTools:
         owner = owner or args.owner.strip()
         repo = Repo(owner, name) if owner and name else self._acting.place("", name, turn)
         depth, as_account = _DEPTHS.get(args.what, 1), self._acting.serves_owner(turn)
-        async with self._reader.open(repo, args.at.strip(), depth, as_account=as_account) as copy:
+        at = "" if args.at.strip() == "HEAD" else args.at.strip()
+        async with self._reader.open(repo, at, depth, as_account=as_account) as copy:
             told = {"repo": repo.full_name, "commit": copy.sha, "content": await self._content(args, copy)}
         return self._acting.read(told, uri=self._acting.services.github.page(repo))
 

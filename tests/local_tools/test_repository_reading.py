@@ -23,7 +23,7 @@ from common.redact import Redactor
 from common.result import Undone
 from modules.runtime.sandbox.runner import Sandbox, used_bytes
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.repositories.reader import KEPT_S, RepositoryReader
+from modules.services.repositories.reader import KEPT_S, MOST_COPIES, RepositoryReader
 from tests.local_tools.github_working import Working
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.plain_settings import plain_settings
@@ -199,8 +199,13 @@ async def test_a_copy_is_deleted_after_an_hour_and_at_the_end(tmp_path: Path) ->
         assert copy.folder.exists()
         await clock.advance(2)
         assert not copy.folder.exists()
-        async with reader.open(garden, "main", 1, as_account=False) as copy:
-            assert copy.folder.exists()
+        folders = []
+        for name in map(str, range(MOST_COPIES + 1)):
+            stored = place.network.create_repo(place.repo.owner, name)
+            committed(place.network.git(stored).folder, {"x": ("100644", b"x")}, "Begin")
+            async with reader.open(Repo("ada", name), "main", 1, as_account=False) as copy:
+                folders.append(copy.folder)
+        assert [folder.exists() for folder in folders] == [False, *[True] * MOST_COPIES]
         await reader.close()
         assert not (tmp_path / "copies").exists()
 

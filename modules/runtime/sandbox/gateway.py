@@ -57,7 +57,7 @@ class Upstream:
     """
 
     requests: frozenset[tuple[str, str]]
-    header: str = ""
+    header: str = field(default="", repr=False)
     is_secure: bool = True
 
 

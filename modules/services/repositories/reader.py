@@ -30,6 +30,7 @@ from modules.runtime.sandbox.types import MIB, Limits
 
 KEPT_S = 3_600.0
 """How long a copy is kept, in seconds."""
+MOST_COPIES = 4
 HISTORY = 300
 """So many of the newest commits are fetched where the history is asked for."""
 
@@ -76,7 +77,7 @@ class RepositoryReader:
     clock: Clock
     _copies: dict[Path, tuple[str, int, str]] = field(default_factory=dict, init=False)
     """By their folder: the branch, tag or commit that was asked for, the depth, and the commit."""
-    _ending: list[asyncio.Task[None]] = field(default_factory=list, init=False)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @asynccontextmanager
@@ -93,13 +94,13 @@ class RepositoryReader:
             Err("no repository, branch, tag or commit can be called that", "invalid").or_raise()
         async with self._lock:
             folder = self.folder / repo.owner.lower() / repo.name.lower() / ("account" if as_account else "public")
-            if not folder.exists():
-                folder.mkdir(parents=True)
-                self._ending.append(asyncio.create_task(self._end(folder)))
             name, deep, sha = self._copies.get(folder, ("", 0, ""))
             if name != at or deep < depth:
-                self._copies.pop(folder, None)
-                sha = (await self._fetch_named(repo, folder, at, depth, as_account=as_account)).or_raise()
+                await self._make_room(folder)
+                fetched = await self._fetch_named(repo, folder, at, depth, as_account=as_account)
+                if isinstance(fetched, Err):
+                    await self._delete(folder)
+                sha = fetched.or_raise()
                 self._copies[folder] = (at, depth, sha)
             yield RepositoryCopy(self.sandbox, folder, sha)
 
@@ -110,16 +111,29 @@ class RepositoryReader:
         await asyncio.gather(*self._ending, return_exceptions=True)
         await asyncio.to_thread(delete_tree, self.folder)
 
+    async def _make_room(self, folder: Path) -> None:
+        """Have the folder there, for an hour; the oldest copies give way."""
+        self._copies.pop(folder, None)
+        for oldest in list(self._copies)[: 1 - MOST_COPIES]:
+            await self._delete(oldest)
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        task = asyncio.create_task(self._end(folder))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
     async def _end(self, folder: Path) -> None:
         await self.clock.sleep(KEPT_S)
         async with self._lock:
-            self._copies.pop(folder, None)
-            await asyncio.to_thread(delete_tree, folder)
+            await self._delete(folder)
+
+    async def _delete(self, folder: Path) -> None:
+        self._copies.pop(folder, None)
+        await asyncio.to_thread(delete_tree, folder)
 
     async def _fetch_named(self, repo: Repo, folder: Path, at: str, depth: int, *, as_account: bool) -> ApiResult[str]:
         """Fetch what `at` names; the beginning of a commit's name is looked for in the history."""
         fetched = await self._fetch(repo, folder, (str(depth), at or "HEAD", "refs/heads/read"), as_account=as_account)
-        if isinstance(fetched, Ok) or not set(at) <= set("0123456789abcdef"):
+        if isinstance(fetched, Ok) or not at or not set(at) <= set("0123456789abcdef"):
             return fetched
         return await self._fetch(repo, folder, (str(HISTORY), "HEAD", at), as_account=as_account)
 
@@ -140,4 +154,9 @@ class RepositoryReader:
             ran = await self.sandbox.run(command, folder, limits=_LIMITS, env=env, shared=gateway.shared)
         if ran.ended != "exited" or gateway.bytes_left <= 0:
             return Err("it is too large to read, or takes too long to fetch", "invalid")
-        return Ok(ran.stdout.strip()) if ran.success else Err(one_line(ran.stderr, _REASON_CHARS), "invalid")
+        if ran.success:
+            return Ok(ran.stdout.strip())
+        reader = "our account" if as_account else "anybody (in this conversation private repositories are not read)"
+        return Err(
+            f"{repo.full_name} at {ref} cannot be read by {reader}: {one_line(ran.stderr, _REASON_CHARS)}", "invalid"
+        )
