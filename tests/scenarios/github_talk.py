@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from modules.runtime.home import Home
 from tests.hasty_clock import HastyClock
@@ -142,4 +143,5 @@ async def commit_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str
     parents, tree = ([], None) if old == NO_COMMIT else ([old], old)
     sha = await git.write_commit(await git.tree_with(tree, blobs), parents, "Begin", author)
     await git.set_ref("refs/heads/main", sha, old=old)
-    repo.pushed_at = network.clock.now()
+    # NOTE(self): GitHub tells whole seconds, and what was pushed later has another moment.
+    repo.pushed_at = max(network.clock.now(), (repo.pushed_at or network.clock.now()) + timedelta(seconds=1))
