@@ -15,6 +15,11 @@ def is_main(session_key: str) -> bool:
     return session_key.startswith(MAIN_PREFIX)
 
 
+def is_github_thread(session_key: str) -> bool:
+    """Return whether a session is about one issue or pull request on GitHub."""
+    return session_key.startswith("github:") and "#" in session_key
+
+
 def room_session(room_name: str) -> str:
     """Return the session of the room of that name, as the owner's settings give it."""
     return f"{ROOM_PREFIX}{room_name.strip() or SPACE_DEFAULT_NAME}"

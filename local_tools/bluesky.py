@@ -126,6 +126,7 @@ class BlueskyTools:
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
+            adds=is_order,
         )
         if published.status == "liked_instead":
             liked = published.came("liked", published.reason)

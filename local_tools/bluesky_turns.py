@@ -34,11 +34,13 @@ from modules.lives.bluesky.reply_check import (
     reply_problem,
     sayable,
     suspected_echo,
+    tells,
     unsayable,
 )
 from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -280,14 +282,17 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True) ->
 def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"] | None:
     """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
 
-    It holds words that only our own prompt has, but for those that were said in the thread; or it goes round in a loop
-    that the owner did not give.
+    It holds words that only our own prompt has, but for those that were said in the thread or given to be posted; or
+    it goes round in a loop that the owner did not give.
     """
     subject = turn.subject
     if is_loop(text) and not gives(text, turn):
         return "Post Loops"
     if isinstance(subject, ExpressionTurn):
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
+    if isinstance(subject, OwnTimeTurn):
+        is_private = tells(text, subject.private) and not is_given_in(text, subject.private)
+        return "Post Not Sent" if is_private else None
     if not isinstance(subject, ThreadTurn):
         return None
     return "Post Not Sent" if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)) else None
@@ -407,7 +412,7 @@ class BlueskyLooks:
         shown = await self.allowed(item.author for item in told)
         return self.framed(
             [
-                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
+                {**self._named(item.author), **{key: getattr(item, key) for key in keys}}
                 for item in told
                 if item.author.did in shown
             ]
@@ -424,7 +429,7 @@ class BlueskyLooks:
             return self.words.error("By Did")
         profile = (await self.atproto.get_profile(args.actor)).or_raise()
         self.moderation.note(profile)
-        return self.framed(dataclasses.asdict(profile))
+        return self.framed(dataclasses.asdict(profile) | self.own_mark(profile.did))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
         return await self._actors(self.atproto.get_followers, args, turn)
@@ -438,7 +443,7 @@ class BlueskyLooks:
         if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
         page = (await get(args.actor, limit=args.limit)).or_raise()
-        return self.framed([dataclasses.asdict(actor) for actor in page.actors])
+        return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.actors])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
         """A post in few words; `readable` are the quoted ones that may be shown."""
@@ -447,7 +452,7 @@ class BlueskyLooks:
         return {
             "uri": post.uri,
             "cid": post.cid,
-            **_named(post.author),
+            **self._named(post.author),
             "text": post.text,
             **({"beside": beside} if beside else {}),
             "likes": post.like_count,
@@ -455,6 +460,9 @@ class BlueskyLooks:
             "indexed_at": post.indexed_at,
         }
 
+    def _named(self, author: Actor) -> dict[str, object]:
+        return {"author": author.handle, "author_did": author.did, **self.own_mark(author.did)}
 
-def _named(author: Actor) -> dict[str, object]:
-    return {"author": author.handle, "author_did": author.did}
+    def own_mark(self, did: str) -> dict[str, object]:
+        """Return the field that says that an account is our own; none for any other."""
+        return {"is_you": True} if did == self.atproto.did else {}

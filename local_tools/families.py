@@ -23,7 +23,10 @@ FAMILIES: Mapping[str, Sequence[str]] = {
         *("bluesky_unschedule_post", "bluesky_unfollow", "mute_account"),
         *("bluesky_get_followers", "bluesky_get_follows"),
     ),
-    "reading": ("bluesky_search", "bluesky_read_feed", "bluesky_read_list", "bluesky_trends", "want_to_know"),
+    "reading": (
+        *("bluesky_search", "bluesky_read_feed", "bluesky_read_list", "bluesky_trends", "want_to_know"),
+        "github_read_repository",
+    ),
     "pictures": (
         *("arena_search", "arena_fetch_channel", "arena_post_image", "web_browse_images", "curl_fetch"),
         *("bluesky_post_with_image", "lookup_post_context", "get_posts_needing_attribution"),

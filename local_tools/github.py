@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from common.impression import Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
+from local_tools.bluesky_turns import SilenceInput
 from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
@@ -61,12 +62,6 @@ class ReviewInput(BaseModel):
     """A review of the pull request of this turn."""
 
     body: str
-
-
-class ThreadSilenceInput(BaseModel):
-    """No comment."""
-
-    reason: str
 
 
 class GitHubTools:
@@ -135,7 +130,7 @@ class GitHubTools:
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
         return self.words.end_by(await self._outbox.submit(action), outcome)
 
-    async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
+    async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
         return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: IssueTurn) -> str:
@@ -173,7 +168,7 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
         ),
         tool("github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn),
         tool("github_submit_review", ReviewInput, "github", anyone, tools.review, subject=ReviewTurn),
-        tool("github_stay_silent", ThreadSilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
+        tool("github_stay_silent", SilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
     )
 
 

@@ -90,10 +90,6 @@ class IssueUpdateInput(InRepository):
     assignees: list[str] = Field(default_factory=list)
 
 
-class OwnOrgsInput(BaseModel):
-    """The organisations of our own account."""
-
-
 class PullInput(InRepository):
     """A pull request."""
 

@@ -10,6 +10,7 @@ from common.impression import Impression
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
+from local_tools.bluesky_turns import SilenceInput
 from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.messages.types import MessageTurn
@@ -31,12 +32,6 @@ class AnswerInput(BaseModel):
     text: str
     impression: Impression = ""
     wish: str = ""
-
-
-class MessageSilenceInput(BaseModel):
-    """No answer."""
-
-    reason: str
 
 
 class MessageTools:
@@ -66,7 +61,7 @@ class MessageTools:
         outcome = Disposition("answered", impression=args.impression, wish=args.wish)
         return self.words.end_by(submitted, outcome)
 
-    async def silence(self, args: MessageSilenceInput, turn: Turn) -> ToolResult:
+    async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
         return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: MessageTurn) -> str:
@@ -90,7 +85,7 @@ def message_tools(tools: MessageTools) -> Sequence[Tool]:
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
         tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
-        tool("message_silence", MessageSilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
+        tool("message_silence", SilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
     )
 
 

@@ -28,7 +28,7 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, lacks_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
-from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
+from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody
 from modules.services.outbox.outbox import Outbox
@@ -101,11 +101,9 @@ class OwnPostTools:
         content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
         return replace(result, content=content, told={"at": when})
 
-    async def post_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
-        """Publish a thought with the picture that its turn is about."""
+    async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
+        """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
         shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
-        if shown is None:
-            return self.words.error("No Picture")
         return await self._publish(args.text, turn, shown, args.alt_text)
 
     async def _publish(
@@ -127,7 +125,7 @@ class OwnPostTools:
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and lacks_invitation(text, subject.said):
             advice = self.skills.section("expression", "Nothing To Answer").strip()
             if subject.revisions.ask_for_better(text, advice):
-                revision = self._revision(text, advice, "bluesky_post_picture" if shown else _posts_with(subject))
+                revision = self._revision(text, advice, subject.tool)
                 return ToolResult(revision, is_error=True, draft=text)
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
@@ -223,14 +221,6 @@ def _meant(post: str, turn: Turn) -> str:
     return "" if post == asked_in else post
 
 
-def _posts_with(subject: ExpressionTurn) -> str:
-    return "bluesky_post_reading" if subject.finding else "bluesky_post"
-
-
-def _has_read(turn: Turn) -> bool:
-    return isinstance(turn.subject, ExpressionTurn) and bool(turn.subject.finding)
-
-
 def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     words = tools.words
@@ -245,24 +235,13 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             owner_fields=frozenset({"who", "at"}),
         ),
         words.tool(
-            "bluesky_post_reading",
-            PostInput,
-            "social",
-            Provenance.STRANGER,
-            tools.post,
-            page="bluesky_post",
-            subject=ExpressionTurn,
-            fits=_has_read,
-            holdable=True,
-            owner_fields=frozenset({"who", "at"}),
-        ),
-        words.tool(
-            "bluesky_post_picture",
+            POST_FOUND,
             PictureInput,
             "social",
             Provenance.STRANGER,
-            tools.post_picture,
+            tools.post_found,
             subject=ExpressionTurn,
+            fits=lambda turn: isinstance(turn.subject, ExpressionTurn) and turn.subject.tool == POST_FOUND,
             holdable=True,
         ),
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),

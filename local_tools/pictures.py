@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import random
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -201,10 +200,10 @@ class PictureTools:
 
 
 def picture_tools(
-    pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, skills: Skills, rng: random.Random
+    pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, finder: PictureFinder, skills: Skills
 ) -> Sequence[Tool]:
     """The family, as the registry takes it."""
-    tools = PictureTools(pictures, publisher, on_bluesky, PictureFinder(pictures, rng), skills)
+    tools = PictureTools(pictures, publisher, on_bluesky, finder, skills)
 
     def tool(
         name: str,

@@ -154,7 +154,10 @@ class ReadingTools:
     ) -> ToolResult:
         people = await self.looks.readable_people(found)
         _seen(turn).update({one.did: one.did for one in people})
-        accounts = [{"handle": one.handle, "did": one.did, "about": one.description} for one in people]
+        accounts = [
+            {"handle": one.handle, "did": one.did, "about": one.description, **self.looks.own_mark(one.did)}
+            for one in people
+        ]
         return self.looks.framed({**described, "accounts": accounts} if described else accounts)
 
     async def _at(self, address: str, turn: Turn, *collections: str) -> AtUri:

@@ -23,8 +23,8 @@ from local_tools.github_acting import (
     IssueListInput,
     IssueUpdateInput,
     OrgReposInput,
-    OwnOrgsInput,
 )
+from local_tools.words import NoInput
 from local_tools.workspace_inputs import InRepository
 from modules.lives.bluesky.types import MadeThing
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -75,7 +75,7 @@ class RepositoryTools:
         listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
         return self._acting.read([_of_repository(one) for one in listed.or_raise()], uri=self._github.address)
 
-    async def own_organisations(self, _: OwnOrgsInput, __: Turn) -> ToolResult:
+    async def own_organisations(self, _: NoInput, __: Turn) -> ToolResult:
         listed = (await self._github.repositories.organizations(limit=_MOST_ORGS)).or_raise()
         told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed]
         return self._acting.read(told, uri=self._github.address)
@@ -168,7 +168,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         look("github_list_issues", IssueListInput, handler=tools.issues),
         look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
         far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
-        far("github_list_my_orgs", OwnOrgsInput, handler=tools.own_organisations, effect="look"),
+        far("github_list_my_orgs", NoInput, handler=tools.own_organisations, effect="look"),
         far("github_get_user", AccountInput, handler=tools.account, effect="look"),
         act("github_create_issue", IssueCreateInput, handler=tools.create, fits=acting.serves_post),
         act("github_update_issue", IssueUpdateInput, handler=tools.update),

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from common.clock import local, spoken
 from common.provenance import Provenance
-from local_tools.words import OWN_TOOLS, ToolWords
+from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.schedules.policy import MOST, WHAT_CHARS
 from modules.services.schedules.schedules import Schedules
@@ -27,10 +27,6 @@ class ScheduleAddInput(BaseModel):
     at: str
     weekly: bool = False
     remind: bool = False
-
-
-class ScheduleListInput(BaseModel):
-    """Nothing needs to be said."""
 
 
 class ScheduleRemoveInput(BaseModel):
@@ -72,7 +68,7 @@ class ScheduleTools:
             return self.words.error(added, most=MOST, now=now)
         return self.words.done("Schedule Added", number=added.number, due=added.told_due(zone))
 
-    async def listed(self, args: ScheduleListInput, turn: Turn) -> ToolResult:
+    async def listed(self, args: NoInput, turn: Turn) -> ToolResult:
         lines = [one.told(self.schedules.timezone) for one in await self.schedules.all()]
         return ToolResult("\n".join(lines)) if lines else self.words.done("Schedule None")
 
@@ -92,6 +88,6 @@ def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     own, tool = Provenance.SELF, tools.words.tool
     return (
         tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True),
-        tool("schedule_list", ScheduleListInput, "self", own, tools.listed, effect="look"),
+        tool("schedule_list", NoInput, "self", own, tools.listed, effect="look"),
         tool("schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True),
     )

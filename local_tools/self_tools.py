@@ -17,7 +17,7 @@ from common.errors import UsageError
 from common.provenance import Provenance
 from common.session_keys import is_main
 from local_tools.memory_tools import session_key_of
-from local_tools.words import OWN_TOOLS, ToolWords
+from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, objection
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
@@ -29,10 +29,6 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import SELF
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
-
-
-class SelfReadInput(BaseModel):
-    """Nothing needs to be said."""
 
 
 class SelfUpdateInput(BaseModel):
@@ -72,7 +68,7 @@ class SelfTools:
         self._skills = skills
         self.words = ToolWords(skills, OWN_TOOLS)
 
-    async def read(self, args: SelfReadInput, turn: Turn) -> ToolResult:
+    async def read(self, args: NoInput, turn: Turn) -> ToolResult:
         return ToolResult(read_self(self._home) or self.words.answer("Self Empty"))
 
     async def day(self, args: DayReadInput, turn: Turn) -> ToolResult:
@@ -127,7 +123,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     own, tool = Provenance.SELF, tools.words.tool
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
-        tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
+        tool("self_read", NoInput, "self", own, tools.read, effect="look"),
         tool(
             "self_update",
             SelfUpdateInput,

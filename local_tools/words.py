@@ -24,6 +24,10 @@ REASON_CHARS = 300
 Handler = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
+class NoInput(BaseModel):
+    """Nothing needs to be said."""
+
+
 class ToolStopped(Exception):
     """Ends a handler; `result` is what it answers."""
 

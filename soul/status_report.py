@@ -23,10 +23,9 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.day.situation import Situation
-from modules.services.explanation.drafts import Draft
+from modules.services.explanation.drafts import draft_fields
 from modules.services.explanation.story import named
 from modules.services.identity.owner import Me
-from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
@@ -80,7 +79,7 @@ class OwnerMessages:
         if answer.text:
             return answer.text
         problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")
-        acts = [end_of(one) for one in reversed(await self.outbox.by_cause(answer.message.cause))]
+        acts = await self.outbox.ends((await self.outbox.by_cause(answer.message.cause))[::-1])
         return "\n".join(filter(None, (*problem, *acts)))
 
     async def forget(self, key: str) -> None:
@@ -156,7 +155,7 @@ class StatusReport:
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
-            "drafts": [_draft(draft) for draft in now.drafts],
+            "drafts": [draft_fields(draft, services.clock.now()) for draft in now.drafts],
             "room": {
                 **stands["room"],
                 "url": integrations.room.url,
@@ -285,17 +284,3 @@ def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection
     """Put handles in the place of DIDs in what each decision says."""
     for one in decisions:
         one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])
-
-
-def _draft(draft: Draft) -> dict[str, Any]:
-    intent = draft.intent
-    return {
-        "id": intent.id,
-        "act": draft.words.what,
-        "kind": intent.kind,
-        "text": intent.body.preview,
-        "target": intent.target,
-        "why": intent.error or "",
-        "createdAt": intent.created_at,
-        "expiresAt": intent.expires_at,
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from datetime import datetime
 from pathlib import Path
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from common.clock import Clock
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.pinned_names.store import FILE, PinnedNames
+from modules.services.workspaces.acting import GoneAccounts
 from modules.services.workspaces.trust import WorkspaceTrust
 
 
@@ -42,3 +44,13 @@ def identity_of(github: GitHub, clock: Clock) -> RepositoryIdentity:
 def trust_without_owner(github: GitHub, clock: Clock) -> WorkspaceTrust:
     """Only the account itself, and who may push."""
     return WorkspaceTrust(github, "", tuple, clock, new_names(clock))
+
+
+async def posted_nothing(_login: str, _moment: datetime) -> bool:
+    """No SOUL posts."""
+    return False
+
+
+def gone_of(github: GitHub, clock: Clock) -> GoneAccounts:
+    """Return who is gone, by what GitHub shows."""
+    return GoneAccounts(github, posted_nothing, clock)

@@ -439,6 +439,18 @@ class Worktree(TreeGit):
             return failed.told
         return Ok(None)
 
+    async def save_branch(self, branch: str, file: Path) -> ApiResult[None]:
+        """Write what `branch` of the server adds to its default branch into a file, which `load` takes."""
+        if not is_branch_name(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            output = f"--output={await asyncio.to_thread(file.resolve)}"
+            ends = f"refs/remotes/origin/HEAD...refs/remotes/origin/{branch}"
+            await self._git("diff", "--binary", "--full-index", output, *PLAIN, ends)
+        except GitFailed as failed:
+            return failed.told
+        return Ok(None)
+
     async def load(self, file: Path) -> ApiResult[None]:
         """Make the changes that `save` wrote; none of them if one does not fit."""
         try:

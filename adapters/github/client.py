@@ -34,6 +34,7 @@ from adapters.github.sending import (
 )
 from adapters.github.types import (
     PAGE,
+    Account,
     Comment,
     GitHubPerson,
     Issue,
@@ -52,7 +53,7 @@ from adapters.github.types import (
 )
 from adapters.web.client import Failure
 from adapters.web.spacing import BackOff, RateLimitStatus, RequestGate
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.constants import GITHUB_MIN_SPACING_MS
 from common.github_address import github_address
 from common.result import ApiResult, Err, Ok
@@ -388,6 +389,22 @@ class GitHub:
         def work(ask: Ask) -> tuple[Labelling, ...]:
             found = first(MAX_EVENTS, ask.pages(f"{repo_path(repo)}/issues/{number}/events"))
             return tuple(convert.labelling(one) for one in found if one.get("event") in _LABEL_EVENTS)
+
+        return await self._caller.read(what, work)
+
+    async def acted_since(self, account: Account, repo: Repo, moment: datetime) -> ApiResult[bool]:
+        """Return whether an account did anything since then in public, or in a repository, as far as GitHub tells.
+
+        Of the newest `PAGE` events of each.
+        """
+        what = f"read what {account.login} did"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        urls = (f"/users/{quote(account.login, safe='')}/events/public", f"{repo_path(repo)}/events")
+
+        def work(ask: Ask) -> bool:
+            events = (one for url in urls for one in first(PAGE, ask.pages(url)))
+            return any(one["actor"]["id"] == account.id and parse_iso(one["created_at"]) >= moment for one in events)
 
         return await self._caller.read(what, work)
 

@@ -93,6 +93,14 @@ class Contents:
 
         return await self._caller().read(what, work)
 
+    async def blob(self, repo: Repo, sha: str) -> ApiResult[bytes]:
+        """Return a whole file, text or not, by the hash of what it holds."""
+        what = f"read a file of {repo.full_name}"
+        if wrong := wrong_place(what, repo) or empty(what, "file", sha) or _wrong_sha(what, sha):
+            return wrong
+        url = f"{repo_path(repo)}/git/blobs/{sha}"
+        return await self._caller().read(what, lambda ask: b64decode(ask.get(url)["content"]))
+
     async def write(
         self, repo: Repo, path: str, text: str, *, message: str, branch: str = "", sha: str = ""
     ) -> ApiResult[FileChange]:

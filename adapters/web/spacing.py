@@ -9,7 +9,6 @@ wait is kept too. Nothing survives a crash.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -186,7 +185,7 @@ def urgency(of: Urgency) -> Iterator[None]:
 class Permit:
     """Leave to send the requests of one call, or of one burst."""
 
-    def __init__(self, spacing: RequestSpacing, *, burst: bool, spaced: bool, sets_pace: bool = True) -> None:
+    def __init__(self, spacing: RequestSpacing, *, burst: bool, spaced: bool, sets_pace: bool) -> None:
         self._spacing = spacing
         self._burst = burst
         self._spaced = spaced
@@ -211,15 +210,18 @@ class Permit:
 
 
 class _Turns:
-    """A lock for the most urgent of those that wait, of equals for the first; free until that one is due.
+    """A lock for the most urgent of those that are due, of equals for the first.
 
-    `wait_s` returns the seconds until a request may leave that is spaced, or is not.
+    After each request that is not spaced, one that is goes first if it is due and somebody waits for it: so it never
+    waits longer than the spacing and one request. `wait_s` returns the seconds until a request may leave that is
+    spaced, or is not.
     """
 
     def __init__(self, wait_s: Callable[[bool], float], sleep: Callable[[float], Coroutine[Any, Any, None]]) -> None:
         self._wait_s = wait_s
         self._sleep = sleep
         self._is_taken = False
+        self._was_spaced = True
         self._asked = 0
         self._waiting: list[tuple[Urgency, int, bool, asyncio.Future[None]]] = []
         self._alarm: asyncio.Task[None] | None = None
@@ -228,7 +230,7 @@ class _Turns:
         """Wait until it is this caller's turn, and due."""
         turn = asyncio.get_running_loop().create_future()
         self._asked += 1
-        heapq.heappush(self._waiting, (urgency, self._asked, spaced, turn))
+        self._waiting.append((urgency, self._asked, spaced, turn))
         self._hand_on()
         try:
             await turn
@@ -243,19 +245,21 @@ class _Turns:
         self._hand_on()
 
     def _hand_on(self) -> None:
-        while self._waiting and self._waiting[0][-1].done():
-            heapq.heappop(self._waiting)
+        self._waiting = [one for one in self._waiting if not one[-1].done()]
         if self._is_taken or not self._waiting:
             return
-        _, _, spaced, turn = self._waiting[0]
-        if (wait_s := self._wait_s(spaced)) <= 0:
-            heapq.heappop(self._waiting)
-            self._is_taken = True
+        waits = {spaced: max(0.0, self._wait_s(spaced)) for spaced in (True, False)}
+        _, _, spaced, turn = min(
+            self._waiting,
+            key=lambda one: (waits[one[2]], self._was_spaced or not one[2] or one[0] is Urgency.BACKGROUND, one[:2]),
+        )
+        if not waits[spaced]:
+            self._is_taken, self._was_spaced = True, spaced
             turn.set_result(None)
             return
         if self._alarm:
             self._alarm.cancel()
-        self._alarm = asyncio.create_task(self._sleep(wait_s), name="request-spacing")
+        self._alarm = asyncio.create_task(self._sleep(waits[spaced]), name="request-spacing")
         self._alarm.add_done_callback(lambda alarm: None if alarm.cancelled() else self._hand_on())
 
 
@@ -283,7 +287,7 @@ class RequestSpacing:
         spaced = write or asks is not Urgency.AT_ONCE
         await self._turns.take(min(asks, Urgency.AHEAD) if write else asks, spaced=spaced)
         try:
-            yield Permit(self, burst=False, spaced=spaced)
+            yield Permit(self, burst=False, spaced=spaced, sets_pace=spaced)
         finally:
             self._turns.give_back()
 
@@ -298,7 +302,7 @@ class RequestSpacing:
             yield
             return
         spaced = await self._take_burst()
-        permit = Permit(self, burst=True, spaced=spaced, sets_pace=sets_pace)
+        permit = Permit(self, burst=True, spaced=spaced, sets_pace=sets_pace and spaced)
         token = self._burst.set(permit)
         try:
             yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
@@ -60,27 +59,6 @@ def with_colours(lines: Iterable[str]) -> Iterator[tuple[str, Colour | None]]:
     for line in lines:
         is_changes = is_changes or line.startswith(f"  {_CHANGES.strip()} ")
         yield line, _COLOURS.get(line[2:3]) if is_changes else None
-
-
-def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
-    """The same for programs, in the camelCase of the status file."""
-    intent = draft.intent
-    return {
-        "id": intent.id,
-        "number": draft.number,
-        "state": intent.state,
-        "kind": intent.kind,
-        "target": intent.target,
-        "act": draft.words.what,
-        "answers": {"handle": draft.words.author, "text": draft.words.theirs} if draft.words.theirs else None,
-        "cause": intent.cause_id,
-        "text": intent.body.preview,
-        "why": intent.error,
-        "createdAt": intent.created_at,
-        "expiresAt": intent.expires_at,
-        "scheduledFor": intent.scheduled_for,
-        "expired": is_expired(intent, now),
-    }
 
 
 def _line(draft: Draft, now: datetime, timezone: str) -> str:

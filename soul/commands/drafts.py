@@ -22,7 +22,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
-from modules.services.explanation.drafts import Draft, in_words
+from modules.services.explanation.drafts import Draft, draft_fields, in_words
 from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
@@ -31,7 +31,6 @@ from modules.services.outbox.types import Intent, Rule
 from soul.commands.at_hand import at_hand
 from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import (
-    draft_fields,
     full_lines,
     list_lines,
     with_colours,

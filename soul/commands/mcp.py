@@ -30,7 +30,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.explanation import why
-from modules.services.explanation.drafts import in_words
+from modules.services.explanation.drafts import draft_fields, in_words
 from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
 from modules.services.outbox import approval
@@ -38,7 +38,6 @@ from modules.services.schedules.schedules import schedules_in
 from modules.services.skills.skills import Framer, Skills
 from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import draft_fields
 from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction

@@ -160,7 +160,7 @@ async def _live(
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
         watching = _watch_requests(ForgetRequests(home.memory), ended, app.services.clock)
-        watch = asyncio.create_task(watching, name="forget-requests")
+        forgetting = asyncio.create_task(watching, name="forget-requests")
         alive = asyncio.create_task(keep_watched(clock), name="watchdog")
         try:
             async with AsyncExitStack() as beside:
@@ -170,9 +170,9 @@ async def _live(
                 beside.enter_context(terminal.hiding_rooms(app.services.knowledge.onboarding.due))
                 how = await _until(ended, app, terminal, take_over=take_over)
         finally:
-            watch.cancel()
+            forgetting.cancel()
             alive.cancel()
-            found, _ = await asyncio.gather(watch, alive, return_exceptions=True)
+            found, _ = await asyncio.gather(forgetting, alive, return_exceptions=True)
     return "anew" if found is True else how
 
 

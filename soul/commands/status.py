@@ -74,7 +74,8 @@ def look(home: Home) -> dict[str, Any]:
 
     `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
-    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not. `moved` is when and into which file the home was moved away; "" where it was not.
+    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not.
+    `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
@@ -272,10 +273,9 @@ def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
         with reading(home.database) as connection:
             if not anything_waits(connection):
                 return nothing
-            from modules.services.explanation.drafts import in_words  # noqa: PLC0415 - the same
+            from modules.services.explanation.drafts import draft_fields, in_words  # noqa: PLC0415 - the same
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
             from modules.services.outbox.leaving import expected_kinds  # noqa: PLC0415 - the same
-            from soul.commands.draft_lines import draft_fields  # noqa: PLC0415 - the same
 
             now, drafts = SystemClock().now(), in_words(connection, held(connection))
             return {

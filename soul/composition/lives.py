@@ -57,9 +57,7 @@ class Lives:
         self.commitments = build_commitment_loop(
             services, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
-        announcements = build_announcements(services, self.turn_services.prompter)
-        if services.settings.soul_announce:
-            events.subscribe(CommitmentKept, announcements.announce_kept)
+        announcements = build_announcements(services, self.turn_services.prompter, self.bluesky.expression)
         # NOTE(self): all texts that a voice can change stand on GitHub, or answer a request for something there.
         writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
         for voice_writer in writers:
@@ -80,6 +78,7 @@ class Lives:
                 self.bluesky.replies,
                 services.draft_experiences,
                 *writers,
+                *announcements,
             ),
             (*self.growth.perceivers, self.rituals.perceiver, services.schedules, heartbeat),
         )
@@ -87,7 +86,6 @@ class Lives:
         self.control_watch = build_control_watch(services)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
-        events.subscribe(CommitmentKept, self.space.experiences.keep_commitment)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())

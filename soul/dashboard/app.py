@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time, timedelta
 from importlib.resources import files
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qs, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -260,13 +260,13 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     )
     return Starlette(
         routes=[
-            Route("/", page.now),
+            Route("/", page.showing("now.html", facts.now)),
             Route("/why", page.why),
-            Route("/talk", page.talk),
-            Route("/work", page.work),
+            Route("/talk", page.showing("talk.html", facts.talk)),
+            Route("/work", page.showing("work.html", facts.work)),
             Route("/memory", page.memory),
-            Route("/people", page.people),
-            Route("/growing", page.growing),
+            Route("/people", page.showing("people.html", facts.people)),
+            Route("/growing", page.showing("growing.html", facts.growing)),
             Route("/spending", page.spending),
             Route("/log", page.log),
             Route("/settings", page.shown_settings),
@@ -313,15 +313,17 @@ class _Dashboard:
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
 
-    async def now(self, request: Request) -> Response:
-        return await self._page(request, "now.html", self.facts.now)
+    def showing(self, name: str, read: Callable[[], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers with the page `name`, filled with the facts that are read then."""
+
+        async def show(request: Request) -> Response:
+            return await self._page(request, name, read)
+
+        return show
 
     async def why(self, request: Request) -> Response:
         of = request.query_params.get("of", "").strip()
         return await self._page(request, "why.html", lambda: {"of": of, "story": self.facts.story(of) if of else None})
-
-    async def talk(self, request: Request) -> Response:
-        return await self._page(request, "talk.html", self.facts.talk)
 
     async def log(self, request: Request) -> Response:
         words, kind = (request.query_params.get(name, "").strip() for name in ("q", "kind"))
@@ -330,15 +332,6 @@ class _Dashboard:
     async def shown_settings(self, request: Request) -> Response:
         words = request.query_params.get("q", "").strip()
         return await self._page(request, "settings.html", lambda: self.facts.shown_settings(words))
-
-    async def work(self, request: Request) -> Response:
-        return await self._page(request, "work.html", self.facts.work)
-
-    async def people(self, request: Request) -> Response:
-        return await self._page(request, "people.html", self.facts.people)
-
-    async def growing(self, request: Request) -> Response:
-        return await self._page(request, "growing.html", self.facts.growing)
 
     async def spending(self, request: Request) -> Response:
         def read() -> dict[str, Any]:
@@ -380,7 +373,7 @@ class _Dashboard:
             return HTMLResponse("The form did not arrive in time", 408)
         if len(content) > _MAX_FORM_BYTES:
             return HTMLResponse("Too long", 413)
-        given = dict(parse_qsl(content.decode(errors="replace")))
+        given = {name: " ".join(values) for name, values in parse_qs(content.decode(errors="replace")).items()}
         back = given.get("back", "/")
         back = back if back in {path for path, _ in _PLACES} else "/"
         try:

@@ -21,7 +21,7 @@ from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import KNOWN, Settings
 from common.text.untrusted import one_line
-from common.wording import purpose, told_reason
+from common.wording import counted, purpose, told_reason
 from modules.runtime.budget import ledger
 from modules.runtime.budget.report import report_at
 from modules.runtime.budget.types import Report
@@ -89,8 +89,8 @@ class PageActs:
         return "Resumed" if standing.may_act else f"Still {standing}"
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
-        (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
-        return f"Approved: {one.words.line}. {leaving_of(self.settings, self.home, [one])}"
+        decided = await decide(self.settings, self.home, DraftAction.APPROVE, _needed(given, "id").split(), "")
+        return f"Approved: {_decided(decided)}. {leaving_of(self.settings, self.home, decided)}"
 
     async def run_edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
@@ -98,8 +98,8 @@ class PageActs:
 
     async def run_reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
-        (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
-        return f"Rejected: {one.words.line}"
+        decided = await decide(self.settings, self.home, DraftAction.REJECT, _needed(given, "id").split(), reason)
+        return f"Rejected: {_decided(decided)}"
 
     async def run_self_approve(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=True)
@@ -155,6 +155,11 @@ def _needed(given: Mapping[str, str], name: str) -> str:
     if not (value := given.get(name, "").strip()):
         raise UsageError(f"Which one? `{name}` is missing")
     return value
+
+
+def _decided(drafts: Sequence[Draft]) -> str:
+    """Return the act of a draft, or how many drafts were decided."""
+    return drafts[0].words.line if len(drafts) == 1 else counted(len(drafts), "draft", "drafts")
 
 
 def _did(given: Mapping[str, str]) -> str:

@@ -26,12 +26,12 @@ def meet(request: pytest.FixtureRequest) -> Iterator[Callable[[], UnderTest]]:
     """Meet the running network as if for the first time."""
     if request.param == "bluesky":
         rig = Rig.start()
-        yield lambda: UnderTest(rig.pds, rig.settle, rig.jwt_secret.encode())
+        yield lambda: UnderTest(rig.pds, rig.settle, rig.jwt_secret.encode(), rig.feeds_did, rig.announce)
         Rig.stop()
         return
     app = atproto_app(Network(clock=SystemClock(), jwt_secret=TOWN_SECRET))
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(serve(app)) as url:
-        yield lambda: UnderTest(url, lambda: None, TOWN_SECRET)
+        yield lambda: UnderTest(url, lambda: None, TOWN_SECRET, "did:web:feeds.test", lambda _: None)
 
 
 @pytest.fixture

@@ -65,11 +65,16 @@ class Person:
 
 @dataclass
 class UnderTest:
-    """A network, its address, and how to wait until what was written can be read."""
+    """A network, its address, and how to wait until what was written can be read.
+
+    A feed of the service `feeds_did` shows the posts with its name as a tag, once it is announced.
+    """
 
     url: str
     settle: Callable[[], None]
     jwt_secret: bytes
+    feeds_did: str
+    announce: Callable[[str], None]
     _clients: list[Client] = field(default_factory=list)
 
     def __post_init__(self) -> None:

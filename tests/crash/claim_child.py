@@ -25,7 +25,7 @@ from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
-from tests.trusting import trust_without_owner
+from tests.trusting import gone_of, trust_without_owner
 
 REPO = Repo("ada", "garden")
 HASTE = 10_000
@@ -41,7 +41,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
         api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
     )
     leases = TaskLeases(database, folder, clock)
-    reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
+    reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
     claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
     say("awake")
     await claimer.settle()

@@ -31,6 +31,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing
 from modules.services.plans.types import FoundPlan
+from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
@@ -43,6 +44,10 @@ from tests.shipped_skills import SHIPPED, phrase
 from tests.trusting import identity_of, trust_without_owner
 
 HASTE = 200
+
+
+async def _no_lines(_: Repo) -> tuple[Condition, ...]:
+    return ()
 
 
 async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: bool) -> None:
@@ -74,6 +79,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
         clock=clock,
         phrase=phrase,
         peers=lambda: ("bea",),
+        file_lines=_no_lines,
     )
     writer = DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False)
     work = DocumentWork(offering, writer, Attention(), Trajectories(database))

@@ -101,6 +101,7 @@ ASKS = {
     "modules/services/agent/verdicts.py",
     "modules/lives/rituals/writing.py",
     "modules/lives/tasks/documents/compose.py",
+    "modules/lives/tasks/merge/wishes.py",
     "modules/lives/tasks/review/judge.py",
     "modules/services/plans/compose.py",
     "modules/services/plans/missing.py",

@@ -135,6 +135,26 @@ async def test_among_others_words_a_judge_who_reads_the_owner_s_line_alone_says_
     assert (len(asked_of), "do as I say" in "".join(asked_of)) == (1 if verdict else 0, False)
 
 
+async def test_words_that_the_owner_adds_to_a_reply_stand_below_it_also_where_others_words_were_read(
+    running_town: RunningTown,
+) -> None:
+    network = running_town.network
+    uri, _ = network.post_as(running_town.account("kit"), "Which herb is easy to grow?")
+    first, _ = network.post_as(running_town.account("rowan"), "Basil.", reply_to_uri=uri)
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="off")) as life:
+        request = OwnerRequest(f'Add to {uri}: "And chives.", and then: "And sage."')
+        asked = Turn("owner", Provenance.OWNER, cause_id="owner:1", request=request)
+        since = lower_provenance(asked, Provenance.STRANGER)
+        executor = life.app.lives.turn_services.turn_runner.executor
+        for words, told in (("And chives.", "queued"), ("And sage.", "queued"), ("And mint.", "answer a post twice")):
+            result = await executor.execute(ToolCall("1", "bluesky_reply", {"post_uri": uri, "text": words}), since)
+            assert told in result.content
+            await life.send()
+    second, added = (one for one in network.posts(9) if one.text.startswith("And"))
+    assert (added.reply and added.reply.parent.uri, second.reply and second.reply.parent.uri) == (first, added.uri)
+
+
 async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     home = running_town.make_home("rowan")
@@ -162,6 +182,22 @@ async def test_whom_we_follow_is_unfollowed_by_handle_and_whom_we_do_not_is_told
         assert not (await use(life, "bluesky_unfollow", did="@kit.test")).is_error
         await life.send()
         assert not running_town.network.index.follows.between(running_town.account("rowan"), kit)
+
+
+async def test_a_follow_that_waits_is_withdrawn_at_the_owners_word_alone(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        execute = life.app.lives.turn_services.turn_runner.executor.execute
+        mixed = lower_provenance(Turn("owner", Provenance.OWNER, cause_id="owner"), Provenance.STRANGER)
+        assert (await execute(ToolCall("1", "bluesky_follow", {"did": kit}), mixed)).outcome.held
+        verdicts = iter(("NO", "YES"))
+        running_town.mind.answer = lambda _: Completion(next(verdicts))
+        for line, left in (("Read on", 1), ("Keep kit.test", 1), ("Unfollow kit.test", 0)):
+            request = OwnerRequest(line)
+            await look_up_named(request, life.app.services.atproto.resolve_handle)
+            result = await execute(ToolCall("1", "bluesky_unfollow", {"did": kit}), replace(mixed, request=request))
+            held = (await counted(life.app.services.outbox)).get("held", 0)
+            assert (result.is_error, held) == (bool(left), left), line
 
 
 async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(running_town: RunningTown) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
-from local_tools.messages import MOST_CHARS, AnswerInput, MessageSilenceInput, MessageTools, message_tools
+from local_tools.bluesky_turns import SilenceInput
+from local_tools.messages import MOST_CHARS, AnswerInput, MessageTools, message_tools
 from modules.lives.messages.types import Burst, MessageTurn
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn
@@ -99,7 +100,7 @@ async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_ou
 
 async def test_silence_has_a_reason_and_leaves_nothing(etiquette_outbox: EtiquetteOutbox) -> None:
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
-    result = await tools.silence(MessageSilenceInput(reason="They only\nadvertise."), turn)
+    result = await tools.silence(SilenceInput(reason="They only\nadvertise."), turn)
     assert (result.ends_turn, result.outcome.act, result.outcome.reason) == (True, "silent", "They only advertise.")
     assert await intents(etiquette_outbox) == []
 

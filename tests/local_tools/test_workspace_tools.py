@@ -100,7 +100,8 @@ async def test_a_plan_is_revised_to_name_files_that_are_there_and_else_stays_as_
     revised = [{"title": "Count visits", "description": "In the module.", "files": ["lib/count.py"]}]
 
     def respond(request: ChatRequest) -> Completion:
-        prompts.append("\n".join(message.text for message in request.messages))
+        if "plan_create" in {offer.name for offer in request.offers}:
+            prompts.append("\n".join(message.text for message in request.messages))
         return call("plan_create", title="A counter", goal="It counts.", tasks=revised)
 
     running_town.mind.answer = respond

@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+from adapters.github.types import Repo
 from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
 from modules.services.peers.own_identity import PeerVoice, is_identity_text
 from modules.services.peers.registry import IDENTITY_POST_MARKER
@@ -20,6 +21,7 @@ from modules.services.voice_phrases import phrases
 from soul.composition.wiring.presence import build_announcements
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
+from tests.scenarios.test_scenario_reflection import at_noon
 from tests.town_github import TownGitHub
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1_800)]
@@ -101,19 +103,20 @@ async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted
 async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes_once(
     town_github: TownGitHub, real_model: str
 ) -> None:
-    home = town_github.make_home(**settings_for(real_model, SOUL_SPEED="1"))
-    async with awake(home) as soul:
+    home = town_github.make_home(**settings_for(real_model, SOUL_SPEED="1", SOUL_TIMEZONE="UTC"))
+    async with awake(home, clock=at_noon()) as soul:
         services = soul.app.services
-        announcements = build_announcements(services, soul.app.lives.turn_services.prompter)
+        (announcements,) = build_announcements(
+            services, soul.app.lives.turn_services.prompter, soul.app.lives.bluesky.expression
+        )
         for number, title in enumerate(WORK, 1):
-            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, "acme/site")
-            accepted = await announcements.announce_if_worthy(work)
-            intents = await services.outbox.by_cause(work.url)
-            assert len(intents) == accepted
-            for intent in intents:
+            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, Repo("acme", "site"))
+            await services.work.add(work.row)
+            row = await services.work.get(ANNOUNCEMENT, work.url)
+            assert row
+            disposition = await announcements.handle(row)
+            print(title, "|", disposition.reason)
+            for intent in await services.outbox.by_cause(row.cause_id):
                 assert problem_of(intent.body.preview, work.url) is None
                 print(intent.body.preview)
-                assert not await announcements.announce_if_worthy(work)
-        for stored in reversed(await services.journal.recent(100)):
-            if stored.entry.loop == ANNOUNCEMENT:
-                print(stored.entry.summary, "|", stored.entry.reason)
+            soul.passes(24.1 * 3_600)

@@ -39,7 +39,7 @@ const bsyncApiKey = 'bsync-api-key'
 const appviewKey = '3f916c70dc69e4c5e83877f013325b11ecac31742e6a42f5c4fb240d0703d9d5' // any fixed key will do
 const localhost = (number) => `http://localhost:${number}`
 
-const { TestPlc, TestPds, TestBsync, TestBsky, mockNetworkUtilities, JWT_SECRET, EXAMPLE_LABELER } =
+const { TestPlc, TestPds, TestBsync, TestBsky, TestFeedGen, mockNetworkUtilities, JWT_SECRET, EXAMPLE_LABELER } =
   await import('@atproto/dev-env')
 
 // ---- The network, wired as TestNetwork.create does it, less the moderation service
@@ -94,13 +94,26 @@ async function settle(timeout = 10_000) {
   }
 }
 
-// ---- The control server: GET / tells the addresses, POST /settle waits for the AppView
+// ---- Feeds: one that is announced shows the posts with its name as a tag
+const feeds = {}
+const feedGenerator = await TestFeedGen.create(plc.url, feeds)
+function announce(feed) {
+  const tag = encodeURIComponent(`#${feed.split('/').pop()}`)
+  feeds[feed] = async ({ params }) => {
+    const search = `${bsky.url}/xrpc/app.bsky.feed.searchPosts?q=${tag}&limit=${params.limit}`
+    const { posts } = await (await fetch(search)).json()
+    return { encoding: 'application/json', body: { feed: posts.map((post) => ({ post: post.uri })) } }
+  }
+}
+
+// ---- The control server: GET / tells the addresses, POST /settle waits for the AppView, POST /feed/ADDRESS announces
 const info = {
   pid: process.pid,
   pds: localhost(ports.pds),
   appview: localhost(ports.appview),
   control: localhost(ports.control),
   jwt_secret: JWT_SECRET,
+  feeds_did: feedGenerator.did,
   rate_limits: rateLimits,
 }
 const control = http.createServer(async (request, response) => {
@@ -114,6 +127,10 @@ const control = http.createServer(async (request, response) => {
       const start = performance.now()
       await settle()
       return send(200, { ms: Math.round(performance.now() - start) })
+    }
+    if (request.method === 'POST' && request.url.startsWith('/feed/')) {
+      announce(decodeURIComponent(request.url.slice('/feed/'.length)))
+      return send(200, {})
     }
     send(404, { error: 'NotFound' })
   } catch (error) {
@@ -130,7 +147,7 @@ async function shutdown(why) {
   setTimeout(() => process.exit(3), 8000).unref()
   control.closeAllConnections()
   control.close()
-  await Promise.allSettled([bsky.close(), bsync.close(), pds.close(), plc.close()])
+  await Promise.allSettled([feedGenerator.close(), bsky.close(), bsync.close(), pds.close(), plc.close()])
   process.exit(0)
 }
 process.on('SIGTERM', () => shutdown('SIGTERM'))

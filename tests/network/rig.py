@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -15,11 +16,15 @@ _HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Rig:
-    """A running network; `settle` returns once everything written so far can be read."""
+    """A running network; `settle` returns once everything written so far can be read.
+
+    `feeds_did` is the DID of the service that makes feeds.
+    """
 
     pds: str
     control: str
     jwt_secret: str
+    feeds_did: str
 
     @classmethod
     def start(cls) -> Rig:
@@ -28,10 +33,14 @@ class Rig:
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
         told: dict[str, Any] = json.loads(done.stdout)
-        return cls(pds=told["pds"], control=told["control"], jwt_secret=told["jwt_secret"])
+        return cls(told["pds"], told["control"], told["jwt_secret"], told["feeds_did"])
 
     def settle(self) -> None:
         httpx.post(f"{self.control}/settle", timeout=30).raise_for_status()
+
+    def announce(self, feed: str) -> None:
+        """Let the feed of this address show the posts with its name as a tag."""
+        httpx.post(f"{self.control}/feed/{quote(feed, safe='')}", timeout=30).raise_for_status()
 
     @staticmethod
     def stop() -> None:

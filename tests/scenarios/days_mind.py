@@ -125,9 +125,9 @@ class WilfulMind:
 
     def _express(self, facts: TurnFacts, offers: set[str]) -> Completion | None:
         """One picture in three invites nobody."""
-        if "bluesky_post_picture" in offers:
+        if "bluesky_post_found" in offers:
             asks = f" {question(self._rng)}" if self._rng.random() > 1 / 3 else ""
-            return self._say("bluesky_post_picture", facts, self._want("picture", f"{sentence(self._rng)}{asks}"))
+            return self._say("bluesky_post_found", facts, self._want("picture", f"{sentence(self._rng)}{asks}"))
         return self._say("bluesky_post", facts, self._thought(facts)) if "bluesky_post" in offers else None
 
     def _reply(self, request: ChatRequest, about: PostFacts, offers: set[str]) -> Completion | None:

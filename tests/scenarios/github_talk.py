@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from modules.runtime.home import Home
 from tests.hasty_clock import HastyClock
@@ -76,8 +77,10 @@ async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
         yield Place(town, network, faults, url, repo, issue)
 
 
-def minding(*said: str, rule: str = "none", pages: tuple[str, ...] = ()) -> Callable[[ChatRequest], Completion]:
-    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` in files.
+def minding(
+    *said: str, rule: str = "none", pages: tuple[str, ...] = (), conditions: Sequence[dict[str, str]] = ()
+) -> Callable[[ChatRequest], Completion]:
+    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` and `conditions` in files.
 
     Of the pages of a repository it chooses those whose names end in one of `pages`.
     """
@@ -88,7 +91,7 @@ def minding(*said: str, rule: str = "none", pages: tuple[str, ...] = ()) -> Call
         if "github_create_issue_comment" in names:
             return call("github_create_issue_comment", body=next(given))
         if RULES in request.messages[0].text:
-            return Completion(text=json.dumps({"rule": rule}))
+            return Completion(text=json.dumps({"rule": rule, "conditions": conditions}))
         if PAGES in request.messages[0].text:
             lines = [line.strip('"') for line in request.messages[-1].text.splitlines()]
             chosen = [int(line.partition(".")[0]) for line in lines if pages and line.endswith(pages)]
@@ -140,4 +143,5 @@ async def commit_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str
     parents, tree = ([], None) if old == NO_COMMIT else ([old], old)
     sha = await git.write_commit(await git.tree_with(tree, blobs), parents, "Begin", author)
     await git.set_ref("refs/heads/main", sha, old=old)
-    repo.pushed_at = network.clock.now()
+    # NOTE(self): GitHub tells whole seconds, and what was pushed later has another moment.
+    repo.pushed_at = max(network.clock.now(), (repo.pushed_at or network.clock.now()) + timedelta(seconds=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.github.types import Repo
 from common.facts import QuestionFacts
 from modules.services.commitments.acts import CommitmentKept
 from modules.services.commitments.naming import QueuedCommitment
@@ -20,7 +20,6 @@ from modules.services.own_feed.announcement import (
     problem_of,
 )
 from tests.modules.services.commitments.commitment_values import queued, wanted
-from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
@@ -30,8 +29,8 @@ from town.model.types import ChatRequest, Completion
 URL = "https://github.com/acme/site/issues/1"
 TITLE = "Clock stops at midnight"
 POST = f"Clocks that stop at midnight tell of time zones. What we saw: {URL}"
-WORK = AnnouncementContext(URL, TITLE, "acme/site")
-LATER = 31.0
+WORK = AnnouncementContext(URL, TITLE, Repo("acme", "site"))
+LATER, HOURS_S = 31.0, 240.0
 
 
 @dataclass
@@ -93,12 +92,19 @@ async def _receive(life: RunningSoul, kept: QueuedCommitment) -> None:
     events = life.app.services.events
     events.publish(CommitmentKept(kept))
     await events.settle()
+    await _announces(life)
+
+
+async def _announces(life: RunningSoul) -> None:
+    """One run of the loop of work, some hours later, and what came of it sent."""
+    life.passes(HOURS_S)
+    await life.app.scheduler.run_guarded("work")
     await life.send()
 
 
 async def _told(life: RunningSoul) -> list[str]:
     entries = await life.app.services.journal.recent(100)
-    told = [stored.entry for stored in entries if stored.entry.loop == ANNOUNCEMENT]
+    told = [stored.entry for stored in entries if stored.entry.data.get("kind") == ANNOUNCEMENT]
     return [f"{entry.summary} | {entry.reason}" for entry in told]
 
 
@@ -106,13 +112,25 @@ async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restar
     async with place.soul() as life:
         life.app.services.events.publish(CommitmentKept(_kept()))
         await life.app.services.events.settle()
+        await life.app.scheduler.run_guarded("work")
         assert place.announced() == []
         assert life.app.services.relationships.reflection.events == 1
         assert [one.code for one in life.app.services.relationships.reflection.insights] == ["Announced"]
     async with place.soul() as life:
         await _receive(life, _kept())
         assert place.announced() == [POST]
-        assert f"Not announced: {TITLE} | it was announced before" in await _told(life)
+        assert place.editor.asked.count("announcement-decision") == 1
+
+
+@pytest.mark.parametrize(("source", "trust"), [("space", "peer"), ("found", "stranger")])
+async def test_a_commitment_of_a_room_is_an_experience_and_no_memory_beside_that_of_its_issue(
+    place: Place, source: str, trust: str
+) -> None:
+    async with place.soul(announce="off") as life:
+        await _receive(life, _kept(source=source))
+        helped = [one for one in await life.app.services.experiences.open() if one.type == "helped_someone"]
+        assert [(one.about, one.trust) for one in helped] == [(TITLE, trust)]
+        assert await life.app.services.knowledge.stores.memories.listed() == []
 
 
 async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: Place) -> None:
@@ -125,6 +143,7 @@ async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_
             await life.app.lives.commitments.run()
             await life.app.services.outbox.deliver_due()
         await life.app.services.events.settle()
+        await life.app.scheduler.run_guarded("work")
         posts = await life.app.services.outbox.of_kind("post", 10)
     assert [issue.title for issue in place.repo.issues.values() if issue] == [TITLE]
     assert [post.body.public_text for post in posts] == place.editor.drafts
@@ -141,20 +160,22 @@ async def test_what_is_not_worth_it_is_not_posted(place: Place) -> None:
 
 async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: Place) -> None:
     async with place.soul() as life:
-        await _receive(life, _kept(repoName="gone"))
         place.repo.private = True
+        await life.app.services.work.add(replace(WORK, url=f"{URL}1", repo=Repo("acme", "gone")).row)
         await _receive(life, _kept())
         private, unread = await _told(life)
     assert private == f"Not announced: {TITLE} | the repository is private"
     assert "cannot be read" in unread
-    assert place.announced() == place.editor.asked == []
+    assert place.announced() == []
+    assert "announcement-decision" not in place.editor.asked
 
 
 async def test_nothing_is_announced_where_the_owner_did_not_ask_for_it(place: Place) -> None:
     async with place.soul(announce="off") as life:
         await _receive(life, _kept())
         assert await _told(life) == []
-    assert place.announced() == place.editor.asked == []
+    assert place.announced() == []
+    assert "announcement-decision" not in place.editor.asked
 
 
 async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_the_journal(
@@ -169,39 +190,22 @@ async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_t
             await life.app.lives.commitments.run()
             await life.app.services.outbox.deliver_due()
         await life.app.services.events.settle()
+        await life.app.scheduler.run_guarded("work")
         (commitment,) = life.app.lives.queue.all()
-        told = await _told(life)
+        errors = await life.app.services.journal.recent(100, kinds=["error"])
     assert commitment.status == "completed"
-    assert any(line.startswith(f"Announcing failed: {TITLE} | ") for line in told)
+    assert any(one.entry.summary.startswith(f"Not announced yet: {TITLE}: ") for one in errors)
 
 
-@pytest.mark.slow
-async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: Place) -> None:
-    answers = asyncio.Event()
-    place.town.mind.ponder = lambda _: answers.wait()
-    async with place.soul() as life:
-        assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
-        life.passes(LATER)
-        for _ in range(4):
-            life.passes(1)
-            await life.app.lives.commitments.run()
-            await life.app.services.outbox.deliver_due()
-        await until(lambda: bool(place.town.mind.asked))
-        (commitment,) = life.app.lives.queue.all()
-        assert commitment.status == "completed"
-    answers.set()
-    assert place.town.texts("rowan") == []
-
-
-async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given_up(place: Place) -> None:
+async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_again_later(place: Place) -> None:
     too_long = f"{'so very ' * 40}{URL}"
     async with place.soul() as life:
         place.editor.drafts = ["What we saw: https://example.com", too_long, POST]
         await _receive(life, _kept())
         assert place.announced() == []
-        assert f"Not announced: {TITLE} | the model found no words that fit" in await _told(life)
+        assert await _told(life) == [f"Not announced: {TITLE} | the model found no words that fit"]
         place.editor.drafts = [too_long, POST]
-        await _receive(life, _kept())
+        await _announces(life)
         assert place.announced() == [POST]
 
 

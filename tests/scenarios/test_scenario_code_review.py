@@ -63,7 +63,7 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
         assert len(place.asked) == len(place.verdicts)
         url = f"https://github.com/{SITE.full_name}/pull/{place.number}"
         told = "\n".join(await tell(soul.app.services.database, url))
-        assert "reviewed a pull request" in told
+        assert "approve owner/site#2" in told
         assert "its tests pass" in told
         assert not list((soul.app.services.home.root / ".workrepos").iterdir())
 

@@ -53,7 +53,7 @@ async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
     assert texts[0] == SPOKEN
     assert [text for text in texts[1:] if TOLD in text] == texts[1:]
     assert len(texts) == 2
-    assert told[0] == "Why it opened an issue"
+    assert told[0] == "Why: issue in acme/site (done)"
     assert any(SPOKEN[:40] in line for line in told)
 
 

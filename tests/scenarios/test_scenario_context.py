@@ -37,11 +37,12 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         await answered(soul.app.owner, "How is it going?")
         told = file.read_text()
         assert told.startswith(OWN)
-        assert all(one in told for one in ("look at the gutter", "schedule_add", "bluesky_post", "- post ("))
+        assert all(one in told for one in ("look at the gutter", "schedule_add", "bluesky_post"))
         assert "gutter sings" not in told
         prompt = "\n".join(one.text for one in town.mind.asked[-1].messages)
         assert OWN in prompt
         assert "look at the gutter" in prompt
+        assert prompt.count("post (") == 1, "what was ordered stands there once"
         file.write_text(told.replace(OWN, "Later: the cellar.") + "\nAnd the attic.\n")
         await renew()
         assert file.read_text().startswith("Later: the cellar.\n\nAnd the attic.\n\n")

@@ -50,8 +50,8 @@ def seeing(request: ChatRequest) -> Completion:
         return call(
             "bluesky_reply_picture", text="A tide table: every bar is half an hour. It is the plainest one I know."
         )
-    if "bluesky_post_picture" in names:
-        return call("bluesky_post_picture", text=ABOUT_PICTURE, alt_text=SEEN)
+    if "bluesky_post_found" in names:
+        return call("bluesky_post_found", text=ABOUT_PICTURE, alt_text=SEEN)
     return replying(PLAIN)(request)
 
 
@@ -76,7 +76,7 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
     assert place.startswith("http")
     assert place in entry["source"].values()
     assert entry["why_picked"] == thought["promptSource"] == source
-    assert [offer.name for offer in request.offers] == ["bluesky_post_picture"]
+    assert [offer.name for offer in request.offers] == ["bluesky_post_found"]
     assert f'uri="{place}"' in request.messages[-1].text
 
 
@@ -127,7 +127,7 @@ async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_a
     for said in ("Moss.", "Slate hums.", "Copper is green.", "Rain falls."):
         running_town.network.post_as(running_town.account("rowan"), said)
     async with designing(running_town) as world, awake(world.home, clock=HastyClock()) as life:
-        running_town.mind.answer = lambda _: call("bluesky_post_picture", text="Drawn by hand at night.")
+        running_town.mind.answer = lambda _: call("bluesky_post_found", text="Drawn by hand at night.")
         life.passes(1_800)
         await world.picture_thought(life)
         (picture,) = world.shown()
@@ -141,7 +141,7 @@ async def test_words_that_are_the_sources_are_sent_back(running_town: RunningTow
     def copying(request: ChatRequest) -> Completion:
         told = request.messages[-1].text
         framed = told[told.index("<reading-") : told.rindex("</reading-")] if "<reading-" in told else ABOUT_PICTURE
-        return call("bluesky_post_picture", text=f"{framed} How about you?" if "<reading-" in told else framed)
+        return call("bluesky_post_found", text=f"{framed} How about you?" if "<reading-" in told else framed)
 
     async with designing(running_town) as world, awake(world.home) as life:
         running_town.mind.answer = copying
@@ -155,7 +155,7 @@ async def test_words_that_are_the_sources_are_sent_back(running_town: RunningTow
 async def test_the_same_words_do_not_stand_beside_two_pictures(running_town: RunningTown) -> None:
     async with designing(running_town) as world, awake(world.home) as life:
         texts = iter((ABOUT_PICTURE, ABOUT_PICTURE, "Which would you rather mend, the wall or the door?"))
-        running_town.mind.answer = lambda _: call("bluesky_post_picture", text=next(texts))
+        running_town.mind.answer = lambda _: call("bluesky_post_found", text=next(texts))
         for _ in range(2):
             await world.picture_thought(life)
         told = running_town.mind.asked[2].messages[-1].text
@@ -168,7 +168,7 @@ async def test_words_too_long_beside_the_source_are_asked_for_shorter(running_to
     long = "Each bar is half an hour and each hour is drawn. " * 6 + "Would you rather read it or draw it?"
     async with designing(running_town) as world, awake(world.home) as life:
         texts = iter((long, ABOUT_PICTURE))
-        running_town.mind.answer = lambda _: call("bluesky_post_picture", text=next(texts))
+        running_town.mind.answer = lambda _: call("bluesky_post_found", text=next(texts))
         await world.picture_thought(life)
         (picture,) = world.shown()
     assert picture["text"].startswith(ABOUT_PICTURE)

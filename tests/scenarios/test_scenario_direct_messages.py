@@ -501,7 +501,7 @@ async def test_the_owner_asks_why_of_a_message_and_of_its_answer(running_town: R
         second = ada.last
         await look(soul)
         theirs = "\n".join(await tell(soul.app.services.database, second))
-        assert "Why it wrote a direct message to @ada.test" in theirs
+        assert "Why: direct message to @ada.test (done)" in theirs
         assert "@ada.test wrote it a direct message" in theirs
         assert "“Which moss would you begin with?”" in theirs
         assert "“Cushion moss: it forgives.”" in theirs

@@ -99,7 +99,7 @@ async def test_the_story_of_an_edited_draft_tells_its_own_words_first_and_then_t
     async with awake(home) as life:
         services, typed = life.app.services, owner_commands(life.app, asyncio.Event())
         await life.look()
-        assert "waits for your approval" in (await tell(services.database, "1"))[0]
+        assert "waits for approval" in (await tell(services.database, "1"))[0]
         (draft,) = await services.outbox.held()
         await typed.answer("/edit 1 Basil drinks from below.")
         story = " ".join(" ".join(await tell(services.database, draft.id)).split())

@@ -51,6 +51,22 @@ async def test_the_file_is_a_turn_every_six_waking_hours_and_silence_costs_one_c
     assert names.isdisjoint({"bluesky_reply", "bluesky_like", "bluesky_follow", "web_fetch"})
 
 
+async def test_no_line_of_the_file_is_posted_but_one_that_it_gives_for_that(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    given = "The kiln is warm. Who brings clay today, and who brings only time?"
+    (home.workspace / "HEARTBEAT.md").write_text(f'- [ ] Marta\'s operation is on Friday\n- Once, post "{given}"\n')
+    own = "Somebody I know is brave this week. What do you bring to people in a ward?"
+    texts = [f"Think of it: Marta's operation is on Friday! {own[:40]}", own, given]
+    posts = iter([*(call("bluesky_post", text=text) for text in texts), Completion("Posted.")])
+    running_town.mind.answer = lambda _: next(posts)
+    async with awake(home, clock=at_noon()) as soul:
+        assert (await looks(soul))[-1] == ("done", "Posted.")
+        queued = [one.body.stored()["text"] for one in await soul.app.services.outbox.of_kind("post", 9)]
+    assert "words of your instructions" in running_town.mind.asked[1].messages[-1].text
+    assert sorted(queued) == sorted([own, given])
+
+
 async def test_zero_hours_are_never(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", HEARTBEAT_HOURS="0")
     home.workspace.mkdir(parents=True)

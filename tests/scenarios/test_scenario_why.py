@@ -62,7 +62,7 @@ async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tok
     assert moves == ["Queued reply", "Sending reply", "Sent reply"]
     assert (own.thinkings, own.decisions, own.acts) == (told.thinkings, told.decisions, told.acts)
     assert by_id == own
-    assert by_link[0] == "Why it replied to @kit.test"
+    assert by_link[0] == "Why: reply to @kit.test (done)"
     assert by_link == lines(told)
 
 
@@ -112,7 +112,7 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: Ru
     assert blocked.state == "blocked"
     assert "duplicate" in blocked.why.lower()
     assert any("BLOCKED" in one.error for thinking in told.thinkings for one in thinking.calls)
-    assert by_id[0] == "Why its reply to @kit.test was blocked"
+    assert by_id[0] == "Why: reply to @kit.test (refused)"
     assert blocked.why in " ".join(line.strip() for line in by_id)
 
 
@@ -168,7 +168,7 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
     (act,) = told.acts
     rules = [rule.rule for rule in act.movements[0].rules if rule.says == "hold"]
     assert (act.state, rules) == ("held", ["approval"])
-    assert words[0] == "Why its reply to @kit.test waits for your approval"
+    assert words[0] == "Why: reply to @kit.test (waits for approval)"
     assert words[-1].startswith("The reply waits for your approval, until ")
 
 

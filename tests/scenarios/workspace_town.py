@@ -32,10 +32,13 @@ DONE: dict[str, Any] = {"complete": True, "summary": "All that the pages promise
 class WorkspaceMind:
     """Makes a plan with these tasks, and gives this verdict on a workspace; `asked` are the prompts, by tool.
 
+    `outside` are its answers to issues outside the workspace's purpose.
+
     `work_request` is its answer to whether somebody asked for an issue.
     """
 
     tasks: list[dict[str, Any]] = field(default_factory=list)
+    outside: list[dict[str, Any]] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=lambda: dict(DONE))
     work_request: str = '{"comment": 0, "quote": ""}'
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -44,7 +47,9 @@ class WorkspaceMind:
         tool = next((offer.name for offer in request.offers), "")
         self.asked.append((tool, "\n".join(message.text for message in request.messages)))
         if tool == "plan_create":
-            return call("plan_create", title="One page", goal="The page is there.", tasks=self.tasks)
+            return call(
+                "plan_create", title="One page", goal="The page is there.", tasks=self.tasks, outside=self.outside
+            )
         if tool == "workspace_verdict":
             return call("workspace_verdict", **self.verdict)
         if request.messages and request.messages[-1].text.endswith("Is the work to be done?"):

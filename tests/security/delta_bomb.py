@@ -52,12 +52,15 @@ def sender(pack: bytes, commit: str) -> Starlette:
     """Return a Git service that sends this pack for whatever is asked."""
 
     def advertise(_: Request) -> Response:
-        refs = _line(f"{commit} HEAD\0symref=HEAD:refs/heads/main ofs-delta\n") + _line(f"{commit} refs/heads/main\n")
+        refs = _line(f"{commit} HEAD\0symref=HEAD:refs/heads/main ofs-delta shallow\n") + _line(
+            f"{commit} refs/heads/main\n"
+        )
         return _answer("advertisement", _line("# service=git-upload-pack\n") + b"0000" + refs + b"0000")
 
     async def send(request: Request) -> Response:
-        await request.body()
-        return _answer("result", _line("NAK\n") + pack)
+        asked = await request.body()
+        cut = _line(f"shallow {commit}") + b"0000" if b"deepen" in asked else b""
+        return _answer("result", cut + (_line("NAK\n") + pack if b"done" in asked else b""))
 
     place = "/ada/garden.git"
     return Starlette(

@@ -21,8 +21,7 @@ STRANGER, PEER, SELF, OWNER = Provenance
 # private files, changes what the SOUL is, runs code or goes to an address has no place here.
 FOR_ANYONE = {
     *("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", "data_request", "bluesky_get_profile"),
-    *("bluesky_get_followers", "bluesky_get_follows", "bluesky_post_picture", "bluesky_reply_picture"),
-    "bluesky_post_reading",
+    *("bluesky_get_followers", "bluesky_get_follows", "bluesky_post_found", "bluesky_reply_picture"),
     *("memory_search", "memory_history", "memory_save"),
 }
 LEAVES_NO_ACT = {

@@ -142,7 +142,7 @@ async def story_of_what_is_done(http: httpx.AsyncClient, asked: dict[str, str]) 
     async def is_done() -> bool:
         nonlocal story
         story = (await http.get("/api/why", params=asked)).raise_for_status().json()
-        return str(story["title"]).startswith("Why it ")
+        return str(story["title"]).endswith("(done)")
 
     await patience.until(is_done, what=f"story of {asked}")
     return story
@@ -273,7 +273,7 @@ async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(
 ) -> None:
     def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
-        if request.force and (posting := names & {"bluesky_post", "bluesky_post_picture"}):
+        if request.force and (posting := names & {"bluesky_post", "bluesky_post_found"}):
             number = len(running_town.mind.asked)
             return call(posting.pop(), text=f"Completion {number} of a borrowed mind: tin or slate?")
         return call("stay_silent", reason="only listening") if request.force else Completion(text="Yes.")

@@ -13,7 +13,7 @@ import pytest
 from modules.runtime.home import lock_holder
 from modules.runtime.sleep_note import read_note
 from tests.program import soul, until
-from tests.running_town import RunningTown, call
+from tests.running_town import Answering, RunningTown, call
 from tests.soul.test_up import answers, ends, up
 from town.model.types import ChatRequest, Completion
 
@@ -25,7 +25,7 @@ FAST = {"SOUL_SPEED": "200"}
 ROOFS = ("slate", "tin", "thatch", "copper", "turf", "glass", "cedar", "clay", "felt", "lead", "zinc", "straw")
 
 
-def new_words() -> object:
+def new_words() -> Answering:
     """Return a mind that never says the same twice, for that would not leave."""
     numbers = itertools.count()
 

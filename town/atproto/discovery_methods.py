@@ -18,7 +18,6 @@ from town.atproto.index import (
     Json,
     StoredRecord,
     XrpcError,
-    invalid,
     tags_of,
 )
 from town.atproto.schemas import Fields, Integer, Shape, String
@@ -70,13 +69,14 @@ def _get_feed_generator(call: MethodCall) -> Json:
 
 
 def _get_feed(call: MethodCall) -> Json:
-    generator = _record(call, call.params["feed"], GENERATOR, "could not find feed")
+    uri = call.params["feed"]
+    generator = _record(call, uri, GENERATOR, f"Could not locate record: {uri}", name="RecordNotFound")
     word = re.compile(rf"(?<!\w){re.escape(generator.at.rkey)}(?!\w)", re.IGNORECASE)
     return _feed(call, [post for post in _newest(call) if word.search(str(post.value.get("text", "")))])
 
 
 def _get_list(call: MethodCall) -> Json:
-    listed = _record(call, call.params["list"], LIST, f"List not found: {call.params['list']}")
+    listed = _record(call, call.params["list"], LIST, "List not found")
     page, cursor = call.page(call.views.list_items(listed))
     return {"list": call.views.account_list(listed), "items": [call.views.list_item(item) for item in page], **cursor}
 
@@ -84,9 +84,7 @@ def _get_list(call: MethodCall) -> Json:
 def _get_list_feed(call: MethodCall) -> Json:
     at = Address.parse(with_did(call, call.params["list"]))
     listed = call.network.record(at.did, at.collection, at.rkey) if call.network.find(at.did) else None
-    if listed is None:
-        raise XrpcError(400, "UnknownList", "List not found")
-    members = {str(item.value["subject"]) for item in call.views.list_items(listed)}
+    members = {str(item.value["subject"]) for item in (call.views.list_items(listed) if listed else ())}
     return _feed(call, [post for post in _newest(call) if post.at.did in members])
 
 
@@ -135,11 +133,11 @@ def _is_blocked(call: MethodCall, did: str) -> bool:
     return bool(call.network.blocking(call.did, did) or call.network.blocking(did, call.did))
 
 
-def _record(call: MethodCall, uri: str, collection: str, problem: str) -> StoredRecord:
+def _record(call: MethodCall, uri: str, collection: str, problem: str, *, name: str = "InvalidRequest") -> StoredRecord:
     at = Address.parse(with_did(call, uri))
     is_there = at.collection == collection and call.network.find(at.did) is not None
     if not (is_there and (found := call.network.record(at.did, collection, at.rkey))):
-        raise invalid(problem)
+        raise XrpcError(400, name, problem)
     return found
 
 

@@ -104,6 +104,7 @@ class AtprotoViews:
         """A feed, as its maker describes it."""
         return {
             **self._made(record),
+            "viewer": {},
             "creator": self.profile(record.at.did),
             "did": record.value["did"],
             "displayName": record.value["displayName"],
@@ -113,14 +114,12 @@ class AtprotoViews:
 
     def account_list(self, record: StoredRecord) -> Json:
         """A list of accounts, without them."""
-        return {
-            **self._made(record),
-            "creator": self.profile(record.at.did),
-            "name": record.value["name"],
-            "purpose": record.value["purpose"],
-            **_given(description=record.value.get("description")),
-            "listItemCount": len(self.list_items(record)),
-        }
+        described = _given(description=record.value.get("description"))
+        return {**self._list_basic(record), "creator": self.profile(record.at.did), **described}
+
+    def _list_basic(self, record: StoredRecord) -> Json:
+        named = {name: record.value[name] for name in ("name", "purpose")}
+        return {**self._made(record), "viewer": {}, **named, "listItemCount": len(self.list_items(record))}
 
     def list_items(self, record: StoredRecord) -> list[StoredRecord]:
         """The accounts on a list, newest first: only the maker of a list puts somebody on it."""
@@ -145,12 +144,12 @@ class AtprotoViews:
             "record": record.value,
             "creator": self.profile_basic(record.at.did),
             "feeds": [self.generator(feed) for feed in feeds if feed],
-            **({"list": self.account_list(listed)} if listed else {}),
+            **({"list": self._list_basic(listed)} if listed else {}),
             "listItemsSample": [self.list_item(one) for one in self.list_items(listed)[:sample]] if listed else [],
         }
 
     def _made(self, record: StoredRecord) -> Json:
-        marks = {"viewer": {}, "labels": _self_labels(record), "indexedAt": iso(record.indexed_at)}
+        marks = {"labels": _self_labels(record), "indexedAt": iso(record.indexed_at)}
         return {"uri": record.uri, "cid": record.cid, **marks}
 
     def feed_line(self, record: StoredRecord) -> Json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from town.github import bodies, places
 from town.github.bodies import Window
 from town.github.git_methods import signed
@@ -165,6 +167,34 @@ def _own(call: GitHubCall, repo: StoredRepo) -> Json:
     return shown
 
 
+async def _events(call: GitHubCall) -> Answer:
+    """What was done, newest first: in a repository, or by an account in all that are public."""
+    by, window = call.path.get("login"), Window.of(call.query)
+    if by and call.network.find(by) is None:
+        raise not_found()
+    done = []
+    for repo in [one for one in call.network.repos() if not one.private] if by else [call.repo]:
+        for issue in filter(None, repo.issues.values()):
+            kind = "PullRequestEvent" if issue.is_pull else "IssuesEvent"
+            done += [(issue.created_at, issue.id, issue.author, kind, repo)]
+            done += [(one.created_at, one.id, one.author, "IssueCommentEvent", repo) for one in issue.comments]
+        for pull in repo.pulls.values():
+            given = [(one.submitted_at, one) for one in pull.reviews if one.submitted_at]
+            done += [(at, one.id, one.author, "PullRequestReviewEvent", repo) for at, one in given]
+    found = sorted((one for one in done if not by or one[2].login.lower() == by.lower()), key=lambda one: one[:2])
+    shown = [_event(call, one) for one in window.cut(found[::-1])]
+    return Answer(shown, window=window, count=len(found))
+
+
+def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, StoredRepo]) -> Json:
+    at, number, by, kind, repo = done
+    url = f"{call.views.base}/repos/{repo.full_name}"
+    user, place = call.views.user(by), {"id": repo.id, "name": repo.full_name, "url": url}
+    actor = {name: user[name] for name in ("id", "login", "gravatar_id", "avatar_url", "url")}
+    told = {"type": kind, "actor": actor, "repo": place, "payload": {"action": "created"}, "public": not repo.private}
+    return {"id": str(number), **told, "created_at": moment(at)}
+
+
 # Who may work there
 
 
@@ -285,6 +315,7 @@ async def _follows(call: GitHubCall) -> Answer:
 _WORKER = "/collaborators/{login}"
 IN_REPO: dict[str, dict[str, Handler]] = {
     "": {"GET": _repo, "PATCH": _change},
+    "/events": {"GET": _events},
     "/generate": {"POST": _generate},
     "/collaborators": {"GET": _collaborators},
     _WORKER: {"GET": _is_collaborator, "PUT": _invite, "DELETE": _drop},
@@ -298,6 +329,7 @@ ELSEWHERE: dict[str, dict[str, Handler]] = {
     "/users/{login}/orgs": {"GET": _organizations},
     "/user/repos": {"GET": _repos, "POST": _create},
     "/users/{login}/repos": {"GET": _repos},
+    "/users/{login}/events/public": {"GET": _events},
     "/user/repository_invitations": {"GET": _invitations},
     "/user/repository_invitations/{invitation_id:int}": {"PATCH": _accept, "DELETE": _decline},
     "/user/starred/{owner}/{repo}": {"GET": _has_star, "PUT": _star, "DELETE": _unstar},

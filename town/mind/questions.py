@@ -380,6 +380,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "plan-missing": missing,
     "workspace-health": _verdict,
+    "review-wishes": lambda _: {"title": "", "wishes": []},
     "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }
 """What the first tool is handed, by the name of the question."""
@@ -413,7 +414,8 @@ def _write_memo(words: BankWords, fields: Fields) -> Json:
     idea = words.match(" ".join(fields.get("said", ())), words.own_fields) or words.next_idea()
     pick, why = without_questions(idea.say), words.line("ritual_why", part)
     body = f"**I keep:** {pick}\n\n**Why:** {why}\n\n**From now on:** {words.line('ritual_next', part)}"
-    return {"title": words.line("ritual_title", part), "body": body}
+    decided = {"decision": f"{pick} {why}"} if fields.get("decides") else {}
+    return {"title": words.line("ritual_title", part), "body": body, **decided}
 
 
 def _write_plan(words: BankWords, fields: Fields) -> Json:
@@ -442,10 +444,28 @@ def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
     return answer(about.fields) if answer else None
 
 
+_TRIED = re.compile(r"^#{1,6} (.{1,200})\n(?:(?!#).*\n){0,20}?.*runs `([^`\n]{1,200})`", re.MULTILINE)
+
+
+def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
+    """The next call: each scenario that names a command is run, and fails where the command does."""
+    scenarios = _TRIED.findall(page) or [(page.strip().partition("\n")[0], "")]
+    runs, told = (sum(one.tool == name for one in turn.facts.outcomes) for name in ("run", "scenario_verdict"))
+    if told == len(scenarios):
+        return "finish", {}
+    name, command = scenarios[told]
+    if command and runs == told:
+        return "run", {"command": command}
+    verdict = ("fails" if turn.last and turn.last.failed else "passes") if command else "cannot_be_tried"
+    return "scenario_verdict", {"scenario": name, "verdict": verdict, "saw": f"I ran `{command or 'nothing'}`."}
+
+
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
     """The answer, in plain text or as a sentence in a tool."""
     if (text := _plain_answer(turn.bank, about)) is not None:
         return Completion(text)
+    if about.question == "scenario-run":
+        return Completion(calls=(ToolUse(*_try_scenarios(turn, "".join(about.fields["page"]))),))
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
     if (heading := _SENTENCES.get(about.question)) and turn.first_offer:
         handle = next(iter(about.fields.get("handle", ())), "")
@@ -457,5 +477,7 @@ def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
         return turn.call(turn.first_offer.name, written(words, about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
-        return Completion(fit_post_text(words.line("announced", title=title), url))
-    return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)
+        text = fit_post_text(words.line("announced", title=title), url)
+    else:
+        text = words.line("ground") if about.question == "grounding" else ""
+    return Completion(text) if text else turn.anything(words)

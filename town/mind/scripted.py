@@ -39,6 +39,7 @@ from town.model.types import ChatRequest, Completion, Json, ToolUse
 
 _OWN_LINE = 0.35
 _INVITES = 0.35
+_SEARCHES = 3
 _STANDS_BY_IT = 0.8
 _NEIGHBOUR_EVERY = 3
 _TITLE_CHARS = 60
@@ -51,7 +52,7 @@ _LISTS = {"explorations", "currentFocus"}
 def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
-    offered = ("bluesky_post_picture", "bluesky_post_reading", "bluesky_post")
+    offered = ("bluesky_post_found", "bluesky_post")
     tool = next((name for name in offered if name in turn.offers), "")
     words = turn.words(text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried)))
     if not tool:
@@ -68,12 +69,13 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
 
 
 def look_up(turn: MindTurn, about: ReadingFacts) -> Completion:
-    """One search for the longest word of a question, then the thought that comes nearest to it, if there is one."""
-    words = turn.words(text=about.question)
-    if turn.last is None and turn.may("bluesky_search"):
-        return turn.call("bluesky_search", {"query": max(_WORD.findall(about.question), key=len, default="today")})
-    near = words.match(about.question, words.own_fields)
-    return turn.call("reading_done", {"finding": near.say if near and turn.last and not turn.last.failed else ""})
+    """A search for a word of a question, a shorter one if that finds nothing; then the thought nearest to it."""
+    queries = sorted(_WORD.findall(about.question), key=len, reverse=True)[:_SEARCHES]
+    searches, has_searched = divmod(len(turn.facts.outcomes), 2)
+    if not has_searched and searches < len(queries) and turn.may("bluesky_search"):
+        return turn.call("bluesky_search", {"query": queries[searches]})
+    near = turn.words(text=about.question).match(about.question, turn.bank.fields.values())
+    return turn.call("reading_done", {"finding": near.say if near and has_searched else ""})
 
 
 def came_to(words: BankWords, last: ToolOutcome) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -85,8 +84,6 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-_DID = re.compile(r"did:[a-z]{1,20}:[\w.-]{1,100}")
-_WHY_CHARS = 1000
 _POSTS_LOOKED_AT = 200
 _THREADS_SHOWN = 60
 
@@ -180,7 +177,7 @@ def _person(network: Network, status: ResidentStatus) -> Json:
         "awake": status.awake,
         "gettingUp": status.getting_up,
         "elsewhere": status.elsewhere,
-        "life": {**status.life, **_drafts(network, status.life.get("drafts"))},
+        "life": status.life,
     }
 
 
@@ -190,21 +187,3 @@ def _follows(network: Network, did: str) -> list[Json]:
     return sorted(
         (_actor(network.actor(one)) for one in subjects if network.find(one)), key=lambda one: str(one["name"])
     )
-
-
-def _drafts(network: Network, drafts: object) -> Json:
-    """The drafts of a status file with the names of the dids in them, also of those whose posts are shown no longer."""
-    if not isinstance(drafts, list):
-        return {}
-    return {
-        "drafts": [
-            {**draft, "named": _named(network, f"{draft.get('target', '')} {draft.get('why', '')}")}
-            for draft in drafts
-            if isinstance(draft, dict)
-        ]
-    }
-
-
-def _named(network: Network, text: str) -> dict[str, str]:
-    dids = dict.fromkeys(_DID.findall(text[:_WHY_CHARS]))
-    return {did: _actor(network.actor(did))["name"] for did in dids if network.find(did)}

@@ -73,11 +73,11 @@ SELF_RICHNESS_NUDGE_BELOW = 50
 
 _SKILL = "expression"
 CAUSE = "expression"
-_TOOL, _TOOL_WITH_PICTURE, _TOOL_AFTER_READING = "bluesky_post", "bluesky_post_picture", "bluesky_post_reading"
 _READING = "reading"
 _FACTS: tuple[Kind, ...] = ("fact",)
 _READING_SHARE, _READ_LATELY, _MOST_SHARED = 0.5, timedelta(days=3), 20
 _RECENT_SHOWN = 5
+_POST_WAITS = "its last post still waits to be sent"
 _SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
@@ -174,7 +174,7 @@ class ExpressionCycle:
             save_state(self.path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
         if await self._post_waits():
-            return Outcome(ran=False, reason="its last post still waits to be sent")
+            return Outcome(ran=False, reason=_POST_WAITS)
         return await self.express()
 
     async def express(self) -> Outcome:
@@ -187,7 +187,6 @@ class ExpressionCycle:
         finding = read.body if read else ""
         subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding)
         words = Provenance.STRANGER if picture or read else Provenance.SELF
-        tool = _TOOL_WITH_PICTURE if picture else _TOOL_AFTER_READING if read else _TOOL
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
         await self.journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
@@ -198,7 +197,7 @@ class ExpressionCycle:
                     variables={
                         "bluesky_username": self.me.bluesky_username,
                         "richness_note": self._richness_note(),
-                        "tool": tool,
+                        "tool": subject.tool,
                     },
                     audience="bluesky",
                     session_key=CAUSE,
@@ -206,10 +205,10 @@ class ExpressionCycle:
                     now=self.clock.now(),
                     least=Provenance.SELF,
                 ),
-                messages=(Message("user", await self._user_message(subject, recent, tool)),),
+                messages=(Message("user", await self._user_message(subject, recent)),),
                 purpose=_SKILL,
                 tool_choice="required",
-                only=(tool,),
+                only=(subject.tool,),
                 max_rounds=MAX_EXPRESSION_ROUNDS,
                 about=self._facts(subject, recent),
             )
@@ -362,6 +361,15 @@ class ExpressionCycle:
         posts = await self.outbox.accepted_since("post", began)
         return can_post_original(posts, hour, most if asked is None else min(asked, most))
 
+    async def why_not_now(self) -> str:
+        """Return why no post fits now that is about something else than a thought, "" if one does."""
+        if not (allowed := await self._may_post()):
+            return allowed.reason
+        last, least = await self.outbox.last_done_or_accepted("post"), self.pace.expression_min_ms
+        if last and timedelta() <= self.clock.now() - last < timedelta(milliseconds=least):
+            return "its last post is too recent"
+        return _POST_WAITS if await self._post_waits() else ""
+
     async def _post_waits(self) -> bool:
         """Whether a post of ours is to leave about now: a thought beside it would be told nothing of it."""
         now, posts = self.clock.now(), await self.outbox.of_kind("post", MOST_SCHEDULED + 1)
@@ -407,7 +415,7 @@ class ExpressionCycle:
         told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 
-    async def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
+    async def _user_message(self, subject: ExpressionTurn, recent: Sequence[str]) -> str:
         said = (await self.profiles.get()).agent
         now = local(self.clock.now(), self.me.timezone)
         framed = subject.picture.framed(Framer(self.skills, self.rng)) if subject.picture else ""
@@ -424,7 +432,7 @@ class ExpressionCycle:
             bounds=said.get(LIMITS, ""),
             picture=self.skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
             reading=found,
-            tool=tool,
+            tool=subject.tool,
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self.skills.section(_SKILL, "No Posts"),
         )

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.reads import resolve_reply_refs
-from adapters.atproto.types import Notification, StrongRef
+from adapters.atproto.types import Notification, StrongRef, ThreadNode
 from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
@@ -287,6 +287,8 @@ def _notifications() -> TypeAdapter[Notification]:
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"
+_OWN_CHAIN = 6
+"""So many replies of ours, each below the one before, are seen below a post."""
 _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
@@ -331,26 +333,26 @@ class Publisher:
         root: StrongRef | None,
         pictures: Sequence[AttachedPicture] = (),
         is_unanswered: bool = False,
+        adds: bool = False,
     ) -> Published:
         """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop.
 
         `is_unanswered`: the thread was read for this turn, and no reply of ours stands under `parent`. What was
-        accepted and has not left yet is known to the outbox.
+        accepted and has not left yet is known to the outbox. Where a reply of ours stands, one that `adds` to it
+        answers that, and any other is refused.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
         if root is None or not is_unanswered:
-            read = await self.atproto.get_post_thread(parent.uri, depth=1, parent_height=0)
+            read = await self.atproto.get_post_thread(parent.uri, depth=_OWN_CHAIN, parent_height=0)
             if root is None and isinstance(read, Err):
                 return Published("blocked", f"the thread could not be read: {read.error}")
             thread = None if isinstance(read, Err) else read.data
-            own = (
-                one.post.uri for one in (thread.replies if thread else ()) if one.post.author.did == self.atproto.did
-            )
-            if answer := next(own, None):
-                return refused(Problem("Answered Already", "the post has a reply of ours", {"uri": answer}))
             root = root or resolve_reply_refs(parent, thread).root
+            if (answer := self._last_answer(thread)) and not adds:
+                return refused(Problem("Answered Already", "the post has a reply of ours", {"uri": answer.uri}))
+            parent = answer or parent
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body = ReplyBody(text=text, **refs, **await self._their_post(parent), **_attached(pictures))
@@ -446,6 +448,11 @@ class Publisher:
         self.conversations.track_conversation(root.uri, cid=root.cid)
         self.conversations.mark_conversation_concluded(root.uri, reason)
         return published
+
+    def _last_answer(self, post: ThreadNode | None) -> StrongRef | None:
+        """Return our reply to a post, or the last one in the line of our replies below it; None if there is none."""
+        own = next((one for one in post.replies if one.post.author.did == self.atproto.did), None) if post else None
+        return (self._last_answer(own) or own.post.ref) if own else None
 
     def has_spoken(self, root: StrongRef) -> bool:
         """Whether we have replied in this thread before."""

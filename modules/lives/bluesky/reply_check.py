@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.text.closings import content_words, only_acknowledges, without_handles
-from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble, is_loop, plain_words
+from common.text.echo import (
+    find_said_already,
+    find_semantic_echo,
+    find_semantic_echo_ensemble,
+    is_loop,
+    plain_words,
+    tokenize_for_comparison,
+)
 from common.text.patterns import lazy
 from common.text.strings import normalize_post_text
 
@@ -157,6 +164,7 @@ _ECHO_FROM = 0.8
 _NOVELTY = 0.25
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
+_PRIVATE_WORDS = 3
 _CHOSEN_WORDS = 3
 _UNFINISHED_WORDS = 4
 _TRAILS_OFF = lazy(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
@@ -232,6 +240,13 @@ def said_before(text: str, said: Sequence[str]) -> bool:
 def is_verbatim(text: str, said: Sequence[str]) -> bool:
     """Return whether one of `said` is `text` word for word, handles apart."""
     return find_said_already(without_handles(text), [without_handles(post) for post in said]) is not None
+
+
+def tells(text: str, private: str) -> bool:
+    """Return whether a line or a sentence of `private` stands in `text` word for word, or ten words of it in a row."""
+    said = f" {' '.join(tokenize_for_comparison(text))} "
+    lines = [words for piece in _pieces(private) if len(words := tokenize_for_comparison(piece)) >= _PRIVATE_WORDS]
+    return any(f" {' '.join(words)} " in said for words in lines) or not word_runs([private]).isdisjoint(_runs(text))
 
 
 def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:

@@ -51,7 +51,7 @@ class PostPictures:
         journal: records what could not be had.
         sees: whether there is anybody to see it; if not, nothing is fetched.
         home_url: the service, where it is on this machine: the only place from which a picture may come without TLS.
-        deadline_s: seconds for one picture, from asking to being kept.
+        deadline_s: seconds for fetching one picture.
 
     """
 
@@ -73,7 +73,7 @@ class PostPictures:
         if not self.sees():
             return tuple(Text(self._words("Picture", words)) for words in described)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._get_in_time(post, picture, session_key)) for picture in wanted]
+            tasks = [group.create_task(self._get(post, picture, session_key)) for picture in wanted]
         return tuple(
             [await self._met(post, task.result(), words) for task, words in zip(tasks, described, strict=True)]
         )
@@ -103,15 +103,6 @@ class PostPictures:
         said = clean(picture.alt)[:_ALT_CHARS]
         return framer.frame("reading", author=f"@{post.author.handle}", uri=post.uri, text=said) if said else ""
 
-    async def _get_in_time(
-        self, post: Post | Notification, picture: Picture, session_key: str
-    ) -> ApiResult[tuple[str, str]]:
-        try:
-            async with asyncio.timeout(self.deadline_s):
-                return await self._get(post, picture, session_key)
-        except TimeoutError:
-            return Err(f"it took longer than {self.deadline_s:g} s", kind="transient")
-
     @answering
     async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
         """The key and the media type of the picture that is kept now."""
@@ -130,7 +121,6 @@ class PostPictures:
 _REQUEST = "data_request"
 RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", _REQUEST)
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
-_PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
     *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
@@ -239,7 +229,7 @@ class PostResponder:
         if source is None:
             return None
         post = post_case.notification
-        chosen = await self.chooser.choose(source, why="talk of design", deadline_s=_PICTURE_DEADLINE_S)
+        chosen = await self.chooser.choose(source, why="talk of design")
         if isinstance(chosen, Ok):
             return chosen.data
         summary, reason = f"No picture for @{post.author.handle}", f"{source.name}: {chosen.error}"

@@ -32,6 +32,8 @@ HELD_REPLY = "held-reply"
 """The kinds of its rows of work: a post, one that may be a request about its author's own data, and one whose answer
 waits for the owner's approval."""
 
+POST_FOUND = "bluesky_post_found"
+"""The tool that posts about what a turn of expression was shown."""
 _RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
@@ -286,6 +288,11 @@ class ExpressionTurn:
     said: tuple[str, ...] = ()
     finding: str = ""
     revisions: Revisions = field(default_factory=Revisions)
+
+    @property
+    def tool(self) -> str:
+        """The tool with which its post is published."""
+        return POST_FOUND if self.picture or self.finding else "bluesky_post"
 
 
 @dataclass(frozen=True, slots=True)

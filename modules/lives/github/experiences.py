@@ -42,7 +42,14 @@ from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.memory.rows import MemoryStore, remember
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
+from modules.services.outbox.github_bodies import (
+    IssueBody,
+    IssueCommentBody,
+    OnGitHub,
+    PullRequestBody,
+    ReactionBody,
+    ReviewBody,
+)
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent
@@ -217,7 +224,8 @@ class GitHubExperienceLoop(Loop):
 
     def _episode(self, one: Happening, text: str, provenance: Provenance) -> NewMemory:
         """Return what happened as a memory."""
-        subject, key = f"{one.place}, {one.code} at {one.at[:16]}", f"github:{one.place}".lower()
+        subject = one.place if one.number else f"{one.place}, {one.code} at {one.at[:16]}"
+        key = f"github:{one.place}".lower()
         return NewMemory("episode", subject, text, ("github", one.code), source=key, trust=trust_of(provenance))
 
     async def _keep_challenges(self) -> None:
@@ -321,8 +329,10 @@ def _done(intent: Intent) -> Happening | None:
         return None
     if isinstance(body, IssueCommentBody) and parse_task_event_markers(body.body):
         return None
-    number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
-    own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.text or body.preview
+    number = intent.issue_number if isinstance(body, IssueBody) else 0
+    if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody):
+        number = body.number
+    own = "" if number and not isinstance(body, ReviewBody) else body.text or body.preview
     is_offer = isinstance(body, PullRequestBody) and bool(body.task)
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")

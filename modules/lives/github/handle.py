@@ -57,7 +57,9 @@ from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
+from modules.services.plans.repository import page_text
 from modules.services.plans.standing import is_planned
+from modules.services.plans.types import AGENTS_PAGE
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -293,8 +295,10 @@ class ThreadHandler(Handler):
                 hold=hold,
                 importance=importance,
             )
+        is_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request
+        purpose = await page_text(self.github, waiting.place, AGENTS_PAGE) if is_issue else ""
         disposition = await self.responder.answer_thread(
-            waiting, thread, known, decision, hold=hold, importance=importance
+            waiting, thread, known, decision, hold=hold, importance=importance, purpose=purpose
         )
         if disposition.act == "silent":
             key, why = waiting.cause_id, disposition.reason

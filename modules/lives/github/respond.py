@@ -85,8 +85,11 @@ class ThreadResponder:
         *,
         hold: str,
         importance: Importance,
+        purpose: str = "",
     ) -> Disposition:
         """Return what the model chose; `hold` is why a comment must wait for the owner's approval, "" if it need not.
+
+        `purpose` is the text of the page that says what the workspace of an issue is for.
 
         Raises:
             BudgetExceeded: there is no budget for the author.
@@ -96,8 +99,8 @@ class ThreadResponder:
         is_shown = waiting.source == "bluesky_url_owner"
         peers = peers_in(thread, known.peers)
         text = format_thread_for_context(thread, known.login)
-        told = self._words(waiting, thread, text, decision)
-        bare = self._template(waiting, decision, text, opening="", line="", comments="")
+        told = self._words(waiting, thread, text, decision, purpose)
+        bare = self._template(waiting, decision, text, purpose="", opening="", line="", comments="")
         system = await self.prompter.prompt(
             skill=SKILL,
             variables={
@@ -133,7 +136,9 @@ class ThreadResponder:
         )
         return chosen_in(turn_result, decision.code, decision.reason)
 
-    def _words(self, waiting: WaitingThread, thread: IssueThread, text: ThreadText, decision: ResponseDecision) -> str:
+    def _words(
+        self, waiting: WaitingThread, thread: IssueThread, text: ThreadText, decision: ResponseDecision, purpose: str
+    ) -> str:
         framer, uri = Framer(self.skills, self.rng), thread.issue.html_url
 
         def framed(kind: str, author: str, words: str) -> str:
@@ -144,6 +149,9 @@ class ThreadResponder:
             waiting,
             decision,
             text,
+            purpose=self.skills.render(SKILL, "Purpose", text=framed("reading", waiting.repo, purpose))
+            if purpose
+            else "",
             opening=framed("post", f"@{thread.issue.author}", text.opening),
             line=self.skills.render(SKILL, "Line", changes=framed("reading", "several", text.line))
             if text.line
@@ -157,6 +165,7 @@ class ThreadResponder:
         decision: ResponseDecision,
         text: ThreadText,
         *,
+        purpose: str,
         opening: str,
         line: str,
         comments: str,
@@ -166,6 +175,7 @@ class ThreadResponder:
             _TEMPLATE,
             source=self.skills.subsection(SKILL, "Source", _SOURCES[waiting.source]),
             reason=decision.reason,
+            purpose=purpose,
             opening=opening,
             line=line,
             hidden=self.skills.render(SKILL, "Hidden", count=text.hidden) if text.hidden else "",

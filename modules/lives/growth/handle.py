@@ -11,17 +11,19 @@ import difflib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from common.clock import Clock, local, parse_iso, spoken
+from common.clock import Clock, iso, local, parse_iso, spoken
 from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
 from modules.lives.growth.policy import MOST_TRIES, OTHERS, RETRY_S, is_private, shown
-from modules.lives.growth.types import KIND, READ, READING, ReflectionDone, ReflectionTurn
+from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
+from modules.runtime.database.database import Database
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
@@ -31,6 +33,7 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
+from modules.services.day.gathering import readings_between
 from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
@@ -210,23 +213,25 @@ class GrowthReport:
     """Gathers it, as fields of the status file."""
 
     journal: Journal
+    database: Database
     experiences: ExperienceLog
     friction: FrictionReport
     clock: Clock
 
     async def gather(self) -> dict[str, Any]:
-        """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits (`open`)."""
+        """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits (`open`).
+
+        What the owner alone wanted to know is left out, for others may see the page.
+        """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
         counted = await self.friction.counts()
-        read = [one for one in await self.journal.with_act(READING, READ, now - _LOOKED_BACK, now) if _is_shown(one)]
+        read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
+        told = [one for one in read if one.finding and not one.owners]
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
-            "readings": [
-                {"at": one.at, **{key: one.entry.data[key] for key in ("question", "finding", "sources")}}
-                for one in reversed(read[-_CHANGES_SHOWN:])
-            ],
+            "readings": [asdict(one) for one in reversed(told[-_CHANGES_SHOWN:])],
             "friction": [{"category": one.category, "loop": one.loop, "count": one.count} for one in counted],
         }
 
@@ -241,12 +246,6 @@ class GrowthReport:
             "diff": data["diff"],
             "because": [because(one) for one in found[:_BECAUSE_SHOWN]],
         }
-
-
-def _is_shown(read: StoredEntry) -> bool:
-    """Return whether something was found, and not for the owner alone."""
-    data = read.entry.data
-    return bool(data.get("finding")) and not data.get("owners")
 
 
 def because(one: Experience) -> dict[str, str]:

@@ -13,7 +13,6 @@ from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
 from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.leaving import end_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction, Submitted
 from modules.services.work.table import WorkTable
@@ -90,7 +89,7 @@ class OrderHandler(Handler):
             return Disposition("later", "under-way", "acts of the order have not left yet")
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return Disposition("later", "quiet", "it is told after the quiet hours")
-        told = [end_of(one) for one in acts if not one.rejected]
+        told = await self.outbox.ends([one for one in acts if not one.rejected])
         if not told:
             return Disposition("silent", "rejected", "the owner refused it, or its traces were deleted")
         more = [f"and {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []

@@ -62,9 +62,9 @@ class HeartbeatHandler(Handler, Perceiver):
             return Disposition("silent", "empty", f"{HEARTBEAT} says nothing any more")
         before = [one for one in await self.work.newest(KIND, 2) if one.id != item.id]
         last = spoken(local(parse_iso(before[0].created_at), self.timezone)) if before else ""
-        told = self.turns.skills.render(SKILL, "Heartbeat", last=last)
+        told = self.turns.skills.render(SKILL, "Heartbeat", text=text, last=last)
         query = one_line(text, _QUERY_CHARS)
-        return await self.turns.run(item, told, query=query, asked_by=Provenance.SELF)
+        return await self.turns.run(item, told, private=told, query=query, asked_by=Provenance.SELF)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it."""

@@ -41,7 +41,7 @@ class ScheduleHandler(Handler):
             by_owner=one.by == "owner",
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF
-        return await self.turns.run(item, told, query=one.what, asked_by=asked_by)
+        return await self.turns.run(item, told, private=one.what, query=one.what, asked_by=asked_by)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Keep what the owner is to be told, and the next time of a weekly schedule."""

@@ -8,6 +8,7 @@ from common.clock import Clock
 from common.facts import OwnTimeFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.executor import MORE_TOOLS
@@ -33,13 +34,14 @@ class OwnTurns:
     skills: Skills
     clock: Clock
 
-    async def run(self, item: WorkItem, told: str, *, query: str, asked_by: Provenance) -> Disposition:
+    async def run(self, item: WorkItem, told: str, *, private: str, query: str, asked_by: Provenance) -> Disposition:
         """Have the turn of a row in which the model is `told` what to do; return what came of it.
 
-        `query` is what it is about; `asked_by` whose words that is. Where the model called no tool, there was nothing
-        to do. Raises what `TurnRunner.run_turn` raises.
+        `private` are the words in `told` that no post may repeat, unless they give it to be posted. `query` is what it
+        is about; `asked_by` whose words that is. Where the model called no tool, there was nothing to do. Raises what
+        `TurnRunner.run_turn` raises.
         """
-        turn = Turn(item.kind, asked_by, item.cause_id, importance=item.importance)
+        turn = Turn(item.kind, asked_by, item.cause_id, OwnTimeTurn(private), importance=item.importance)
         tools = self.turn_runner.executor.registry.available(turn)
         result = await self.turn_runner.run_turn(
             turn=turn,

@@ -1,8 +1,16 @@
-"""How the owner is told of what was done at a set time."""
+"""What a turn of the SOUL's own is about, and how the owner is told of what was done at a set time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTimeTurn:
+    """A turn of the SOUL's own. `private` says what to do: its words are nobody's to read but the owner's."""
+
+    private: str
 
 
 class TellOwner(Protocol):

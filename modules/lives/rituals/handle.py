@@ -15,7 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.records import POST, web_url
 from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
-from adapters.github.types import Issue, Repo
+from adapters.github.types import Comment, Issue, Repo
 from common.clock import from_local
 from common.constants import MINUTE_MS, SECOND_MS
 from common.provenance import Provenance, Trust
@@ -33,15 +33,20 @@ from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.plans.types import claim_key
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import (
+    DECISION_TASK,
     MEMO_KIND,
     OPENING_KIND,
     RITUAL_PROMPT_RUNS,
+    decision_path,
     memo_cause,
     memo_mark,
+    memo_place,
     memo_title,
     name_of,
+    new_decision,
     note_of,
     opening_cause,
     parts_are_even,
@@ -50,6 +55,7 @@ from modules.services.rituals.policy import (
 )
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.types import RitualRun, RitualThread
+from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -67,18 +73,15 @@ class OwnerComments:
     experiences: ExperienceLog
 
     async def read(self, runs: Sequence[RitualRun]) -> list[str]:
-        """Return what the owner said to our newest artefact, a line each, and keep it as guidance, each comment once.
+        """Return what the owner said to our artefacts, a line each, and keep it as guidance, each comment once.
 
-        Nothing where it cannot be read. A comment that was edited counts only where nobody but the owner and we may
-        edit it.
+        To older ones than the newest, what they said since then. Nothing where it cannot be read. A comment that was
+        edited counts only where nobody but the owner and we may edit it.
         """
-        place = next(filter(None, [await self._place_of(run) for run in runs if run.artefact_url]), None)
-        if place is None:
-            return []
-        comments, people = await self.github.list_comments(*place), await self.trust.accounts(place[0])
-        by_owner = [one for one in comments.or_else(()) if people.is_owner(one.account)]
-        is_ours_alone = people.editors >= Provenance.SELF
-        theirs = [one for one in by_owner if is_ours_alone or one.updated_at == one.created_at][-_MOST_LINES:]
+        written = [run for run in runs if run.artefact_url]
+        since = f"{written[0].day.isoformat()}T00:00:00Z" if written else ""
+        found = [one for run in written for one in await self._on(run.artefact_url, since)]
+        theirs = sorted(found, key=lambda one: one.created_at)[-_MOST_LINES:]
         for one in theirs:
             key = f"memo-comment:{one.id}"
             await self.experiences.record(
@@ -86,15 +89,18 @@ class OwnerComments:
             )
         return [one_line(one.body, _LINE_CHARS) for one in theirs]
 
-    async def _place_of(self, run: RitualRun) -> tuple[Repo, int] | None:
-        """Return the issue in which our artefact of a run stands."""
-        for intent in await self.outbox.done(memo_cause(run.key, run.day)):
-            body = intent.body
-            if isinstance(body, IssueBody | IssueCommentBody):
-                owner, _, name = body.repo.partition("/")
-                number = body.number if isinstance(body, IssueCommentBody) else intent.issue_number
-                return Repo(owner, name), number
-        return None
+    async def _on(self, url: str, since: str) -> list[Comment]:
+        """Return what the owner said since a moment to a memo of ours, and to the pull request of its decision."""
+        if (place := memo_place(url)) is None:
+            return []
+        repo, memo = place
+        filed = await self.outbox.done(claim_key(repo.owner, repo.name, memo, DECISION_TASK), "pull_request")
+        people, found = await self.trust.accounts(repo), list[Comment]()
+        for number in (memo, *(one.issue_number for one in filed)):
+            found += (await self.github.list_comments(repo, number, since=since)).or_else(())
+        is_ours_alone = people.editors >= Provenance.SELF
+        by_owner = [one for one in found if people.is_owner(one.account) and one.created_at >= since]
+        return [one for one in by_owner if is_ours_alone or one.updated_at == one.created_at]
 
 
 MOST_OPENING_TRIES = 2
@@ -214,6 +220,7 @@ class MemoHandler(Handler):
         preferences: whose posts may stand in a prompt.
         owner_comments: reads what the owner said to earlier memos.
         experiences: keeps what we wrote down.
+        table: the rows of work.
         agent_name: our name, from which our part follows.
 
     """
@@ -231,6 +238,7 @@ class MemoHandler(Handler):
     preferences: Preferences
     owner_comments: OwnerComments
     experiences: ExperienceLog
+    table: WorkTable
     agent_name: str
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -258,6 +266,10 @@ class MemoHandler(Handler):
         memo = await self._written(thread, posts, standing)
         if memo is None:
             return Disposition("undecided", "no-words", "the model found nothing to write that fits")
+        await self.table.note(item, decision=memo.decision)
+        if memo.decision:
+            link = f"{self.github.page(repo)}/blob/HEAD/{decision_path(run)}"
+            memo = replace(memo, body=f"{memo.body}\n\n**Decision:** {link}")
         body = _comment(repo, standing, memo) if standing else _issue(repo, run, memo)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
@@ -276,6 +288,8 @@ class MemoHandler(Handler):
             if isinstance(body, IssueBody):
                 written = await self._let_one_stand(item, run, body, written)
             await self.rituals.runs.note_artefact(run, written, note)
+            if (decision := item.payload.get("decision")) and (place := memo_place(written)):
+                await self.table.add(new_decision(run, *place, comment_body(decision)))
             await self._record(run, body)
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
 
@@ -325,7 +339,8 @@ class MemoHandler(Handler):
         await self.owner_comments.read(runs)
         history = self.rituals.history(runs, before=run.day)
         said = [self._line(post) for post in await self._shown(posts)]
-        return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
+        decides = run.role == "initiator" or (standing is None and self.rituals.me.is_owner(run.opener))
+        return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else "", decides))
 
     @answering
     async def _thread(self, run: RitualRun) -> ApiResult[list[Post]]:

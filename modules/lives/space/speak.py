@@ -41,8 +41,6 @@ from modules.lives.space.types import HistoryEntry, RequestContent, Salvaged, Sp
 from modules.lives.space.validator import MessageValidator
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.commitments.acts import CommitmentKept
-from modules.services.commitments.naming import title_of
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.memory.admission import BODY_LENGTH, NewMemory, WordsOrigin, admitted, trust_of
@@ -447,7 +445,6 @@ _SUBJECTS: Mapping[ExperienceType, str] = {
     "connection_formed": "A talk in the room",
     "was_challenged": "A disagreement in the room",
     "question_emerged": "A question of the room",
-    "helped_someone": "A commitment fulfilled",
 }
 _IMPORTANCE = 2
 
@@ -485,11 +482,6 @@ class Experiences:
         except (PolicyBlocked, Transient) as error:
             summary = "[space] An experience could not be remembered"
             await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
-
-    async def keep_commitment(self, event: CommitmentKept) -> None:
-        """Remember a commitment that was made in the room and kept."""
-        if event.commitment.source == "space":
-            await self.keep("helped_someone", title_of(event.commitment))
 
 
 def experience_of(kind: ExperienceType, what: str, now: datetime, words: WordsOrigin, timezone: str = "") -> NewMemory:

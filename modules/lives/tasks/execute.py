@@ -170,7 +170,7 @@ class Execution:
             return Lost()
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
-        held = HeldTask(found, task, lease.epoch, tries, talk)
+        held = HeldTask(found, task, lease.epoch, tries, talk, reading.left.get(task.number))
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
         watches = (until_left(self.orders, place, self.clock), until_lost(lambda: self._is_ours(kept), self.clock))
         return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))

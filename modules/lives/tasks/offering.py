@@ -7,7 +7,7 @@ So the outbox lets none happen twice, and a life that was killed goes on where i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -18,10 +18,19 @@ from common.result import ApiResult, Err
 from common.text.github_text import without_closing_words, without_mentions
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
-from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody, PushBody, RefBody
+from modules.services.outbox.github_bodies import (
+    ContentsBody,
+    GitHubBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    OfTask,
+    PullRequestBody,
+    PushBody,
+    RefBody,
+)
 from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -32,6 +41,7 @@ from modules.services.plans.types import (
     get_task_branch_name,
     parse_task_branch,
 )
+from modules.services.repository_rules.policy import Condition
 from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.reviewers import pick_reviewers
@@ -42,6 +52,8 @@ FIRST_PAGE = "README.md"
 
 TESTS_PASSED = "<!-- soul:tests=passed -->"
 """What a pull request of ours holds whose tests all ran and passed before it was offered; no reader sees it."""
+TAKEN_UP = "<!-- soul:taken-up -->"
+"""What ends the line of a pull request of ours that names whose work it goes on with."""
 TESTS_WEAKENED = "<!-- soul:tests=weakened -->"
 TESTS_FAILED = "<!-- soul:tests=failed -->"
 TESTS_UNRUN = "<!-- soul:tests=unrun -->"
@@ -113,6 +125,13 @@ class TaskActs:
         offered = PullRequestBody(**at, title=self.title, body=body, head=head, base=base, draft=draft)
         return self.action("pull-request", offered)
 
+    @property
+    def credit(self) -> str:
+        """The trailer that names the author of the work that is taken up; "" where none is."""
+        if (left := self.held.left) is None:
+            return ""
+        return f"Co-authored-by: {left.author} <{left.author_id}+{left.author}@users.noreply.github.com>"
+
     def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
         """Return the requests to review pull request `number`."""
         asked = review_requests(self.repo, number, reviewers)
@@ -120,7 +139,7 @@ class TaskActs:
 
     def action(self, what: str, body: GitHubBody) -> ProposedAction:
         """Return an act under the name of what it does. What changes code leaves only while the claim holds."""
-        if isinstance(body, OfTask):
+        if isinstance(body, OfTask) and self.held.epoch != UNCLAIMED:
             body = body.model_copy(update={"task": self.cause, "epoch": self.held.epoch})
         return ProposedAction(body, part=self.name(what), cause_id=self.cause)
 
@@ -253,6 +272,7 @@ class Offering:
         clock: waits for what is on its way.
         phrase: returns operational texts.
         peers: returns the logins of the SOULs that are known, who may be asked for a review.
+        file_lines: returns the lines that a repository of somebody else wants in its files with each pull request.
 
     """
 
@@ -262,6 +282,7 @@ class Offering:
     clock: Clock
     phrase: Phrase
     peers: Callable[[], Iterable[str]]
+    file_lines: Callable[[Repo], Awaitable[Sequence[Condition]]]
 
     @property
     def has_reviewers(self) -> bool:
@@ -280,12 +301,25 @@ class Offering:
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
         made = await self.outbox.done(acts.cause, "ref")
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
+        left = acts.held.left
+        pulls = tuple(one for one in pulls if left is None or one.number != left.number)
         choice = choose_branch(
             acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
         )
         if choice.code == "left":
             raise TaskStopped(Lost())
         return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
+
+    async def missing_lines(self, repo: Repo) -> list[tuple[str, str]]:
+        """Return the lines that the repository wants and its default branch lacks, each with the path of its file.
+
+        Raises `SoulError` where that cannot be read.
+        """
+        missing = []
+        for one in await self.file_lines(repo):
+            page = (await self.github.contents.read(repo, one.path)).or_else(None, "not_found", "conflict", "invalid")
+            missing += [] if page and one.text in page.text.splitlines() else [(one.path, one.text)]
+        return missing
 
     async def head(self, acts: TaskActs, repository: Repository) -> str:
         """Return the last commit of the default branch. Where the repository has none, its first is made before."""
@@ -322,12 +356,30 @@ class Offering:
             await self.settled(row)
         done = await self.done(pull_request)
         await self._ask_for_reviews(acts, done.issue_number)
+        await self._close_left(acts, done.result_uri or "")
         return Opened(done.result_uri or "", summary)
 
     async def stands(self, acts: TaskActs, pull: PullRequest, summary: str) -> Opened:
         """Return a pull request that is open already, once reviews of it are asked for."""
         await self._ask_for_reviews(acts, pull.number)
+        await self._close_left(acts, pull.html_url)
         return Opened(pull.html_url, summary)
+
+    def taken_up(self, acts: TaskActs) -> str:
+        """Return what ends the text of a pull request that goes on with the work of a SOUL that is gone; else ""."""
+        if (left := acts.held.left) is None:
+            return ""
+        told = self.phrase("github.pull_taken_up", url=left.html_url, login=left.author)
+        return f"\n\n{told} `{acts.credit}` {TAKEN_UP}"
+
+    async def _close_left(self, acts: TaskActs, url: str) -> None:
+        """Say on the pull request that was taken up where the work goes on, and close it; its branch stays."""
+        if (left := acts.held.left) is not None:
+            at = for_workspace(acts.repo)
+            said = IssueCommentBody(**at, number=left.number, body=self.phrase("github.pull_gone_on", url=url))
+            await self.outbox.do_once(acts.action("left-said", said))
+            closed = IssueUpdateBody(**at, number=left.number, state="closed")
+            await self.outbox.do_once(acts.action("left-closed", closed))
 
     async def done(self, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""

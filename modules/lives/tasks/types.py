@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from adapters.github.types import Comment, Repo
+from adapters.github.types import Comment, PullRequest, Repo
 from modules.services.plans.types import FoundPlan, Task
+
+UNCLAIMED = 0
+"""The epoch of work that needs no claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +17,11 @@ class HeldTask:
     """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
 
     `tries` are the comments on the plan that tell how earlier attempts failed, oldest first; `talk` are the questions
-    that SOULs asked about it on the plan, with what people said since.
+    that SOULs asked about it on the plan, with what people said since. `left` is the open pull request of a SOUL that
+    is gone, whose work is taken up.
 
     The plan is as it was read before it was claimed. No branch, file or pull request of the work leaves once the lease
-    of this epoch is over (`lease_gate`).
+    of this epoch is over (`lease_gate`), but for work that nobody else does, whose epoch is `UNCLAIMED`.
     """
 
     found: FoundPlan
@@ -25,6 +29,7 @@ class HeldTask:
     epoch: int
     tries: tuple[str, ...] = ()
     talk: tuple[Comment, ...] = ()
+    left: PullRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)

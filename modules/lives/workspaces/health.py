@@ -1,5 +1,7 @@
 """Looks whether a workspace without plans and issues is finished: it gets an issue with what is missing, or a sentinel.
 
+After a plan its scenarios are gone through first (`modules/lives/tasks/scenarios`).
+
 What cannot be read decides nothing: only a page that is certainly not there counts as missing.
 """
 
@@ -14,14 +16,18 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import PolledWorkspace
+from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import Attention
+from modules.services.claims.offers import TaskOffered
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
 from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.work.table import WorkTable
 from modules.services.workspaces.due import is_health_check_due
+from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_in, gap_key, scenarios_row
 from modules.services.workspaces.health import (
     READ_CHARS,
     SKILL,
@@ -33,14 +39,8 @@ from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-PAGES = ("README.md", AGENTS_PAGE, SCENARIOS_PAGE)
+PAGES = ("README.md", AGENTS_PAGE)
 
-MOST_ROUNDS = 2
-"""So often what is missing becomes work before a workspace is finished; when it goes on later this counts anew."""
-
-_GAPS = "<!-- soul:gaps -->"
-"""What an issue ends in that tells what is missing; no reader sees it."""
-_MOST_LOOKED_AT = 100
 _CLOSED_PLANS = 5
 _MOST_SENTINELS = 10
 _COMPLETE_LABEL = "plan:complete"
@@ -63,6 +63,9 @@ class HealthCheck:
     writer: GitHubWriter
     trust: WorkspaceTrust
     judge: HealthJudge
+    gaps: WorkspaceGaps
+    table: WorkTable
+    publish: Publish
     attention: Attention
     phrase: Phrase
     journal: Journal
@@ -92,7 +95,7 @@ class HealthCheck:
         """Whether other work is on its way: a pull request, or an issue that was proposed and is not there yet."""
         if any(issue.is_pull_request for issue in one.issues):
             return True
-        return await self.writer.outbox.waits("issue", f"{_issue_key(one.repo)}#") or await self.writer.outbox.waits(
+        return await self.writer.outbox.waits("issue", gap_key(one.repo)) or await self.writer.outbox.waits(
             "issue", f"{_key(one.repo)}#"
         )
 
@@ -102,14 +105,19 @@ class HealthCheck:
         watched = self.workspaces.get(repo)
         if watched is None:
             return ""
-        if is_health_check_due(watched, self.clock.since, _completed_at(plans)):
-            verdict = await self._verdict(repo, plans, last.sentinel)
-            if verdict is None:
+        accounts = await self.trust.accounts(repo)
+        plan, completed_at = _last_complete([one for one in plans if accounts.covers(one.account)])
+        if is_health_check_due(watched, self.clock.since, completed_at):
+            failing = await self._scenarios(repo, plan)
+            verdict = await self._verdict(repo, plans) if failing is not None else None
+            if failing is None or verdict is None:
                 return ""
             self.workspaces.note(repo, last_health_check_attempt=now)
             if not verdict.complete:
                 return await self._open(repo, verdict, last.issue)
             summary = verdict.summary
+            if failing:  # NOTE(self): each round was used, or its issue was closed by hand
+                summary = self.judge.skills.render(SKILL, "Scenarios Fail", count=failing).strip()
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
             return ""  # NOTE(self): told when the last one ended
         begun = (await self.github.list_issues(repo, limit=1)).or_else(None)
@@ -117,7 +125,29 @@ class HealthCheck:
             return ""  # NOTE(self): somebody opened it while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
-    async def _verdict(self, repo: Repo, plans: Sequence[Issue], sentinel: int) -> HealthVerdict | None:
+    async def _scenarios(self, repo: Repo, plan: Issue | None) -> int | None:
+        """Return how many scenarios fail after the last plan; None while they are still to be gone through."""
+        if plan is None:
+            return 0
+        accounts = await self.trust.accounts(repo)
+        if (comments := (await self.github.list_comments(repo, plan.number)).or_else(None)) is None:
+            return None
+        failing = failing_in(one for one in comments if accounts.covers(one.account))
+        if failing is not None:
+            return failing
+        page = await self.github.contents.read(repo, SCENARIOS_PAGE, max_chars=1)
+        if isinstance(page, Err):
+            return 0 if page.kind == "not_found" else None
+        new = scenarios_row(repo, plan.number)
+        if await self.table.add(new):
+            self.publish(TaskOffered())
+        row = await self.table.get(SCENARIOS, new.key)
+        if row is None or row.state != "pending":
+            return 0
+        self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): looked at again in the next cycle
+        return None
+
+    async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
         """What the pages say; None where they cannot be read now, or the model gave no verdict."""
         pages = await self._pages(repo)
         if isinstance(pages, Err):
@@ -131,16 +161,12 @@ class HealthCheck:
             verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
         if verdict is None:
             await self._tell(repo, "could not be judged", "the model gave no verdict that can be used")
-        return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict, sentinel)
+        return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict)
 
-    async def _within_rounds(self, repo: Repo, verdict: HealthVerdict, sentinel: int) -> HealthVerdict | None:
+    async def _within_rounds(self, repo: Repo, verdict: HealthVerdict) -> HealthVerdict | None:
         """Return what is missing; that all is done, where it became work often enough since it was finished last."""
-        if (listed := (await self.github.list_issues(repo, state="all", limit=_MOST_LOOKED_AT)).or_else(None)) is None:
-            return None
-        accounts = await self.trust.accounts(repo)
-        told = [one for one in listed if _GAPS in one.body and accounts.covers(one.account)]
-        if sum(one.number > sentinel for one in told) < MOST_ROUNDS:
-            return verdict
+        if (is_left := await self.gaps.has_round_left(repo)) is not False:
+            return verdict if is_left else None
         summary = self.judge.skills.render(SKILL, "Rounds Over", summary=verdict.summary).strip()
         await self._tell(repo, "is judged often enough", "; ".join(verdict.remaining))
         return HealthVerdict(complete=True, summary=summary)
@@ -160,8 +186,7 @@ class HealthCheck:
         listed = "\n".join(f"- [ ] {line}" for line in verdict.remaining)
         skills = self.judge.skills
         title = skills.render(SKILL, "Issue Title", summary=verdict.summary).strip()
-        body = f"{skills.render(SKILL, 'Issue Body', remaining=listed).strip()}\n\n{_GAPS}"
-        await self.writer.open_issue(repo, f"{_issue_key(repo)}#{last}", title, body)
+        await self.gaps.open(repo, str(last), title, skills.render(SKILL, "Issue Body", remaining=listed))
         return await self._tell(repo, f"is not finished: {verdict.summary}", "; ".join(verdict.remaining))
 
     async def _finish(self, repo: Repo, summary: str, last: int) -> str:
@@ -176,21 +201,18 @@ class HealthCheck:
         return summary
 
 
-def _completed_at(plans: Sequence[Issue]) -> datetime | None:
-    """When the last plan that changed more than documents was completed."""
-    moments = []
+def _last_complete(plans: Sequence[Issue]) -> tuple[Issue | None, datetime | None]:
+    """Return the plan that was completed last of those that changed more than documents, and when that was."""
+    found: list[tuple[datetime, Issue]] = []
     for one in plans:
         plan = parse_plan(one.body, one.title)
         closed_at = parse_iso_or_none(one.closed_at)
         is_complete = _COMPLETE_LABEL in {label.lower() for label in one.labels}
         if plan and closed_at and is_complete and changes_more_than_documents(plan):
-            moments.append(closed_at)
-    return max(moments, default=None)
+            found.append((closed_at, one))
+    last = max(found, key=lambda one: one[0], default=None)
+    return (last[1], last[0]) if last else (None, None)
 
 
 def _key(repo: Repo) -> str:
     return f"sentinel:{repo.full_name.lower()}"
-
-
-def _issue_key(repo: Repo) -> str:
-    return f"health:{repo.full_name.lower()}"

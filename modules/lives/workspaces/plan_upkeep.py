@@ -222,7 +222,7 @@ class PlanStanding(CycleStep):
             await self.closing.writer.label(plan.repo, fresh.number, key, change)
         if status != "complete" or has_open_pull(plan, issues, trusted, now):
             return False
-        words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
+        words = self.phrase("github.plan_complete")
         if not await self.closing.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
             return False
         if not await self._end_issues(plan, trusted):
@@ -440,6 +440,9 @@ class SweepStep(CycleStep):
             why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
             details = self.phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
             told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
+        elif dead.left:
+            why, phrase, event = f"{dead.holder} did nothing for a week", "github.task_left", "task-timeout"
+            told, marker = {"url": dead.left.html_url, "assignee": dead.holder}, TaskEvent(number, "timeout", epoch)
         else:
             why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
             minutes = str(int(LEASE.total_seconds() // 60))

@@ -16,6 +16,7 @@ from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
+from modules.lives.workspaces.plan_upkeep import Closing
 from modules.lives.workspaces.policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.wanted import WantedIssues
@@ -30,12 +31,14 @@ from modules.services.plans.repository import repository_view
 from modules.services.plans.types import PLAN_LABEL, plan_labels, with_docs_updates
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.due import MOST_OPEN_PLANS, get_workspaces_needing_plan_synthesis
-from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_name
 
 SYNTHESIS = "plan-synthesis"
 
-_MOST_PLANS = 30
+_MOST_PLANS, _MOST_SAID = 30, 10
+_OUTSIDE = "outside-purpose"
+"""The reason for which an issue is answered that lies outside the purpose of its workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class SynthesisStep(CycleStep):
     workspaces: WatchedWorkspaces
     writer: GitHubWriter
     trust: WorkspaceTrust
+    closing: Closing
     wanted: WantedIssues
     turns: ActingTurns
     composer: PlanComposer
@@ -120,14 +124,17 @@ class SynthesisStep(CycleStep):
         if not wanted.success or not wanted.data:
             reason = "nobody whose words count asked for work on them" if wanted.success else wanted.error
             return await self._tell(f"No plan of the open issues in {repo.full_name} ({len(work)})", reason)
-        sources = fitting(
-            SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data
-        )
+        sources = fitting([await self._source(repo, one, accounts) for one in wanted.data])
         stands = await repository_view(self.github, repo, with_issues=False)
         async with self.attention.take(SYNTHESIS):
-            plan = await self.composer.compose_from_issues(repo, sources, stands=stands)
-        if plan is None:
+            made = await self.composer.compose_from_issues(repo, sources, stands=stands)
+        if made is None:
             return await self._tell(f"No plan for {repo.full_name}", "the model made none that names an issue")
+        plan = made.plan
+        for number, answer in made.outside.items():
+            if not await self.closing.was_said(repo, number, _OUTSIDE):
+                await self.closing.said(repo, number, _OUTSIDE, answer, accounts)
+                await self._tell(f"{repo.full_name}#{number} lies outside the purpose of the workspace", answer)
         if not plan.tasks:
             self.workspaces.note(repo, no_work_before=max(parse_iso(issue.updated_at) for issue in work))
             return await self._tell(f"No plan for {repo.full_name}", "its open issues ask for no change of a file")
@@ -141,13 +148,22 @@ class SynthesisStep(CycleStep):
         if normalized_title(plan.title) in {normalized_title(one.title) for one in opened}:
             # NOTE(self): an open issue of ours with the same title counts as the one that is to be opened.
             plan = replace(plan, title=f"{plan.title} ({named})")
-        made = issue_of_plan(plan)
+        issue = issue_of_plan(plan)
         labels = plan_labels((), "active")
-        if not (await self.writer.open_issue(repo, key, made["title"], made["body"], labels=labels)).is_decided:
+        if not (await self.writer.open_issue(repo, key, issue["title"], issue["body"], labels=labels)).is_decided:
             return ""
         told = f"{repo.full_name} gets a plan of {counted(len(numbers), 'issue')}"
         await self._tell(told, named)
         return told
+
+    async def _source(self, repo: Repo, one: Issue, accounts: TrustedAccounts) -> SourceIssue:
+        """The issue, with what those whose words count said on it, if we asked there whether it fits the purpose."""
+        body = one.body
+        if await self.closing.was_said(repo, one.number, _OUTSIDE):
+            comments = (await self.github.list_comments(repo, one.number)).or_else(())
+            said = [f"@{each.author}: {each.body}" for each in comments if accounts.covers(each.account)]
+            body = "\n\n".join([body, *said[-_MOST_SAID:]])
+        return SourceIssue(one.number, one.title, one.author, one.html_url, body, one.labels)
 
     async def _tell(self, summary: str, reason: str) -> str:
         """Record it; nothing for the line that ends the cycle."""

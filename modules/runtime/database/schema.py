@@ -386,4 +386,5 @@ WHERE said.state = 'pending' AND talk.handle = '' ORDER BY said.rev;
 DELETE FROM owner_messages WHERE via <> '' AND via NOT IN (SELECT key FROM work WHERE kind = 'owner-message');
 ALTER TABLE direct_messages DROP COLUMN begun_at;
 """
-MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 33: _OWNER_MESSAGES_ARE_WORK}
+_CONDITIONS_OF_REPOSITORIES = "ALTER TABLE repository_verdicts ADD COLUMN conditions TEXT NOT NULL DEFAULT '[]'"
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 33: _OWNER_MESSAGES_ARE_WORK, 34: _CONDITIONS_OF_REPOSITORIES}

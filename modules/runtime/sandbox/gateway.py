@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from adapters.web.client import trusted_certificates
 from modules.runtime.sandbox.types import MIB, Shared
 
 Host = tuple[str, int]
@@ -44,6 +45,22 @@ def host_of(url: str) -> Host | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """What one service may be asked by a run, which speaks plain HTTP to it.
+
+    Attributes:
+        requests: the methods and targets that are passed on, for example `("GET", "/ada/garden.git/info/refs")`.
+        header: a line that is added to each request and that the run never sees, such as one with a token; "" for none.
+        is_secure: whether the gateway connects by TLS.
+
+    """
+
+    requests: frozenset[tuple[str, str]]
+    header: str = field(default="", repr=False)
+    is_secure: bool = True
+
+
 @dataclass(slots=True)
 class Gateway:
     """The way out of one run.
@@ -51,6 +68,8 @@ class Gateway:
     Attributes:
         folder: holds the socket.
         allowed: the hosts that may be reached; None: all of them, and each is noted in `reached`.
+        upstream: limits what they may be asked; None: anything.
+        address_of: returns the address of a host and port, or raises `OSError`; None: whatever the name resolves to.
         reached: the hosts that were asked for and allowed.
         refused: the hosts that were asked for and not allowed.
         bytes_left: how much may still come in, over all connections.
@@ -59,6 +78,8 @@ class Gateway:
 
     folder: Path
     allowed: frozenset[Host] | None
+    upstream: Upstream | None = None
+    address_of: Callable[[str, int], Awaitable[str]] | None = None
     reached: set[Host] = field(default_factory=set)
     refused: set[Host] = field(default_factory=set)
     bytes_left: int = _MOST_BYTES
@@ -71,6 +92,14 @@ class Gateway:
         base = Path(sys.base_prefix).resolve()
         interpreter = () if base.is_relative_to(_SYSTEM) else (Shared("python", base),)
         return Shared("gateway", self.folder), Shared("relay.py", Path(__file__).with_name("relay.py")), *interpreter
+
+    def relayed(self, seen_at: Callable[[Shared], str], command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Return the command that runs `command` with the gateway as its proxy, and the variables that it needs."""
+        at = {one.name: seen_at(one) for one in self.shared}
+        python = at.get("python", str(Path(sys.base_prefix).resolve()))
+        program = f"{python}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+        line = [program, "-I", at["relay.py"], f"{at['gateway']}/socket", *command]
+        return line, {"LD_LIBRARY_PATH": f"{python}/lib"} if "python" in at else {}
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection of the run, in a task that `close` ends."""
@@ -104,13 +133,15 @@ class Gateway:
         line, _, rest = head.partition("\r\n")
         method, target, _ = line.split(" ", 2)
         host = host_of(f"https://{target}" if method == "CONNECT" else target)
-        if host is None or not self._may_reach(host):
+        if host is None or not self._may_ask(method, target) or not self._may_reach(host):
             writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             await writer.drain()
             return
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-                there, back = await asyncio.open_connection(*host)
+                tls = trusted_certificates() if self.upstream and self.upstream.is_secure else None
+                address = await self.address_of(*host) if self.address_of else host[0]
+                there, back = await asyncio.open_connection(address, host[1], ssl=tls)
             self._open.add(back)
         except OSError:
             writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -120,7 +151,7 @@ class Gateway:
             if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                back.write(_request(method, target, rest))
+                back.write(_request(method, target, rest, self.upstream.header if self.upstream else ""))
             copies = (self._copy(reader, back, counts=False), self._copy(there, writer, counts=True))
             await asyncio.gather(*copies, return_exceptions=True)  # one that fails closes what the other reads
         finally:
@@ -137,6 +168,9 @@ class Gateway:
         finally:
             writer.transport.abort()
             self._open.discard(writer)
+
+    def _may_ask(self, method: str, target: str) -> bool:
+        return self.upstream is None or (method, _path_of(target)) in self.upstream.requests
 
     def _may_reach(self, host: Host) -> bool:
         if self.bytes_left <= 0 or len(self._serving) > _MOST_CONNECTIONS:
@@ -159,19 +193,30 @@ class Gateway:
                 writer.close()
 
 
-def _request(method: str, target: str, rest: str) -> bytes:
+def _request(method: str, target: str, rest: str, header: str) -> bytes:
     """Return a request to a proxy as its server takes it; the connection ends with the answer."""
-    parts = urlsplit(target)
-    path = f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}"
     kept = [line for line in rest.split("\r\n") if line and not line.lower().startswith(("connection:", "proxy-"))]
-    return "\r\n".join([f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""]).encode("latin-1")
+    added = [header] if header else []
+    return "\r\n".join([f"{method} {_path_of(target)} HTTP/1.1", *kept, *added, "Connection: close", "", ""]).encode(
+        "latin-1"
+    )
+
+
+def _path_of(target: str) -> str:
+    parts = urlsplit(target)
+    return f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}"
 
 
 @asynccontextmanager
-async def open_gateway(allowed: frozenset[Host] | None) -> AsyncIterator[Gateway]:
-    """Serve a gateway to `allowed`, or to every host where that is None."""
+async def open_gateway(
+    allowed: frozenset[Host] | None,
+    upstream: Upstream | None = None,
+    most_bytes: int = _MOST_BYTES,
+    address_of: Callable[[str, int], Awaitable[str]] | None = None,
+) -> AsyncIterator[Gateway]:
+    """Serve a gateway to `allowed`, or to every host where that is None; `most_bytes` may come in."""
     with tempfile.TemporaryDirectory(prefix="soul-") as folder:
-        gateway = Gateway(Path(folder), allowed)
+        gateway = Gateway(Path(folder), allowed, upstream, address_of, bytes_left=most_bytes)
         server = await asyncio.start_unix_server(gateway.accept, Path(folder) / "socket", limit=_HEAD_BYTES)
         try:
             yield gateway

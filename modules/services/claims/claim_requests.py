@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -51,6 +51,7 @@ from modules.services.claims.policy import (
     dead_holder,
     dead_locks,
     highest_epoch,
+    last_claim_end,
     lease_of,
     orphan_of_task_in_work,
     with_claim_until,
@@ -64,6 +65,7 @@ from modules.services.plans.events import (
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import Expected, Plan, Task, TaskChange, parse_task_branch
 from modules.services.plans.update import update_task_in_plan_body
+from modules.services.workspaces.acting import GONE_AFTER, GoneAccounts
 from modules.services.workspaces.trust import WorkspaceTrust, pulls_for, read_pulls
 
 _LEARNED_CHARS = 500
@@ -87,6 +89,7 @@ class PlanReading:
         merged: by the number of a task the address of such a one that was merged.
         closed: by the number of a task the newest such one that was closed without a merge.
         by_people: the ids of those `comments` that a person wrote, and no SOUL.
+        left: by the number of a task an open one of a SOUL that is gone, which is not among `open_pulls`.
 
     """
 
@@ -99,10 +102,11 @@ class PlanReading:
     merged: Mapping[int, str]
     closed: Mapping[int, PullRequest]
     by_people: frozenset[int] = frozenset()
+    left: Mapping[int, PullRequest] = field(default_factory=dict)
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
-        told = [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
+        told = _told(self.comments)
         return Snapshot(
             at=self.at,
             plan=self.plan,
@@ -164,19 +168,23 @@ class PlanReading:
 
     def claim_comment(self, number: int, epoch: int, login: str) -> int | None:
         """Return the id of the comment by which an account claimed a task at an epoch, or None."""
-        told = [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
-        own = (one for one in claims_on(told, number) if one.soul.lower() == login.lower() and one.until)
+        own = (
+            one for one in claims_on(_told(self.comments), number) if one.soul.lower() == login.lower() and one.until
+        )
         return next((one.comment_id for one in own if one.epoch == epoch), None)
 
 
 class PlanReader:
     """Reads plans, four requests each or a few more, one after the other without a pause."""
 
-    def __init__(self, github: GitHub, leases: TaskLeases, trust: WorkspaceTrust, clock: Clock) -> None:
+    def __init__(
+        self, github: GitHub, leases: TaskLeases, trust: WorkspaceTrust, clock: Clock, gone: GoneAccounts
+    ) -> None:
         self._github = github
         self._leases = leases
         self._trust = trust
         self._clock = clock
+        self._gone = gone
 
     @answering
     async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
@@ -196,6 +204,7 @@ class PlanReader:
             pulls = (await read_pulls(github, repo, number, trusted)).or_raise()
         offered = pulls_for(number, pulls, trusted)
         counted = tuple(one for one in comments if trusted.covers(one.account))
+        left = await self._left(repo, offered, counted)
         return Ok(
             PlanReading(
                 at=self._clock.now(),
@@ -203,7 +212,8 @@ class PlanReader:
                 plan=parse_plan(issue.body, issue.title) if issue.state == "open" else None,
                 comments=counted,
                 locks=None if refs is None else await self._locks(repo, refs),
-                open_pulls=_tasks(one for one in offered if one.state == "open"),
+                open_pulls=_tasks(one for one in offered if one.state == "open" and one not in left.values()),
+                left=left,
                 merged=_merged(one for one in offered if one.merged),
                 closed=_closed(one for one in offered if one.state == "closed" and not one.merged),
                 by_people=frozenset(
@@ -213,6 +223,21 @@ class PlanReader:
                 ),
             )
         )
+
+    async def _left(
+        self, repo: Repo, offered: Iterable[PullRequest], comments: Collection[StoredComment]
+    ) -> dict[int, PullRequest]:
+        """Return the open pull requests of SOULs that are gone, by task: of those that claimed it, long ago."""
+        found: dict[int, PullRequest] = {}
+        for pull in offered:
+            number = parse_task_branch(pull.head.ref)
+            if pull.state != "open" or number is None or pull.author.lower() == self._github.login.lower():
+                continue
+            ended_at = last_claim_end(_told(comments), number, pull.author)
+            is_old = ended_at is not None and self._clock.now() - ended_at > GONE_AFTER
+            if is_old and await self._gone.is_gone(pull.account, repo):
+                found[number] = pull
+        return found
 
     def _unknown(self, repo: Repo) -> Err:
         if self._trust.has_passed_on(repo):
@@ -242,6 +267,10 @@ class PlanReader:
         for ref, (_, task, epoch) in found:
             locks.setdefault(task, {})[epoch] = since[names[ref]]
         return locks
+
+
+def _told(comments: Iterable[StoredComment]) -> list[PlanComment]:
+    return [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in comments]
 
 
 def _merged(pulls: Iterable[PullRequest]) -> Mapping[int, str]:
@@ -470,7 +499,7 @@ class DeadClaim:
     """A task of which the claim by `holder` has ended ("" where nobody's name stands there), at this epoch.
 
     `code` tells what the task becomes: `completed` where its pull request, at the address `pull`, was merged, else
-    `freed`. `closed` is its pull request, where that was closed without a merge.
+    `freed`. `closed` is its pull request, where that was closed without a merge, `left` where its holder left it open.
     """
 
     task: Task
@@ -479,6 +508,7 @@ class DeadClaim:
     epoch: int
     pull: str = ""
     closed: PullRequest | None = None
+    left: PullRequest | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -501,11 +531,15 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
         snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
         # NOTE(self): what was merged is done, and nothing that its holder may still write can be lost.
         holder = dead_holder(snapshot, task.number, grace=timedelta() if pull else GRACE)
-        if task.number not in held and (holder or (pull and task.status == "blocked" and not task.assignee)):
+        told = [one for comment in reading.comments for one in parse_task_event_markers(comment.body)]
+        was_freed = [one.event for one in told if one.task == task.number][-1:] == ["timeout"]
+        is_nobodys = not task.assignee and (task.status == "blocked" or was_freed)
+        if task.number not in held and (holder or (pull and is_nobodys)):
             epoch = snapshot.epoch
             closed = reading.closed_since(task.number, reading.claim_comment(task.number, epoch, holder))
             code: DeadCode = "completed" if pull else "freed"
-            found.append(DeadClaim(task, code, holder, epoch, pull, None if pull else closed))
+            left = reading.left.get(task.number)
+            found.append(DeadClaim(task, code, holder, epoch, pull, None if pull else closed, left))
     return found
 
 

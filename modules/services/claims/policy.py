@@ -120,6 +120,12 @@ def highest_epoch(comments: Iterable[PlanComment], number: int) -> int:
     return max((claim.epoch for comment in comments for claim in _claims_in(comment, number)), default=0)
 
 
+def last_claim_end(comments: Iterable[PlanComment], number: int, soul: str) -> datetime | None:
+    """Return when the last claim of a SOUL on a task ends or ended, also one before its last reset; None without."""
+    own = (claim for comment in comments for claim in _claims_in(comment, number) if claim.soul.lower() == soul.lower())
+    return max((claim.until for claim in own if claim.until), default=None)
+
+
 def _claims_in(comment: PlanComment, number: int) -> list[Claim]:
     read = (_claim(comment.id, found[1]) for found in _MARKER.finditer(comment.body))
     last = comment.updated_at + LEASE

@@ -22,7 +22,6 @@ from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingRoom, CodingStep
 from modules.services.skills.skills import Skills
 
-_SKILL = "coding"
 _WHOLE_CHARS = 100_000
 """So many characters of answers are sent whole; then those before the newest third of them are cut."""
 _CUT_ABOVE_CHARS, _CUT_PART_CHARS = 1_500, 600
@@ -33,11 +32,15 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CodingConversation:
-    """Renders the steps of a job. `began` is when this life began to work on it."""
+    """Renders the steps of a job.
+
+    `began` is when this life began to work on it; `skill` is the page with the system prompt of the job.
+    """
 
     skills: Skills
     limits: CodingLimits
     began: datetime
+    skill: str = SKILL
 
     def messages(self, task: str, steps: Sequence[CodingStep]) -> list[Message]:
         """Return the conversation up to the step that is asked for next."""
@@ -49,14 +52,14 @@ class CodingConversation:
             left = self._left(steps[: at + 1])
             if answers and left:
                 answers = (*answers[:-1], replace(answers[-1], content=f"{answers[-1].content}\n\n{left}"))
-            messages.append(Message("user", answers or self.skills.section(_SKILL, "No Call")))
+            messages.append(Message("user", answers or self.skills.section(self.skill, "No Call")))
         return messages
 
     def _cut(self, answer: ToolAnswer) -> ToolAnswer:
         text = answer.content
         if len(text) <= _CUT_ABOVE_CHARS:
             return answer
-        told = self.skills.render(_SKILL, "Answers", "Condensed", count=f"{len(text) - 2 * _CUT_PART_CHARS:,}").strip()
+        told = self.skills.render(SKILL, "Answers", "Condensed", count=f"{len(text) - 2 * _CUT_PART_CHARS:,}").strip()
         return replace(answer, content=f"{text[:_CUT_PART_CHARS]}\n{told}\n{text[-_CUT_PART_CHARS:]}")
 
     def _left(self, steps: Sequence[CodingStep]) -> str:
@@ -69,7 +72,8 @@ class CodingConversation:
         if not is_last and len(steps) % _TOLD_EVERY_STEPS:
             return ""
         words = {"steps": str(count), "tokens": f"{left:,}", "minutes": f"{max(0.0, seconds) / _MINUTE_S:.0f}"}
-        return self.skills.render(_SKILL, "Answers", "Nearly Over" if is_last else "Left", **words).strip()
+        page, part = (self.skill, "Nearly Over") if is_last else (SKILL, "Left")
+        return self.skills.render(page, "Answers", part, **words).strip()
 
 
 def cut_before(steps: Sequence[CodingStep]) -> int:
@@ -140,7 +144,8 @@ class CodingAgent:
 
         """
         hands, steps = self._hands(room), list(begun)
-        conversation = CodingConversation(self.skills, self.limits, self.clock.now())
+        skill = job.reporting.skill if job.reporting else SKILL
+        conversation = CodingConversation(self.skills, self.limits, self.clock.now(), skill)
         try:
             async with self.clock.timeout(self.limits.seconds):
                 while (end := _end_of(steps) or end_before_step(steps, self.limits)) is None:
@@ -159,14 +164,14 @@ class CodingAgent:
     async def _step(
         self, job: CodingJob, hands: Hands, conversation: CodingConversation, steps: Sequence[CodingStep]
     ) -> CodingStep:
-        _, usd = used(steps)
+        own, (_, usd) = job.reporting, used(steps)
         left = None if self.limits.usd is None else self.limits.usd - usd
         await self.budget.hold(PURPOSE, tokens=set_aside(steps, self.limits), usd=left)
         async with self.attention.take(PURPOSE):
             result = await self.gateway.chat_with_tools(
                 conversation.messages(job.message, steps),
-                system=self.skills.section(SKILL, "System Prompt"),
-                tools=hands.specs(is_round=job.is_round),
+                system=self.skills.section(conversation.skill, "System Prompt"),
+                tools=[*hands.looking(), *own.specs] if own else hands.specs(is_round=job.is_round),
                 tool_choice="required",
                 max_tokens=_ANSWER_TOKENS,
                 purpose=PURPOSE,
@@ -188,6 +193,9 @@ class CodingAgent:
                 answers.append(await self._finished(job, hands, [*done, *zip(step.calls, answers, strict=False)], call))
             elif call.name == BLOCKED:
                 answers.append(ToolAnswer(call.id, call.name, ""))
+            elif job.reporting and call.name in {one.name for one in job.reporting.specs}:
+                earlier = [*(one for done in before for one in done.calls), *step.calls[: len(answers)]]
+                answers.append(job.reporting.answer(call, earlier))
             else:
                 answers.append(await hands.carry_out(call))
             if _is_end(call, answers[-1]):
@@ -205,7 +213,7 @@ class CodingAgent:
             return ToolAnswer(call.id, call.name, told, is_error=True)
         check = job.check_found if job.check_found and _is_found(call) else job.check
         wrong = await check()
-        if not wrong and (diff := await hands.unseen(done, job.files)):
+        if not wrong and not job.reporting and (diff := await hands.unseen(done, job.files)):
             wrong = self.skills.render(SKILL, "Answers", "Look First", diff=diff).strip()
         return ToolAnswer(call.id, call.name, wrong, is_error=bool(wrong))
 
@@ -240,4 +248,4 @@ def _facts(job: CodingJob, steps: Sequence[CodingStep]) -> TurnFacts:
         for step in steps
         for call, answer in zip(step.calls, step.answers or (), strict=False)
     ]
-    return TurnFacts(CodingFacts(job.title, job.files), outcomes=tuple(done))
+    return TurnFacts(job.reporting.facts if job.reporting else CodingFacts(job.title, job.files), outcomes=tuple(done))

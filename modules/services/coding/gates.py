@@ -18,7 +18,7 @@ MOST_FILES = 60
 MOST_ADDED_CHARS = 400_000
 MOST_FILE_BYTES = 500_000
 MOST_PICTURE_BYTES = 200_000
-_ABOUT_CHARS = 200
+_ABOUT_CHARS = 420
 
 GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
@@ -30,6 +30,7 @@ GateCode = Literal[
     "hidden",  # the added lines of a file that is no prose hold invisible characters
     "not_text",  # a file is binary, a link, or a repository
     "too_large",  # a file, or all of it, is too large to be reviewed
+    "line_missing",  # a line is missing that the repository wants in one of its files
 ]
 
 
@@ -44,6 +45,7 @@ class GateFacts:
         finds_secret: returns whether a text holds a secret.
         named: the files that the task names; small pictures among them are let through.
         unresolved: the files in which conflict markers are left.
+        lines: the lines that the repository wants added, each with the path of its file.
 
     """
 
@@ -53,6 +55,7 @@ class GateFacts:
     finds_secret: Callable[[str], bool]
     named: Sequence[str] = ()
     unresolved: Sequence[str] = ()
+    lines: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("secret")
     yield from _hidden(changes)
     yield from _unreviewable(facts)
+    for path, line in facts.lines:
+        if not any(path_of(one) == path and f"+{line}" in one.splitlines() for one in sections(changes.patch)):
+            yield Closed("line_missing", line, path)
 
 
 def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
@@ -102,7 +108,7 @@ def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
 
 def gate_told(skills: Skills, closed: Closed | None) -> str:
     """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
-    if closed is None or closed.code not in {"secret", "not_text", "too_large", "hidden"}:
+    if closed is None or closed.code not in {"secret", "not_text", "too_large", "hidden", "line_missing"}:
         return ""
     about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
     return skills.render(

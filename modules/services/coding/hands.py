@@ -227,7 +227,8 @@ T = TypeVar("T")
 _NEW_FILE = "\nnew file mode "
 
 SKILL = "coding"
-FINISH, BLOCKED = "finish", "blocked"
+FINISH, BLOCKED, RUN = "finish", "blocked", "run"
+READING = ("list_files", "read_file", "search")
 DESCRIPTION = "description"
 """The argument of `finish` that a round has: what the whole pull request does now."""
 ALREADY_THERE = "already_there"
@@ -285,6 +286,10 @@ class Hands:
             )
             for name, (properties, required) in arguments.items()
         ]
+
+    def looking(self) -> list[ToolSpec]:
+        """Return those that read files or run programs."""
+        return [one for one in self.specs() if one.name in {*READING, RUN}]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
         """Return what came of a call; what it asks for wrongly is an error that the model reads."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from adapters.git.worktree import Worktree
-from modules.runtime.llm.dialect import ToolAnswer, ToolCall
+from common.facts import QuestionFacts
+from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.services.coding.suites import SUITE_SECONDS
 
 PURPOSE = "coding"
@@ -83,6 +84,24 @@ class CodingRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class Reporting:
+    """How a job reports what it finds. Such a job only looks at files and runs programs; its changes are thrown away.
+
+    Attributes:
+        skill: the page that holds its system prompt.
+        specs: its own tools. One of them is `finish`, which ends the job once its `check` finds nothing wrong.
+        answer: carries out a call of another of them; it is also given all earlier calls of the job.
+        facts: what the service that reads facts is told.
+
+    """
+
+    skill: str
+    specs: Sequence[ToolSpec]
+    answer: Callable[[ToolCall, Sequence[ToolCall]], ToolAnswer]
+    facts: QuestionFacts
+
+
+@dataclass(frozen=True, slots=True)
 class CodingJob:
     """What is to be coded.
 
@@ -96,6 +115,7 @@ class CodingJob:
             accepted.
         check_found: the same where the model says that all of it was there already; None where that cannot be.
         is_round: the work stands in a pull request already, whose text the model writes anew as it ends.
+        reporting: set for a job that reports instead of changing files.
 
     """
 
@@ -108,6 +128,7 @@ class CodingJob:
     check: Callable[[], Awaitable[str]]
     check_found: Callable[[], Awaitable[str]] | None = None
     is_round: bool = False
+    reporting: Reporting | None = None
 
 
 @dataclass(frozen=True, slots=True)

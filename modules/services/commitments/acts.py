@@ -76,7 +76,7 @@ WAITS_FOR_GITHUB = "waits for an account on GitHub (AGENT_GITHUB_USERNAME, AGENT
 SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 
 _POST_CHARS = 300
-_FOUND = "found"
+FOUND = "found"
 _HELD_POST = "committed to in a room that was only found on the network"
 _HELD_TALK = "committed to in a room whose host did not ask for a post"
 _HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
@@ -154,7 +154,7 @@ def origin(commitment: QueuedCommitment) -> Origin:
     found = commitment.params.found_room
     host_request = commitment.params.host_request and not found
     host_named = commitment.params.host_named and not found
-    source = _FOUND if found else commitment.source
+    source = FOUND if found else commitment.source
     return Origin(commitment_id=commitment.id, source=source, host_request=host_request, host_named=host_named)
 
 

@@ -15,13 +15,12 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import of_loop_between
 from modules.services.agent.prompt.sources import CONTEXT
 from modules.services.day.gathering import DayReader
-from modules.services.day.rendering import order_text
 from modules.services.owner_files import OwnerFiles
 from modules.services.owner_files.local import with_state
 from modules.services.sessions.store import going_on
 from modules.services.skills.skills import Skills
 
-_MOST_ORDERS, _MOST_SCHEDULES, _MOST_DONE = 10, 3, 3
+_MOST_SCHEDULES, _MOST_DONE = 3, 3
 _ALL_LATER = "~"
 
 
@@ -44,15 +43,13 @@ class ContextFile:
     def _state(self, connection: sqlite3.Connection) -> str:
         if (session := going_on(connection, OWNER_SESSION)) is None:
             return ""
-        now, since = self.days.situation(connection), session.created_at
-        answers = of_loop_between(connection, "owner", since, _ALL_LATER)
+        now = self.days.situation(connection)
+        answers = of_loop_between(connection, "owner", session.created_at, _ALL_LATER)
         done = [(one["at"], one["data"]["tools"]) for one in answers if one["data"].get("tools")]
-        asked = self.days.orders_between(connection, since, _ALL_LATER)[:_MOST_ORDERS]
         return self.skills.render(
             "workspace",
             "Context",
             under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
-            asked=_lines(*map(order_text, asked)),
             held=_lines(*(f"draft {one.number}, {one.intent.kind}" for one in now.drafts)),
             done=_lines(
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -44,9 +43,9 @@ from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
 from modules.services.outbox import store
+from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.departures import told
-from modules.services.outbox.leaving import act_of
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import all_runs
 
@@ -54,7 +53,6 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
-_POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
@@ -102,7 +100,7 @@ class DayReader:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
         start, end = iso(since), iso(until)
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
-        left = [one for one in store.left_between(connection, start, end) if not _is_notice(one)]
+        left = store.left_between(connection, start, end)
         now = self.situation(connection)
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
@@ -114,7 +112,7 @@ class DayReader:
             awake=awake,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=self.orders_between(connection, start, end),
+            orders=self._orders(connection, start, end),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -137,7 +135,7 @@ class DayReader:
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
             learned=self._learned(connection, since, until),
-            readings=_readings(connection, start, end),
+            readings=readings_between(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -151,11 +149,11 @@ class DayReader:
             kept_since=kept_since if kept_since > start else "",
         )
 
-    def orders_between(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
+    def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
         """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
         owner = self.settings.owner_bluesky_social_handle_did
         return tuple(
-            DayOrder(named(connection, _POST.sub(r"a post by \1", act_of(one))), one.state, _was_ordered(one, owner))
+            DayOrder(named(connection, act_words(connection, one).what), one.state, _was_ordered(one, owner))
             for one in store.ordered_between(connection, start, end)
             if _is_order(one, owner)
         )
@@ -186,15 +184,19 @@ class DayReader:
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
 
 
-def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
+    """Return what was looked up in that time, oldest first; times in ISO 8601, UTC."""
     posted: dict[int, str] = {}
     for row in rows.of_loop_between(connection, _EXPRESSION, start, "~"):
         intent = store.get(connection, row["intent_id"] or "")
         posted[row["data"].get("finding", 0)] = web_url(intent.result_uri or "") if intent else ""
-    looked_up = [row["data"] for row in rows.of_loop_between(connection, _READING, start, end)]
     return tuple(
-        DayReading(data.get("question", ""), data.get("finding", ""), posted.get(data.get("memory") or -1, ""))
-        for data in looked_up
+        DayReading(
+            *(row["at"], data["question"], data["finding"], data["sources"], data["owners"]),
+            posted.get(data["memory"] or -1, ""),
+        )
+        for row in rows.of_loop_between(connection, _READING, start, end)
+        if "question" in (data := row["data"])
     )
 
 
@@ -272,10 +274,6 @@ def _moment(day: date, zone: str) -> datetime:
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
     return rows.count_between(connection, start, end, _SPOKE)
-
-
-def _is_notice(intent: Intent) -> bool:
-    return isinstance(intent.body, DirectMessageBody) and intent.body.is_notice
 
 
 def _whom(intent: Intent) -> str:

@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.types import IntentState
+from modules.services.outbox.types import STANDS, IntentState
 
 LIKED_ONLY = "liked"
 """The outcome of what was liked and not answered."""
@@ -102,11 +102,17 @@ class DayLearned:
 
 @dataclass(frozen=True, slots=True)
 class DayReading:
-    """A question that was looked up; `finding` is "" where nothing was kept, `led_to` links the post about it."""
+    """A question that was looked up, by the owner's wish if `owners`; `finding` is "" where nothing was kept.
 
+    `sources` are links, `post` links the post about it.
+    """
+
+    at: str
     question: str
     finding: str
-    led_to: str = ""
+    sources: Sequence[str]
+    owners: bool
+    post: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,15 +247,6 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
     "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
 _OTHER = ("other act", "other acts")
-_STANDS: Mapping[IntentState, str] = {
-    "held": "waits for approval",
-    "pending": "on its way",
-    "sending": "on its way",
-    "done": "done",
-    "failed": "failed",
-    "expired": "too late, not done",
-    "blocked": "refused",
-}
 
 
 def day_lines(summary: DaySummary) -> list[str]:
@@ -336,13 +333,9 @@ def _orders(summary: DaySummary) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in summary.orders:
-        rows["ordered" if one.was_ordered else "approved"].append(order_text(one))
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told)) for label, told in rows.items()]
-
-
-def order_text(one: DayOrder) -> str:
-    """Return an act that the owner ordered or approved, and how it stands."""
-    return f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
 
 
 def _first(told: Sequence[str]) -> str:
@@ -441,9 +434,12 @@ def _wanting(summary: DaySummary) -> str:
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
-    newest = (f"@{one_line(who)}: {_short(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
-    return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
+    """Return how many people want work that only the owner can order, and what, in our words: each person once."""
+    wanted: dict[str, list[str]] = {}
+    for who, _, what in summary.wishes:
+        wanted.setdefault(who, []).append(what)
+    told = [f"@{one_line(who)}: {_short(', '.join(dict.fromkeys(what)))}" for who, what in wanted.items()]
+    return f"{number(len(told))} ({'; '.join(told[:_MOST_NAMES])})"
 
 
 def _left_alone(summary: DaySummary) -> str:
@@ -509,8 +505,8 @@ def _listed(titles: Sequence[str]) -> str:
 
 def _reading(one: DayReading) -> str:
     found = one_line(as_prose(one.finding), _REASON_CHARS) or "nothing found that is worth keeping"
-    led_to = f" (posted about it: {one.led_to})" if one.led_to else ""
-    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{led_to}"
+    post = f" (posted about it: {one.post})" if one.post else ""
+    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{post}"
 
 
 def _learned(summary: DaySummary) -> str:

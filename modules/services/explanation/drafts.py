@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from common.wording import told_reason
 from modules.services.explanation.story import named
 from modules.services.outbox import store
 from modules.services.outbox.act_words import ActWords, act_words
+from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 
 
@@ -38,3 +41,24 @@ def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[
         )
         for intent in intents
     ]
+
+
+def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
+    """Return a draft for programs, in the camelCase of the status file."""
+    intent = draft.intent
+    return {
+        "id": intent.id,
+        "number": draft.number,
+        "state": intent.state,
+        "kind": intent.kind,
+        "target": intent.target,
+        "act": draft.words.what,
+        "answers": {"handle": draft.words.author, "text": draft.words.theirs} if draft.words.theirs else None,
+        "cause": intent.cause_id,
+        "text": intent.body.preview,
+        "why": draft.reason,
+        "createdAt": intent.created_at,
+        "expiresAt": intent.expires_at,
+        "scheduledFor": intent.scheduled_for,
+        "expired": is_expired(intent, now),
+    }

@@ -30,6 +30,7 @@ from modules.services.explanation.story import (
     thread_of,
 )
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
+from modules.services.outbox.types import STANDS
 
 _WIDTH = 100
 _QUOTED_CHARS = 300
@@ -38,43 +39,7 @@ _CODED = ("path", "command", "text", "summary", "reason")
 """Which argument of a step of the code is told, the first that is there."""
 _LATE_S = 600
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+")
-_VERBS = {
-    "reply": "replied",
-    "like": "liked",
-    "post": "posted",
-    "repost": "reposted",
-    "follow": "followed",
-    "threadgate": "said who may reply",
-    "issue": "opened an issue",
-    "issue_comment": "commented on an issue",
-    "issue_update": "changed an issue",
-    "label": "changed the labels of an issue",
-    "assignee": "changed who an issue is assigned to",
-    "reaction": "reacted to an issue",
-    "star": "starred a repository",
-    "account_follow": "followed an account on GitHub",
-    "comment_deletion": "deleted a comment of its own",
-    "pull_request": "opened a pull request",
-    "review_request": "asked for a review",
-    "review": "reviewed a pull request",
-    "merge": "merged a pull request",
-    "branch_update": "brought a pull request up to date",
-    "ref": "changed a branch",
-    "contents": "changed a file",
-    "push": "pushed a branch",
-    "repository": "made a repository",
-    "space_chat": "told the room",
-    "direct_message": "wrote a direct message",
-}
 _EXPLANATIONS = {one.name: one.explanation for one in ETIQUETTE_RULES}
-_ENDS = {
-    "held": "waits for your approval",
-    "pending": "has not left yet",
-    "sending": "is on its way",
-    "blocked": "was blocked",
-    "failed": "failed",
-    "expired": "expired",
-}
 _CAME = {
     "mention": "mentioned it",
     "reply": "replied to it",
@@ -106,12 +71,12 @@ def title(story: Story) -> str:
     act = next((act for act in story.acts if act.id == story.act_id), None)
     whom = _whom(story)
     if act is not None:
-        return f"Why {_what(act, whom)}"
+        return f"Why: {_what(act)}"
     if story.coding and story.asked == story.cause:
         return f"How it worked on {story.asked}"
     alive = [act for act in story.acts if act.state in _ALIVE]
     if alive:
-        return f"Why {_what(min(alive, key=lambda act: act.kind != 'reply'), whom)}"
+        return f"Why: {_what(min(alive, key=lambda act: act.kind != 'reply'))}"
     if story.trigger and story.trigger.state == "pending":
         return f"Why it has not answered {whom} yet"
     return f"Why it did not answer {whom}"
@@ -177,16 +142,9 @@ def _whom(story: Story) -> str:
     return f"@{one_line(story.trigger.author)}" if story.trigger.author else "this post"
 
 
-def _what(act: Act, whom: str) -> str:
-    """The act as a clause: `it replied to @kit`, `its reply to @kit waits for your approval`."""
-    to = (
-        {"reply": f" to {whom}", "direct_message": f" to {whom}", "like": f" the post of {whom}"}.get(act.kind, "")
-        if whom.startswith("@")
-        else ""
-    )
-    if act.state == "done":
-        return f"it {_VERBS.get(act.kind, f'did this: {deed(act.kind)}')}{to}"
-    return f"its {deed(act.kind)}{to.replace(' the post of', ' of the post of')} {_ENDS.get(act.state, act.state)}"
+def _what(act: Act) -> str:
+    """Return the act and how it stands: `reply to @kit.test (waits for approval)`."""
+    return f"{act.what} ({STANDS[act.state]})"
 
 
 def _uris(story: Story) -> Iterator[str]:

@@ -26,9 +26,10 @@ from modules.services.coding.types import CodingStep
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import departures, store
+from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.departures import Departure
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import Intent, IntentState
 from modules.services.work import table as work
 
 
@@ -166,17 +167,19 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An act in public, and every step it took. `why` is the reason of its state, if it is blocked, held or failed.
+    """An act in public, in words (`what`), and every step it took.
 
+    `why` is the reason of its state, if it is blocked, held or failed.
     Of one that waits for its turn for longer than a minute, `leaves_at` is when it is expected to leave, "" if nobody
     knows, and `waits_for` why not sooner.
     """
 
     id: str
     kind: str
+    what: str
     target: str
     text: str
-    state: str
+    state: IntentState
     uri: str
     why: str
     cause: str
@@ -434,7 +437,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         trigger=trigger,
         thinkings=tuple(_thinking(connection, entry) for entry in entries if entry["kind"] == "model"),
         decisions=tuple(_decided(entry) for entry in entries if entry["kind"] in {"decision", "error", "life"}),
-        acts=tuple(_act(row, entries, leaving.get(row.id)) for row in acts),
+        acts=tuple(_act(row, act_words(connection, row).what, entries, leaving.get(row.id)) for row in acts),
         coding=tuple(trajectory.latest(connection, cause)),
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
@@ -543,10 +546,11 @@ def _decided(entry: Mapping[str, Any]) -> StoryEntry:
     return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], reason, act)
 
 
-def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | None) -> Act:
+def _act(act: Intent, what: str, entries: Iterable[Mapping[str, Any]], leaves: Departure | None) -> Act:
     return Act(
         id=act.id,
         kind=act.kind,
+        what=what,
         target=act.target,
         text=act.body.preview,
         state=act.state,

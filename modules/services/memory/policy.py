@@ -25,6 +25,7 @@ from typing import NamedTuple, get_args
 
 from common.clock import iso, parse_iso
 from common.provenance import Trust
+from common.session_keys import is_github_thread
 from modules.services.memory.admission import Kind, Memory, NewMemory
 
 ACCUMULATING: frozenset[Kind] = frozenset({"episode", "daily"})
@@ -141,8 +142,11 @@ def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
 
 
 def may_replace(new: MemoryEntry) -> tuple[Trust, ...]:
-    """Which living memories under the same kind and subject `new` takes the place of: those of such trust."""
-    if new.kind in ACCUMULATING or not new.subject_key:
+    """Which living memories under the same kind and subject `new` takes the place of: those of such trust.
+
+    What happened twice stays twice, but in a thread on GitHub, where the newest episode tells all of it.
+    """
+    if not new.subject_key or (new.kind in ACCUMULATING and not is_github_thread(new.source)):
         return ()
     return TRUSTS[: TRUSTS.index(new.trust) + 1]
 

@@ -1,5 +1,6 @@
-"""What an act is, for the owner: whom it is done to, what of theirs, and our own words. All surfaces word acts by it.
+"""What an act is and how it ended, for the owner: whom it is done to, what of theirs, and our own words.
 
+All surfaces word acts by it.
 Nothing in it is cut but the words of others, and those at a word; a link stays whole.
 """
 
@@ -7,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.text.graphemes import shortened
-from common.wording import deed
+from common.text.untrusted import clean
+from common.wording import deed, told_reason
 from modules.services.inbox import messages, received
 from modules.services.outbox import store
 from modules.services.outbox.bodies import (
@@ -24,11 +25,10 @@ from modules.services.outbox.bodies import (
     TheirPost,
     ThreadgateBody,
 )
+from modules.services.outbox.github_bodies import OnGitHub
+from modules.services.outbox.types import ACTIVE_STATES, Intent
 
-if TYPE_CHECKING:
-    from modules.services.outbox.types import Intent
-
-_THEIRS_CHARS = 90
+_THEIRS_CHARS, _WORDS_CHARS, _REASON_CHARS = 90, 60, 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,28 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     if isinstance(body, DeleteBody | ThreadgateBody):
         own = store.at_address(connection, body.uri)
         return ActWords(body.deed, own.body.public_text if own else "")
+    if isinstance(body, OnGitHub):
+        return ActWords(body.about) if body.about else ActWords(body.deed, ours=getattr(body, "title", ""))
     if body.deed:
         return ActWords(body.deed)
     ours = body.preview if isinstance(body, PostBody) else body.short_preview
     return ActWords(deed(intent.kind), ours=ours or web_url(intent.target) or intent.target)
+
+
+def end_of(connection: sqlite3.Connection, intent: Intent) -> str:
+    """Return how an act ended or stands, in a sentence: `Done: follow @kit.test`."""
+    act = act_words(connection, intent)
+    what = act.what + (f" “{shortened(clean(act.ours), _WORDS_CHARS)}”" if act.ours else "")
+    if intent.state == "done":
+        uri = "" if isinstance(intent.body, DeleteBody) else intent.result_uri or ""
+        link = web_url(uri) or (uri if uri.startswith("https://") else "")
+        return f"Done: {what}{f' {link}' if link else ''}"
+    if intent.state == "held":
+        return f"Waiting for your approval (/drafts): {what}"
+    if intent.state in ACTIVE_STATES:
+        return f"On its way: {what}"
+    reason = shortened(clean(told_reason(intent.error or "")), _REASON_CHARS) or "no reason is kept"
+    return f"Not done: {what}. Reason: {reason}. Order it again if you still want it."
 
 
 def _their_post(connection: sqlite3.Connection, uri: str, noted: TheirPost | None) -> TheirPost:

@@ -10,12 +10,13 @@ from common.line_kind import LineKind
 from common.text.graphemes import shortened
 from common.wording import counted, deed
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 
 PREVIEW_CHARS = 60
 SHORT_ID_CHARS = 6
 
-_FOR_PROPOSERS = {"instead", "retry_in_s"}
+_FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
 def admission_entry(admission: Admission, what: str) -> Entry:
@@ -122,6 +123,8 @@ def _queued(intent: Intent) -> Entry:
 def _what(intent: Intent, chars: int | None = None) -> str:
     words = " ".join(intent.body.short_preview.split())
     shown = shortened(words, chars) if chars else words
+    if isinstance(intent.body, OnGitHub):
+        return shown
     return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 

@@ -153,19 +153,11 @@ class LikeBody(_OnRecord):
 
     kind: ClassVar[Literal["like"]] = "like"
 
-    @property
-    def deed(self) -> str:
-        return f"like of {_shown(self.uri)}"
-
 
 class RepostBody(_OnRecord):
     """A repost of a record; `theirs` as in `LikeBody`."""
 
     kind: ClassVar[Literal["repost"]] = "repost"
-
-    @property
-    def deed(self) -> str:
-        return f"repost of {_shown(self.uri)}"
 
 
 class FollowBody(Body):

@@ -57,7 +57,7 @@ class Body(StoredValue):
 
     @property
     def deed(self) -> str:
-        """What it does, in one line for the owner, of an act on Bluesky that has no words; "" of any other."""
+        """What it does, in one line for the owner, without the words that it publishes; "" where its kind says it."""
         return ""
 
     @property
@@ -94,7 +94,7 @@ _Number = Annotated[StrictInt, Field(ge=1)]
 
 
 class OnGitHub(OfCommitment):
-    """An act in the repository `repo` (`owner/name`); `does` is a line that tells of it."""
+    """An act in the repository `repo` (`owner/name`); `does` says what it does, without the words that it publishes."""
 
     does: ClassVar[str] = "{0.repo}"
     repo: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
@@ -110,9 +110,13 @@ class OnGitHub(OfCommitment):
         return self.about or self.summary
 
     @property
-    def summary(self) -> str:
-        """What it does, in one line."""
+    def deed(self) -> str:
         return self.does.format(self)
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line, with its title."""
+        return ": ".join(filter(None, (self.deed, getattr(self, "title", ""))))
 
     @property
     def words(self) -> str:
@@ -137,7 +141,7 @@ class IssueBody(OnGitHub):
     """A new issue, assigned to ourselves where `assignees` is empty."""
 
     kind: ClassVar[Literal["issue"]] = "issue"
-    does: ClassVar[str] = "{0.repo}: {0.title}"
+    does: ClassVar[str] = "issue in {0.repo}"
     body: StrictStr
     title: StrictStr
     labels: Names = ()
@@ -179,7 +183,7 @@ class IssueUpdateBody(_OnIssue):
         return "\n\n".join(filter(None, (super().words, *map(format_task_markdown, self.tasks))))
 
     @property
-    def summary(self) -> str:
+    def deed(self) -> str:
         return f"{_CHANGES[self.state]} {self.repo}#{self.number}"
 
 
@@ -191,7 +195,7 @@ class LabelBody(_OnIssue):
     remove: Names = ()
 
     @property
-    def summary(self) -> str:
+    def deed(self) -> str:
         return f"label {self.repo}#{self.number}: {', '.join(self.add) or 'less'}"
 
 
@@ -203,7 +207,7 @@ class AssigneeBody(_OnIssue):
     remove: StrictStr = ""
 
     @property
-    def summary(self) -> str:
+    def deed(self) -> str:
         return (
             f"assign {self.repo}#{self.number} to {', '.join(self.add)}"
             if self.add
@@ -250,7 +254,7 @@ class PullRequestBody(OfTask):
     """A pull request from `head` (`branch`, or `owner:branch` of a fork) into the branch `base`."""
 
     kind: ClassVar[Literal["pull_request"]] = "pull_request"
-    does: ClassVar[str] = "pull request {0.repo}: {0.title}"
+    does: ClassVar[str] = "pull request in {0.repo}"
     title: StrictStr
     body: StrictStr
     head: StrictStr
@@ -269,7 +273,7 @@ class ReviewRequestBody(_OnIssue):
     reviewers: Annotated[Names, Field(min_length=1)]
 
     @property
-    def summary(self) -> str:
+    def deed(self) -> str:
         return f"review of {self.repo}#{self.number} by {', '.join(self.reviewers)}"
 
 
@@ -283,7 +287,7 @@ class ReviewBody(_OnIssue):
     comments: Annotated[tuple[LineComment, ...], Field(max_length=MOST_LINE_COMMENTS)] = ()
 
     @property
-    def summary(self) -> str:
+    def deed(self) -> str:
         return f"{self.event.lower().replace('_', ' ')} {self.repo}#{self.number}"
 
     @property
@@ -296,7 +300,7 @@ class MergeBody(_OnIssue):
     """The merge of pull request `number`, if its newest commit is `head_sha` still ("" for whichever it is)."""
 
     kind: ClassVar[Literal["merge"]] = "merge"
-    does: ClassVar[str] = "merge {0.repo}#{0.number}: {0.title}"
+    does: ClassVar[str] = "merge {0.repo}#{0.number}"
     method: Literal["squash", "merge", "rebase"] = "squash"
     title: StrictStr = ""
     message: StrictStr = ""
@@ -337,7 +341,7 @@ class ContentsBody(OfTask):
     """
 
     kind: ClassVar[Literal["contents"]] = "contents"
-    does: ClassVar[str] = "{0.repo}: {0.path}: {0.message}"
+    does: ClassVar[str] = "{0.path} in {0.repo}: {0.message}"
     path: StrictStr
     content: StrictStr | None
     message: StrictStr
@@ -359,7 +363,7 @@ class PushBody(OfTask):
     """
 
     kind: ClassVar[Literal["push"]] = "push"
-    does: ClassVar[str] = "{0.repo}: push to {0.branch}"
+    does: ClassVar[str] = "push to {0.branch} of {0.repo}"
     branch: StrictStr
     sha: Annotated[_Sha, Field(min_length=40)]
     folder: StrictStr

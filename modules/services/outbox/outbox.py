@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.atproto.writes import tid_for
@@ -23,7 +23,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox import approval, audit, people, policy, store
-from modules.services.outbox.act_words import act_words
+from modules.services.outbox.act_words import act_words, end_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
@@ -109,8 +109,7 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        action = policy.without_closing_words(self._prepared(action))
-        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        action, found = await self._inquire(policy.without_closing_words(self._prepared(action)))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self._clock.now()
@@ -132,6 +131,12 @@ class Outbox:
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def _inquire(self, action: ProposedAction) -> tuple[ProposedAction, list[Verdict]]:
+        """Return what the inquiries found, and the act as it reads with that; all rules see it so."""
+        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        body = next((one.body for one in found if one.body is not None), action.body)
+        return replace(action, body=body), found
 
     async def do_once(
         self, action: ProposedAction, tries: int = 1, again_after: timedelta | None = None
@@ -163,7 +168,7 @@ class Outbox:
 
         It is for what loses its sense in a queue: `admitted` is only what may leave at this moment.
         """
-        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        action, found = await self._inquire(action)
 
         def judge(connection: sqlite3.Connection) -> Advice:
             now = self._clock.now()
@@ -291,6 +296,10 @@ class Outbox:
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))
+
+    async def ends(self, acts: Sequence[Intent]) -> list[str]:
+        """Return how each act ended or stands, in a sentence for the owner."""
+        return await self._database.run(lambda connection: [end_of(connection, one) for one in acts])
 
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
         """All intents of a kind for one target, newest first."""

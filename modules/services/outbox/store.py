@@ -218,15 +218,20 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
+_DID = """state = 'done' AND sent_at >= ? AND NOT
+    (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))"""
+"""What the SOUL itself did since a moment; the program's own messages to the owner are left out."""
+
+
 def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
-    """How many of each kind were done and left at `moment` (ISO-8601) or later, by name of the kind."""
-    query = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
+    """Return how many acts of each kind the SOUL did at `moment` (ISO-8601) or later, by name of the kind."""
+    query = f"SELECT kind, count(*) FROM intents WHERE {_DID} GROUP BY kind ORDER BY kind"  # noqa: S608 - a constant
     return {row[0]: row[1] for row in connection.execute(query, (moment,))}
 
 
 def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return the acts that are done and left at `moment` or later, before `until` (ISO-8601), newest first."""
-    return _select(connection, "state = 'done' AND sent_at >= ? AND sent_at < ?", moment, until)
+    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first."""
+    return _select(connection, f"{_DID} AND sent_at < ?", moment, until)
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:

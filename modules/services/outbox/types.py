@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, runtime_checkable
@@ -12,6 +12,7 @@ from common.clock import parse_iso
 from common.intervals import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
+from common.wording import deed
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 
@@ -20,6 +21,16 @@ NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({*GITHUB_KINDS, "space_chat
 UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 """What writes no record into our repository, and so costs no points and keeps to no pace but its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
+STANDS: Mapping[IntentState, str] = {
+    "held": "waits for approval",
+    "pending": "on its way",
+    "sending": "on its way",
+    "done": "done",
+    "failed": "failed",
+    "expired": "too late, not done",
+    "blocked": "refused",
+}
+"""How an act stands, in words."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
 ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]
@@ -130,6 +141,11 @@ class Intent:
     rejected: bool = False
     scheduled_for: str | None = None
     own_words: bool = False
+
+    @property
+    def deed(self) -> str:
+        """What it does, without the words that it publishes: `follow @kit.test`, `like`."""
+        return self.body.deed or deed(self.kind)
 
     @property
     def waits_for_its_moment(self) -> bool:
@@ -291,6 +307,7 @@ class Verdict:
         withhold: of a block: nothing that the action says may be kept, not even to tell of its refusal.
         instead: of a block: what may be done in its place; None if the rule does not know.
         retry_in_s: of a block with `later`: in how many seconds to try again.
+        body: of an inquiry: how the act reads with what it found out; None if it changes nothing.
 
     """
 
@@ -302,6 +319,7 @@ class Verdict:
     withhold: bool = False
     instead: Instead | None = None
     retry_in_s: float = 0.0
+    body: KnownBody | None = None
 
 
 class Rule(Protocol):

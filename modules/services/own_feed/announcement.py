@@ -1,45 +1,50 @@
 """Announces work of ours on GitHub in a post, where a model finds that it is worth the readers' time.
 
-The record is the outbox: an announcement is an intent whose cause is the address of the work, so that neither a restart
-nor a crash repeats one. What was not announced is not tried again.
+That is an issue that was opened for a room, and a finished plan in which work of ours was merged. Each is a row of
+work, so that neither a restart nor a crash repeats one, and what was found not worth a post is not looked at again.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import PurePosixPath
 from typing import Literal
 
 from adapters.atproto.richtext import detect_urls
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
-from common.clock import Clock, iso
-from common.constants import PORTABLE_MAX_GRAPHEMES
-from common.errors import Fatal, SoulError
+from adapters.github.types import PullRequest, Repo
+from common.clock import Clock, iso, parse_iso
+from common.constants import DAY_MS, HOUR_MS, PORTABLE_MAX_GRAPHEMES, SECOND_MS
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
-from common.result import Err
+from common.result import LASTING
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean, one_line
-from modules.runtime.journal.rows import Journal
-from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.fitting import SystemPrompt
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.commitments.acts import CommitmentKept
+from modules.services.commitments.acts import FOUND, CommitmentKept
 from modules.services.commitments.naming import QueuedCommitment, extract_fulfillment_url, repo_of, title_of
 from modules.services.commitments.params import IssueParams
-from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody
+from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ProposedAction, Submitted
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
+from modules.services.pictures.pictures import Pictures
+from modules.services.plans.plan_text import parse_plan
 from modules.services.skills.skills import Framer, Skills
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.trust import WorkspaceTrust, plan_of, pulls_for
 
 ANNOUNCEMENT = "announcement"
+"""The kind of the rows. Their key is the address of the work."""
 SKILL = "github-announcement"
 Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
 """What is wrong with a post: a subsection of `Once More` in the skill."""
@@ -49,102 +54,157 @@ _TITLE_CHARS = 300
 _EDGES = " \n\"'`\u201c\u201d"
 _MARKUP = ("**", "](", "```", "[Link]", "[Reading]", "\n#")
 _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
+_AGAIN_S = HOUR_MS / SECOND_MS
+_TOLD_WITHIN = timedelta(days=7)
+"""How long after work is done it is still announced."""
+_MOST_PULLS = 100
+_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
+_TOO_OLD = Disposition("silent", "too-old", "it was done more than a week ago")
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementContext:
-    """The work: its address, its title, and its repository as `owner/name`."""
+    """The work: its address, its title, and its repository.
+
+    `plan` is the number of the plan that it is, 0 for an issue; `merged` are our pull requests that were merged for it.
+    """
 
     url: str
     title: str
-    repo: str
+    repo: Repo
+    plan: int = 0
+    merged: tuple[PullRequest, ...] = ()
+
+    @property
+    def row(self) -> NewWork:
+        """Return its row."""
+        place = {"owner": self.repo.owner, "repo": self.repo.name, "plan": self.plan}
+        return NewWork(ANNOUNCEMENT, self.url, {"title": self.title, **place})
 
 
 @dataclass(frozen=True, slots=True)
-class Announcements:
+class AnnouncementHandler(Handler):
     """Asks the model twice, whether and with which words, and hands the post to the outbox.
 
     Attributes:
         prompter: tells the model who it is.
         bluesky_username: the handle of our account.
         agent: returns who asks the model.
-        write_block_reason: returns why nothing may be said just now, "" if something may.
+        why_not_now: returns why no post of our own fits at this moment, "" if one does.
         note_insight: is told of each announcement that the outbox accepted.
+        tells_rooms: whether the owner lets us tell what we opened for a room.
 
     """
+
+    kind = ANNOUNCEMENT
+    pause_s = _AGAIN_S
 
     prompter: Prompter
     gateway: LLMGateway
     skills: Skills
     github: GitHub
+    trust: WorkspaceTrust
+    pictures: Pictures
     outbox: Outbox
-    attention: Attention
-    journal: Journal
+    table: WorkTable
     clock: Clock
     rng: random.Random
     bluesky_username: str
     agent: Callable[[], AgentFacts]
-    write_block_reason: Callable[[], str]
+    why_not_now: Callable[[], Awaitable[str]]
     note_insight: NoteInsight
+    tells_rooms: bool
 
     async def announce_kept(self, event: CommitmentKept) -> None:
-        """Announce what came of a commitment that was kept, if strangers may be told of it."""
-        if work := announceable(event.commitment):
-            await self.announce_if_worthy(work)
+        """Let what came of a commitment that was kept be announced, if the owner and its room allow that."""
+        if self.tells_rooms and (work := announceable(event.commitment)):
+            await self.table.add(work.row)
 
-    async def announce_if_worthy(self, context: AnnouncementContext) -> bool:
-        """Announce work of ours once, if it is public and worth it; return whether the outbox accepted a post.
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Announce work once, if it is public and worth it."""
+        told, repo = item.payload, Repo(item.payload["owner"], item.payload["repo"])
+        work = await self._done(item, AnnouncementContext(item.key, told["title"], repo, told["plan"]))
+        if isinstance(work, Disposition):
+            return work
+        if why_not := await self.why_not_now() or await self._why_not_today():
+            return Disposition("later", "not-now", why_not)
+        system, shown = await self._system(), self._shown(work)
+        asked = self.skills.render(SKILL, "Announcement Decision", context=shown)
+        answer = await self._ask(system, [Message("user", asked)], "announcement-decision", work)
+        if _YES.match(answer) is None:
+            return Disposition("silent", "not-worth", "the model does not find it worth a post")
+        if not (text := await self._compose(system, shown, work)):
+            return Disposition("undecided", "no-words", "the model found no words that fit")
+        post = PostBody(text=text, pictures=await self._pictures(work))
+        submitted = await self.outbox.submit(ProposedAction(post, cause_id=item.cause_id))
+        if not submitted.accepted:
+            return Disposition("undecided", "refused", submitted.reason)
+        intent = submitted.intent
+        return Disposition("done", "posted", "worth a post", intent_id=intent.id, held=intent.state == "held")
 
-        Why nothing is announced is told by the journal.
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        if disposition.code == "posted":
+            self.note_insight("Announced", item.payload["title"], significant=True)
 
-        Raises:
-            Fatal: the process must end.
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        said = {"done": "Announced", "later": "Not announced yet"}.get(disposition.act, "Not announced")
+        return f"{said}: {one_line(item.payload['title'], _TITLE_CHARS)}"
 
-        """
-        try:
-            submitted = await self._announce(context)
-            if isinstance(submitted, str):
-                await self._tell(context, "Not announced", submitted)
-                return False
-            if not submitted.accepted:
-                await self._tell(context, "Not announced", submitted.reason)
-                return False
-            await self._tell(context, "Announced", submitted.reason or "worth a post", intent_id=submitted.intent.id)
-            self.note_insight("Announced", context.title, significant=True)
-        except Fatal:
-            raise
-        except SoulError as error:
-            summary = f"Announcing failed: {one_line(context.title, _TITLE_CHARS)}"
-            entry = Entry("error", ANNOUNCEMENT, summary, line="warn", reason=str(error), data={"url": context.url})
-            await self.journal.record(entry)
-            return False
-        return True
+    async def _done(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
+        """Return the work once it is done and strangers may hear of it, else what becomes of its row."""
+        known = (await self.github.get_repository(work.repo)).or_else(None, *LASTING)
+        if known is None or known.private:
+            reason = "the repository is private" if known else "whether the repository is public cannot be read"
+            return Disposition("silent", "not-public", reason)
+        opened = await self.outbox.opened(work.url)
+        source = opened.body.source if opened and isinstance(opened.body, IssueBody) else ""
+        if source == FOUND or (source == "space" and not self.tells_rooms):
+            return Disposition("silent", "of-room", "it was opened for a room")
+        if work.plan:
+            return await self._finished(item, work)
+        return work if self._is_recent(item.created_at) else _TOO_OLD
 
-    async def _announce(self, context: AnnouncementContext) -> Submitted | str:
-        """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
-        if hindrance := self.write_block_reason() or await self._why_not_public(context.repo):
-            return hindrance
-        async with self.attention.take(ANNOUNCEMENT):
-            earlier = await self.outbox.by_cause(context.url)
-            if any(one.state != "blocked" or one.rejected for one in earlier):
-                return "it was announced before"
-            system = await self._system()
-            shown = self._shown(context)
-            asked = self.skills.render(SKILL, "Announcement Decision", context=shown)
-            answer = await self._ask(system, [Message("user", asked)], "announcement-decision", context)
-            if _YES.match(answer) is None:
-                return "the model does not find it worth a post"
-            text = await self._compose(system, shown, context)
-            if not text:
-                return "the model found no words that fit"
-            return await self.outbox.submit(ProposedAction(PostBody(text=text), cause_id=context.url))
+    async def _finished(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
+        """Return a plan with what we did for it once it is closed with all of its tasks completed."""
+        issue = (await self.github.get_issue(work.repo, work.plan)).or_else(None, *LASTING)
+        plan = parse_plan(issue.body, issue.title) if issue else None
+        if issue and plan and issue.state == "open":
+            return Disposition("later", "open", "its plan is still open")
+        if issue is None or plan is None or plan.status != "complete":
+            return Disposition("silent", "unfinished", "it is no plan, or was not finished")
+        if not self._is_recent(issue.closed_at or item.created_at):
+            return _TOO_OLD
+        trusted = await self.trust.accounts(work.repo)
+        closed = (await self.github.pulls.list(work.repo, state="closed", limit=_MOST_PULLS)).or_raise()
+        ours = [one for one in pulls_for(work.plan, closed, trusted) if one.account == trusted.us and one.merged]
+        if not ours:
+            return Disposition("later", "unread", "no merged work of its own is found in the plan")
+        return replace(work, title=plan.title, merged=tuple(ours))
 
-    async def _why_not_public(self, repo: str) -> str:
-        owner, _, name = repo.partition("/")
-        read = await self.github.get_repository(Repo(owner, name))
-        if isinstance(read, Err):
-            return f"whether the repository is public cannot be read: {read.error}"
-        return "the repository is private" if read.data.private else ""
+    def _is_recent(self, moment: str) -> bool:
+        return self.clock.since(parse_iso(moment)) < _TOLD_WITHIN
+
+    async def _why_not_today(self) -> str:
+        """Return why nothing more is announced today: one a day is enough."""
+        began = self.clock.now() - timedelta(milliseconds=self.clock.real(DAY_MS))
+        posts = await self.outbox.since(["post"], began)
+        told = any((one.cause_id or "").startswith(f"{ANNOUNCEMENT}:") and one.state in ACTIVE_STATES for one in posts)
+        return "something was announced within a day" if told else ""
+
+    async def _pictures(self, work: AnnouncementContext) -> Sequence[AttachedPicture]:
+        """Return a picture that our merged work added, the first that can be shown; none where there is none."""
+        for pull in work.merged:
+            for file in (await self.github.pulls.files(work.repo, pull.number)).or_else((), *LASTING):
+                if PurePosixPath(file.path).suffix.lower() not in _PICTURES or not file.sha:
+                    continue
+                data = (await self.github.contents.blob(work.repo, file.sha)).or_else(b"", *LASTING)
+                page = f"{self.github.page(work.repo)}/blob/{pull.merge_commit_sha}/{file.path}"
+                source = PictureSource(type="other", image_url=page, page_url=pull.html_url, filename=file.path)
+                alt = f"{one_line(file.path, _TITLE_CHARS)}, from {one_line(work.title, _TITLE_CHARS)}"
+                made = await self.pictures.attach(data, alt=alt, why=ANNOUNCEMENT, source=source)
+                if picture := made.or_else(None, *LASTING):
+                    return (picture,)
+        return ()
 
     async def _system(self) -> SystemPrompt:
         return await self.prompter.prompt(
@@ -159,9 +219,15 @@ class Announcements:
 
     def _shown(self, context: AnnouncementContext) -> str:
         """The work as the model is told of it: its title is data, for it may hold the words of others."""
-        title = one_line(context.title, _TITLE_CHARS)
-        framed = Framer(self.skills, self.rng).frame("reading", author=context.repo, uri=context.url, text=title)
-        return self.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url)
+        merged = [f"- {one_line(one.title, _TITLE_CHARS)} ({one.html_url})" for one in context.merged]
+        text = "\n".join([one_line(context.title, _TITLE_CHARS), *merged])
+        framed = Framer(self.skills, self.rng).frame(
+            "reading", author=context.repo.full_name, uri=context.url, text=text
+        )
+        plan = "yes" if context.plan else ""
+        return self.skills.render(
+            SKILL, "Context", title=framed, repo=context.repo.full_name, url=context.url, plan=plan
+        )
 
     async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
         """A post that can be sent; one that cannot is sent back once. "" if the model found none."""
@@ -198,21 +264,13 @@ class Announcements:
             facts=TurnFacts(about, self.agent(), iso(self.clock.now())),
         )
 
-    async def _tell(
-        self, context: AnnouncementContext, summary: str, reason: str, *, intent_id: str | None = None
-    ) -> None:
-        title = one_line(context.title, _TITLE_CHARS)
-        act = "posted" if intent_id else "skipped"
-        entry = Entry(
-            "decision",
-            ANNOUNCEMENT,
-            f"{summary}: {title}",
-            line="social",
-            reason=reason,
-            intent_id=intent_id,
-            data={"act": act, "url": context.url},
-        )
-        await self.journal.record(entry)
+
+def plan_of_pull(repo: Repo, pull: PullRequest) -> AnnouncementContext | None:
+    """Return the plan of a pull request of ours, which may be announced when it is finished; None without one."""
+    if not (number := plan_of(pull.body)):
+        return None
+    url = f"{pull.html_url.rpartition('/pull/')[0]}/issues/{number}"
+    return AnnouncementContext(url, f"{repo.full_name}#{number}", repo, number)
 
 
 def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
@@ -226,7 +284,7 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
     is_told = kept.source == "bluesky" or kept.params.found_room
     if not isinstance(kept.params, IssueParams) or kept.params.memo or is_told or not url or repo is None:
         return None
-    return AnnouncementContext(url, title_of(kept), repo.full_name)
+    return AnnouncementContext(url, title_of(kept), repo)
 
 
 def problem_of(text: str, url: str) -> Problem | None:

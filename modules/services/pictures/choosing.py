@@ -29,6 +29,7 @@ from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
+from modules.services.pictures.browser import PageBrowser
 from modules.services.pictures.pictures import SOURCE_MAX_BYTES, Pictures
 from modules.services.skills.skills import Framer
 
@@ -191,6 +192,7 @@ def _is_shown(image: PageImage, min_width: int) -> bool:
 
 _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024
+_FEW_IMAGES = 3
 _DEADLINE_S = 30.0
 _FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
 _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
@@ -206,11 +208,15 @@ class Picked:
 
 
 class PictureFinder:
-    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it."""
+    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it.
 
-    def __init__(self, pictures: Pictures, rng: random.Random) -> None:
+    A page that has hardly any as its server sends it is also read as a `browser` shows it.
+    """
+
+    def __init__(self, pictures: Pictures, rng: random.Random, browser: PageBrowser | None = None) -> None:
         self._pictures = pictures
         self._rng = rng
+        self._browser = browser
         self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
 
     async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
@@ -251,6 +257,9 @@ class PictureFinder:
             )
         ).or_raise()
         found = await asyncio.to_thread(find_images, page.text, page.url, min_width=min_width)
+        if self._browser and len(found.images) < _FEW_IMAGES and (html := await self._browser.html_of(page.url)):
+            shown = await asyncio.to_thread(find_images, html, page.url, min_width=min_width)
+            found = max(found, shown, key=lambda look: len(look.images))
         same_host = urlsplit(page.url).hostname == urlsplit(url).hostname
         place = page.url if same_host else url
         for image in found.images:
@@ -319,7 +328,6 @@ def _media_type(fetched: Fetched) -> str:
     return next((mime for sign, mime in _SIGNS.items() if body.startswith(sign)), "")
 
 
-CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)
 
 _TRIES = 3
@@ -399,13 +407,17 @@ class _Candidate:
 
 @dataclass(slots=True)
 class PictureChooser:
-    """Chooses among the pictures of `sources`, which is asked anew each time."""
+    """Chooses among the pictures of `sources`, which is asked anew each time.
+
+    Listing a source and fetching a picture may each take `deadline_s`; drawing one has limits of its own.
+    """
 
     pictures: Pictures
     outbox: Outbox
     sources: Callable[[], Sequence[DesignSource]]
     clock: Clock
     rng: random.Random
+    deadline_s: float = 20.0
     _finder: PictureFinder = field(init=False)
     _rests_until: dict[str, datetime] = field(default_factory=dict, init=False)
 
@@ -423,25 +435,23 @@ class PictureChooser:
         """Return the collection at `url`; None if it is listed no longer."""
         return next((source for source in self.sources() if source.url == url), None)
 
-    async def choose(
-        self, source: DesignSource, *, why: str, deadline_s: float = CHOOSING_DEADLINE_S
-    ) -> ApiResult[ChosenPicture]:
+    async def choose(self, source: DesignSource, *, why: str) -> ApiResult[ChosenPicture]:
         """Return a picture of `source` that was never shown and waits in no post; `why` goes to the post log.
 
         An `Err` says why there is none; the source rests then.
         """
         try:
-            async with self.clock.timeout(deadline_s):
-                chosen = await self._choose(source, why)
+            chosen = await self._choose(source, why)
         except TimeoutError:
-            chosen = Err(f"no picture within {deadline_s:g} s", "transient")
+            chosen = Err(f"no picture within {self.deadline_s:g} s", "transient")
         if isinstance(chosen, Err):
             self._rests_until[source.url] = self.clock.now() + SOURCE_RESTS
         return chosen
 
     @answering
     async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        found = await self._candidates(source)
+        async with asyncio.timeout(self.deadline_s):
+            found = await self._candidates(source)
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self.rng.sample(found, min(_TRIES, len(found))):
             made = await self._attach(candidate, source, why)
@@ -452,7 +462,8 @@ class PictureChooser:
 
     @answering
     async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        fetched = await self._fetch(candidate)
+        async with asyncio.timeout(self.deadline_s):
+            fetched = await self._fetch(candidate)
         attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
         if await self.outbox.with_picture(attached.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")

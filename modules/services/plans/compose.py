@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.github.types import Repo
@@ -95,7 +95,13 @@ def _plan_of(task: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_OUTSIDE = {
+    "type": "object",
+    "properties": {"issue": {"type": "integer"}, "answer": {"type": "string"}},
+    "required": ["issue", "answer"],
+}
 _PLAN, _ISSUE_PLAN = _plan_of(_TASK), _plan_of(_ISSUE_TASK)
+_ISSUE_PLAN["properties"]["outside"] = {"type": "array", "items": _OUTSIDE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,14 @@ class SourceIssue:
 
 
 @dataclass(frozen=True, slots=True)
+class IssuePlan:
+    """A plan of issues, and by its number what the author of each issue outside the repository's purpose is told."""
+
+    plan: Plan
+    outside: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PlanComposer:
     """Asks the model for a plan; `rng` draws the boundaries of untrusted text."""
 
@@ -160,7 +174,9 @@ class PlanComposer:
                 return plan
         return None
 
-    async def compose_from_issues(self, repo: Repo, issues: Sequence[SourceIssue], *, stands: str = "") -> Plan | None:
+    async def compose_from_issues(
+        self, repo: Repo, issues: Sequence[SourceIssue], *, stands: str = ""
+    ) -> IssuePlan | None:
         """Return one plan of the work in these issues, without a task where they hold no work.
 
         None where the model twice makes none that names one of them.
@@ -195,13 +211,14 @@ class PlanComposer:
         facts = QuestionFacts("plan", {"title": (repo.name,), "issues": texts})
         known = {one.number for one in issues}
         async for called in self._asked(asked, _ISSUE_PLAN, facts, "own"):
+            outside = _outside(called.get("outside"), known)
             if called.get("tasks") == []:
-                return Plan(repo.name)
+                return IssuePlan(Plan(repo.name), outside)
             tasks = [self._with_issues(one, known) for one in _list(called.get("tasks"))]
             plan = read_plan({**called, "tasks": tasks}, title=repo.name)
             # NOTE(self): the words of an issue may name another one that was not handed in; nothing is closed for that.
             if plan and (found := set(issues_taken_up(plan, self.skills))) and found <= known:
-                return plan
+                return IssuePlan(plan, {number: said for number, said in outside.items() if number not in found})
         return None
 
     async def ground(self, repo: Repo, draft: Plan, stands: str, importance: Importance) -> Plan | None:
@@ -338,6 +355,13 @@ def _after_files(tasks: Sequence[Task]) -> list[Task]:
         return text if other is None or other is task else other.name
 
     return [replace(task, dependencies=tuple(named(one, task) for one in task.dependencies)) for task in tasks]
+
+
+def _outside(given: object, known: Collection[int]) -> dict[int, str]:
+    """The answers to issues that are known, by number."""
+    told = [one for one in _list(given) if isinstance(one, Mapping)]
+    answers = [(_number(one.get("issue")), _line(one.get("answer"), _SAID_CHARS)) for one in told]
+    return {number: answer for number, answer in answers if number is not None and number in known and answer}
 
 
 def _list(given: object) -> list[Any]:

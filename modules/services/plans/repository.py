@@ -10,17 +10,18 @@ from adapters.github.types import Issue, Repo
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.services.coding.suite_files import suite_definitions
+from modules.services.plans.types import AGENTS_PAGE
 
-README = "readme.md"
+_PAGES = (AGENTS_PAGE.lower(), "readme.md")
 
 _MOST_PATHS, _PATH_CHARS, _PATHS_CHARS = 200, 160, 6_000
-_README_CHARS, _TITLE_CHARS, _MOST_ISSUES, _MOST_ENDINGS = 2_500, 120, 20, 8
+_PAGE_CHARS, _TITLE_CHARS, _MOST_ISSUES, _MOST_ENDINGS = 2_500, 120, 20, 8
 _TELLS_TESTS = frozenset({"package.json", "Makefile", "pyproject.toml", "Cargo.toml", "go.mod"})
 _DEPENDENCIES = frozenset({"node_modules", "vendor", ".venv", "target", "dist"})
 
 
 async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> str:
-    """Return what a repository holds: its files, README, test commands and, if asked for, titles of open issues.
+    """Return what a repository holds: its files, its page for agents, README, test commands and, if asked for, issues.
 
     What cannot be read now is left out; "" where nothing can be read, or nothing is there.
     """
@@ -29,14 +30,19 @@ async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> s
     listed = (await github.contents.tree(repo, known.default_branch)).or_else(None)
     paths = tuple(one.path for one in listed.entries if one.type != "submodule") if listed else ()
     parts = [_files(paths), await _tests(github, repo, paths)]
-    if readme := next((path for path in paths if path.lower() == README), ""):
-        read = (await github.contents.read(repo, readme, max_chars=_README_CHARS)).or_else(None)
-        text = without_html_comments(clean(read.text)).strip() if read else ""
-        parts.append(f"{readme}:\n{text}" if text else "")
+    for path in sorted(one for one in paths if one.lower() in _PAGES):
+        text = await page_text(github, repo, path)
+        parts.append(f"{path}:\n{text}" if text else "")
     if with_issues:
         opened = (await github.list_issues(repo, limit=_MOST_ISSUES)).or_else(None)
         parts.append("" if opened is None else _issues(opened))
     return "\n\n".join(filter(None, parts))
+
+
+async def page_text(github: GitHub, repo: Repo, path: str) -> str:
+    """Return what people read of the beginning of a page, "" where it is not there or cannot be read now."""
+    read = (await github.contents.read(repo, path, max_chars=_PAGE_CHARS)).or_else(None)
+    return without_html_comments(clean(read.text)).strip() if read else ""
 
 
 def _files(paths: Sequence[str]) -> str:

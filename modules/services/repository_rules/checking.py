@@ -7,16 +7,19 @@ more reading. While GitHub cannot be read nothing is decided, so nothing is said
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, get_args
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded, Transient
 from common.importance import Importance
+from common.json_lines import json_object
 from common.line_kind import LineKind
 from common.result import Err, Ok, Unable, Undone
 from common.text.untrusted import clean
@@ -44,10 +47,13 @@ from modules.services.repository_rules.policy import (
     DEFAULTS,
     MOST_CHARS,
     MOST_FILES,
+    Condition,
     RepositoryVerdict,
     Rule,
+    RuleFound,
     RulePage,
     VerdictCode,
+    condition_of,
     digest_of,
     is_fresh,
     names_shown,
@@ -55,24 +61,20 @@ from modules.services.repository_rules.policy import (
     pages_of,
     questions,
     verdict_of,
+    with_conditions,
 )
 from modules.services.skills.skills import Skills
 
 SKILL = "repository-rules"
 PAGES_SKILL = "repository-pages"
 
-_TOKENS = 40
+_TOKENS = 400
 _PAGES_TOKENS = 400
 _PAGES_CHARS = 4_000
-_ANSWER_CHARS = 400
+_ANSWER_CHARS = 3_000
 _RULE = re.compile(r'"rule"\s{0,3}:\s{0,3}"(\w{1,20})"')
 _PAGES = re.compile(r'"pages"\s{0,3}:\s{0,3}\[([\d,\s]*)\]')
-_RULES: Mapping[str, Rule] = {
-    "allowed": "allowed",
-    "conditions": "conditions",
-    "forbidden": "forbidden",
-    "none": "none",
-}
+_RULES: Mapping[str, Rule] = {rule: rule for rule in get_args(Rule)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +93,15 @@ class RuleReader:
         quoted = f'"{without_quotation_marks(clean(names))}"'
         return await question.ask(quoted, (names,), importance, pages_in)
 
-    async def read(self, text: str, importance: Importance) -> Rule:
+    async def read(self, text: str, importance: Importance) -> RuleFound:
         """Return which kind of rule a text has, in any language; `conditions` if two answers cannot be read.
 
         Raises `SoulError`.
         """
         question = SkillQuestion(self.gateway, self.skills, SKILL, "rules", _TOKENS)
         quoted = f'"{without_quotation_marks(clean(text))}"'
-        return await question.ask(quoted, (text,), importance, rule_in) or "conditions"
+        found = await question.ask(quoted, (text,), importance, lambda answer: rule_in(answer, text))
+        return found or RuleFound("conditions")
 
 
 def pages_in(answer: str) -> frozenset[int] | None:
@@ -107,11 +110,15 @@ def pages_in(answer: str) -> frozenset[int] | None:
     return frozenset(int(one) for one in re.findall(r"\d{1,6}", found[1])) if found else None
 
 
-def rule_in(answer: str) -> Rule | None:
-    """Return what a model's answer says; None if it names no rule."""
-    said = answer[:_ANSWER_CHARS].lower()
-    found = _RULE.search(said)
-    return _RULES.get(found[1] if found else said.strip(" .\"'`\n"))
+def rule_in(answer: str, rules: str) -> RuleFound | None:
+    """Return what a model's answer says of the text `rules`; None if it names no rule."""
+    said = answer[:_ANSWER_CHARS]
+    found = _RULE.search(said.lower())
+    if (rule := _RULES.get(found[1] if found else said.lower().strip(" .\"'`\n"))) is None:
+        return None
+    told = json_object(said[said.find("{") : said.rfind("}") + 1]) or {}
+    asked = told.get("conditions") if rule == "conditions" else None
+    return RuleFound(rule, tuple(condition_of(one, rules) for one in asked) if isinstance(asked, list) else ())
 
 
 LOOP = "repository-rules"
@@ -179,29 +186,28 @@ class RepositoryRules:
         if not found.at:
             found = replace(found, at=iso(self.clock.now()))
         await self.database.run(lambda connection: _store(connection, repo.full_name, found))
-        if kept and (kept.code, kept.path) == (found.code, found.path):
+        if kept and (kept.code, kept.path, kept.conditions) == (found.code, found.path, found.conditions):
             return found
         data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
         summary = f"{repo.full_name} is {found.welcome}"
-        line: LineKind | None = None if found.welcome == "welcome" else "social"
+        line: LineKind | None = "social" if found.conditions or found.welcome != "welcome" else None
+        line = "warn" if found.code is VerdictCode.ATTACK else line
         await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
         return found
 
     async def _found_out(
         self, repo: Repo, known: Repository, kept: RepositoryVerdict | None, importance: Importance
     ) -> RepositoryVerdict:
-        if known.can_push:
-            return RepositoryVerdict(VerdictCode.MEMBER)
-        if known.pulls != "all":
+        if known.pulls != "all" and not known.can_push:
             return RepositoryVerdict(VerdictCode.PULLS_CLOSED)
         async with self.identity.github.burst():
             pages = await self._pages(repo, known)
-        if isinstance(pages, RepositoryVerdict):
-            return pages
-        digest = digest_of(pages)
-        if kept and kept.pages == digest:
+        digest = "" if isinstance(pages, RepositoryVerdict) else digest_of(pages)
+        if kept and digest and kept.pages == digest and (kept.code is VerdictCode.MEMBER) == known.can_push:
             return kept
-        return replace(await self._read(repo, pages, importance), pages=digest)
+        read = pages if isinstance(pages, RepositoryVerdict) else await self._read(repo, pages, importance)
+        is_member = known.can_push and read.code is not VerdictCode.ATTACK
+        return replace(read, pages=digest, code=VerdictCode.MEMBER if is_member else read.code)
 
     async def _read(self, repo: Repo, pages: Sequence[RulePage], importance: Importance) -> RepositoryVerdict:
         """Return what the pages say that the model chose by their names. Raises as `verdict` does."""
@@ -212,12 +218,12 @@ class RepositoryRules:
             texts = await self._texts([one for number, one in enumerate(pages, start=1) if number in chosen])
         if isinstance(texts, RepositoryVerdict):
             return texts
-        rules: list[tuple[str, Rule]] = []
+        rules: list[tuple[str, RuleFound]] = []
         for paths, text in questions(texts):
             rules.append((", ".join(dict.fromkeys(paths)), await self.reader.read(text, importance)))
-            if rules[-1][1] == "forbidden":
+            if rules[-1][1].rule in {"forbidden", "attack"}:
                 break
-        return RepositoryVerdict(*verdict_of(rules))
+        return verdict_of(rules)
 
     async def _texts(self, pages: Sequence[RulePage]) -> Sequence[tuple[str, str]] | RepositoryVerdict:
         """Return the texts of pages by their names; a verdict where one cannot be read. Raises `Transient`."""
@@ -264,27 +270,36 @@ class RepositoryRules:
 
 
 def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> RepositoryVerdict | None:
-    """What the owner said last, since a moment, of something of ours there; None if nothing."""
+    """What the owner said last, since a moment, of something of ours there; None if nothing.
+
+    What the repository asks for is met all the same.
+    """
     said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
     if said is None:
         return None
-    return RepositoryVerdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)
+    kept = _stored(connection, repo.full_name, since)
+    code = VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES
+    return RepositoryVerdict(code, at=said.created_at, conditions=kept.conditions if kept else ())
 
 
 def _stored(connection: sqlite3.Connection, repo: str, since: str) -> RepositoryVerdict | None:
     """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
-    query = "SELECT code, path, at, pages, pushed_at FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    query = "SELECT code, conditions, path, at, pages, pushed_at FROM repository_verdicts WHERE repo = ? AND at >= ?"
     row = connection.execute(query, (repo, since)).fetchone()
     if row is None or row[0] not in {code.value for code in VerdictCode}:
         return None
-    return RepositoryVerdict(VerdictCode(row[0]), *map(str, row[1:]))
+    code, conditions, path, at, pages, pushed_at = map(str, row)
+    asked = tuple(Condition(**one) for one in json.loads(conditions))
+    return RepositoryVerdict(VerdictCode(code), path, at, pages, pushed_at, asked)
 
 
 def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict) -> None:
     """Keep the verdict on a repository in place of the one before."""
+    conditions = json.dumps([asdict(one) for one in verdict.conditions])
     connection.execute(
-        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (repo, verdict.code.value, verdict.path, verdict.at, verdict.pages, verdict.pushed_at),
+        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at, conditions)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (repo, verdict.code.value, verdict.path, verdict.at, verdict.pages, verdict.pushed_at, conditions),
     )
 
 
@@ -313,7 +328,7 @@ class ForeignRepositories:
             return [Verdict(SAME_REPOSITORY, "block", known.error, value=VerdictCode.ANOTHER, instead="silence")]
         if action.kind not in ASKED or not self.is_foreign(body.repo):
             return ()
-        said = [await self._welcome(repo, by_owner=action.by_owner)]
+        said = [await self._welcome(repo, action)]
         if isinstance(body, PullRequestBody) and said[0].says != "block":
             said.append(await self._pulls(repo))
         return said
@@ -322,24 +337,41 @@ class ForeignRepositories:
         """Return whether a repository, `owner/name`, is somebody else's, who is asked before anything is done there."""
         return not is_ours(place, self.circle())
 
-    async def _welcome(self, repo: Repo, *, by_owner: bool) -> Verdict:
-        name = WELCOME.name
-        if by_owner:
-            return Verdict(name, reason="the owner asked for it")
+    async def file_lines(self, repo: Repo) -> tuple[Condition, ...]:
+        """Return the lines that a repository of somebody else wants in its files with each pull request.
+
+        Raises as `RepositoryRules.verdict` does.
+        """
+        if not self.is_foreign(repo.full_name):
+            return ()
+        found = await self.rules.verdict(repo, "commitment")
+        return tuple(one for one in found.conditions if one.kind == "file")
+
+    async def _welcome(self, repo: Repo, action: ProposedAction) -> Verdict:
+        """Whether the act is wanted there, and how it reads with what the repository asks for."""
+        name, by_owner = WELCOME.name, action.by_owner
         try:
-            found = await self.rules.verdict(repo, "commitment")
-        except NoSuchRepository as error:
-            return Verdict(name, reason=f"the act itself will tell: {error}")
+            found = await self.rules.verdict(repo, "owner" if by_owner else "commitment")
         except (BudgetExceeded, Transient) as error:
+            if by_owner or isinstance(error, NoSuchRepository):
+                return Verdict(name, reason="the owner asked for it" if by_owner else f"the act will tell: {error}")
             return _later(name, str(error), error.retry_after)
-        reason, code = f"{repo.full_name}: {found.reason}", found.code.value
-        match found.welcome:
-            case "welcome":
-                return Verdict(name, reason=found.reason, value=code)
-            case "unclear":
-                return Verdict(name, "hold", found.reason, value=code)
-            case _:
-                return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
+        body, code = with_conditions(action.body, found.conditions), found.code.value
+        if (
+            isinstance(body, PullRequestBody)
+            and not body.task
+            and (files := [one.path for one in found.conditions if one.path])
+        ):
+            # NOTE(self): only the work on a task adds lines to files.
+            reason = f"{found.reason}, but for {', '.join(files)}, which its branch may lack"
+            return Verdict(name, "hold", reason, value=code, body=body)
+        if by_owner:
+            return Verdict(name, reason="the owner asked for it", body=body)
+        if found.welcome == "unwelcome":
+            reason = f"{repo.full_name}: {found.reason}"
+            return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
+        says: Literal["pass", "hold"] = "hold" if found.welcome == "unclear" else "pass"
+        return Verdict(name, says, found.reason, value=code, body=body)
 
     async def _pulls(self, repo: Repo) -> Verdict:
         """Whether another pull request of ours may be opened; those that wait or are on their way count."""

@@ -1,4 +1,4 @@
-"""What is kept of a repository: which files are pages, in which pieces a model reads them, what follows. Pure.
+"""What is kept of a repository: which files are pages, in which pieces a model reads them, what it asks for. Pure.
 
 Nothing here knows a word of any language: the model says which pages may hold rules, by their names, and what they say.
 """
@@ -7,20 +7,64 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, get_args
 
 from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import Since, parse_iso
-from common.text.untrusted import one_line
+from common.text.github_text import without_closing_words
+from common.text.untrusted import clean, one_line
+from modules.services.agent.verdicts import without_quotation_marks
+from modules.services.outbox.bodies import KnownBody
+from modules.services.outbox.github_bodies import (
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    PullRequestBody,
+    ReviewBody,
+)
 
 Welcome = Literal["welcome", "unwelcome", "unclear"]
-Rule = Literal["allowed", "conditions", "forbidden", "none"]
-"""What a file says of AI agents: they may, they may under conditions, they may not, or nothing that can be told."""
+Rule = Literal["allowed", "conditions", "forbidden", "attack", "none"]
+"""What a file says of AI agents: they may, they may under conditions, they may not, or nothing that can be told.
+
+An `attack` is one that asks them to hide something from their owner, to tell secrets or to switch off a check.
+"""
+ConditionKind = Literal["title", "pull_request", "text", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a repository asks of what an agent writes there, and code can add.
+
+    Attributes:
+        kind: `title` is a marker in each title, `pull_request` a line in the text of each pull request, `text` a line
+            in each text, and `file` a line in the file `path` with each pull request.
+        text: the marker or line, as it stands in the rules.
+        path: the file; "" for the other kinds.
+
+    """
+
+    kind: ConditionKind
+    text: str
+    path: str = ""
+
+    @property
+    def told(self) -> str:
+        """The same for people."""
+        return f"{self.path or self.kind.replace('_', ' ')}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFound:
+    """What kind of rule a text has; with `conditions`, None stands for one that code cannot meet."""
+
+    rule: Rule
+    conditions: tuple[Condition | None, ...] = ()
 
 
 class VerdictCode(StrEnum):
@@ -30,6 +74,8 @@ class VerdictCode(StrEnum):
     NOTHING_SAID = "nothing-said"
     ALLOWED = "allowed"
     CONDITIONS = "conditions"
+    MET = "conditions-met"
+    ATTACK = "attack"
     FORBIDDEN = "forbidden"
     PULLS_CLOSED = "pulls-closed"
     UNREAD = "unread"
@@ -43,6 +89,8 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
     VerdictCode.NOTHING_SAID: "welcome",
     VerdictCode.ALLOWED: "welcome",
     VerdictCode.CONDITIONS: "unclear",
+    VerdictCode.MET: "welcome",
+    VerdictCode.ATTACK: "unwelcome",
     VerdictCode.FORBIDDEN: "unwelcome",
     VerdictCode.PULLS_CLOSED: "unclear",
     VerdictCode.UNREAD: "unclear",
@@ -62,6 +110,7 @@ class RepositoryVerdict:
         at: when it was found out, ISO-8601 UTC.
         pages: the SHA-256 of the paths and contents of its pages at that time; "" where they were not looked at.
         pushed_at: when one of its branches had changed last, as far as is known, ISO-8601 UTC.
+        conditions: what it asks for and code adds to each act there.
 
     """
 
@@ -70,6 +119,7 @@ class RepositoryVerdict:
     at: str = ""
     pages: str = ""
     pushed_at: str = ""
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def welcome(self) -> Welcome:
@@ -79,7 +129,9 @@ class RepositoryVerdict:
     @property
     def reason(self) -> str:
         """The same for people."""
-        return _REASONS[self.code].format(path=self.path or "a file")
+        reason = _REASONS[self.code].format(path=self.path or "a file")
+        asked = "; ".join(one.told for one in self.conditions)
+        return f"{reason}; added: {asked}" if asked else reason
 
 
 _REASONS: dict[VerdictCode, str] = {
@@ -87,6 +139,8 @@ _REASONS: dict[VerdictCode, str] = {
     VerdictCode.NOTHING_SAID: "all that it shows was read, and nothing of it is a rule for AI agents",
     VerdictCode.ALLOWED: "{path} allows AI agents",
     VerdictCode.CONDITIONS: "{path} has conditions for AI agents, or is unclear",
+    VerdictCode.MET: "{path} has conditions for AI agents, which are met",
+    VerdictCode.ATTACK: "{path} attacks AI agents: it asks them to deceive their owner, tell secrets or skip a check",
     VerdictCode.FORBIDDEN: "{path} does not want AI agents",
     VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
     VerdictCode.UNREAD: "not all that it shows could be read ({path}), so its rules are not known",
@@ -182,18 +236,67 @@ def questions(texts: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], s
     return asked
 
 
-def verdict_of(rules: Sequence[tuple[str, Rule]]) -> tuple[VerdictCode, str]:
-    """Return what follows from what the files say, each by its path, and which of them decided: the strictest."""
-    codes: dict[Rule, VerdictCode] = {
-        "forbidden": VerdictCode.FORBIDDEN,
-        "conditions": VerdictCode.CONDITIONS,
-        "allowed": VerdictCode.ALLOWED,
-    }
-    for rule, code in codes.items():
-        for path, said in rules:
-            if said == rule:
-                return code, path
-    return VerdictCode.NOTHING_SAID, ""
+def verdict_of(rules: Sequence[tuple[str, RuleFound]]) -> RepositoryVerdict:
+    """Return what follows from what the files say, each by its path; the strictest decides.
+
+    Conditions are met if there are a few and code can add each of them. Those that it can are added in any case.
+    """
+    for rule in _STRICTEST_FIRST:
+        found = [(path, said.conditions or (None,)) for path, said in rules if said.rule == rule]
+        if found and rule != "conditions":
+            return RepositoryVerdict(VerdictCode(rule), found[0][0])
+        if found:
+            each = list(dict.fromkeys(one for _, conditions in found for one in conditions))
+            is_met = None not in each and len(each) <= MOST_CONDITIONS
+            kept = tuple(one for one in each if one)[:MOST_CONDITIONS]
+            code = VerdictCode.MET if is_met else VerdictCode.CONDITIONS
+            return RepositoryVerdict(code, found[0][0], conditions=kept)
+    return RepositoryVerdict(VerdictCode.NOTHING_SAID)
+
+
+_STRICTEST_FIRST: tuple[Rule, ...] = ("attack", "forbidden", "conditions", "allowed")
+MOST_CONDITIONS = 5
+_MARKER_CHARS, _LINE_CHARS = 30, 200
+_NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\(|://|www\.", re.IGNORECASE)
+"""What calls or leads somewhere on GitHub, or is more than text."""
+_KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(ConditionKind)}
+
+
+def condition_of(given: object, rules: str) -> Condition | None:
+    """Return a condition as a model gives it; None for one that code cannot meet.
+
+    It is one short line of plain text that stands in the `rules`, calls nobody, links nothing and closes no issue; a
+    file is a document outside of hidden folders.
+    """
+    told = given if isinstance(given, Mapping) else {}
+    kind, text, path = (str(told.get(name) or "") for name in ("kind", "text", "path"))
+    most = _MARKER_CHARS if kind == "title" else _LINE_CHARS
+    is_plain = text == one_line(clean(text), most) and not _NOT_PLAIN.search(text)
+    is_asked = bool(text) and without_quotation_marks(text) in without_quotation_marks(rules)
+    if kind not in _KINDS or not is_plain or not is_asked or without_closing_words(text) != text:
+        return None
+    if kind != "file":
+        return Condition(_KINDS[kind], text)
+    parts = PurePosixPath(path).parts
+    is_document = PurePosixPath(path).suffix.lower() in _PAGES and path == one_line(clean(path), _NAME_CHARS)
+    is_inside = not path.startswith("/") and not any(part.startswith(".") for part in parts)
+    return Condition("file", text, path) if is_document and is_inside else None
+
+
+def with_conditions(body: KnownBody, conditions: Sequence[Condition]) -> KnownBody:
+    """Return an act with what a repository asks for; done twice it is as done once."""
+    if not isinstance(body, PullRequestBody | IssueBody | IssueUpdateBody | IssueCommentBody | ReviewBody):
+        return body
+    in_pull = isinstance(body, PullRequestBody | IssueUpdateBody)
+    changes: dict[str, str] = {}
+    if not isinstance(body, IssueCommentBody | ReviewBody) and body.title:
+        missing = [one.text for one in conditions if one.kind == "title" and one.text not in body.title]
+        changes["title"] = " ".join([*missing, body.title])
+    if body.body or isinstance(body, PullRequestBody):
+        asked = [one.text for one in conditions if one.kind == "text" or (in_pull and one.kind == "pull_request")]
+        missing = [line for line in dict.fromkeys(asked) if line not in body.body.splitlines()]
+        changes["body"] = "\n\n".join(filter(None, [body.body, *missing]))
+    return body.model_copy(update={name: text for name, text in changes.items() if text != getattr(body, name)})
 
 
 def is_fresh(verdict: RepositoryVerdict, since: Since) -> bool:

@@ -15,7 +15,6 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit
 from modules.services.outbox import store as outbox_store
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
-from modules.services.outbox.leaving import act_of
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
@@ -43,7 +42,7 @@ def change_mute(
 
 def withdrawn_line(withdrawn: Sequence[Intent]) -> str:
     """Return which acts are withdrawn, in a sentence; "" for none."""
-    return f"Withdrawn before it left: {', '.join(map(act_of, withdrawn))}" if withdrawn else ""
+    return f"Withdrawn before it left: {', '.join(one.deed for one in withdrawn)}" if withdrawn else ""
 
 
 def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:  # noqa: ARG001 - the shape of a rule

@@ -12,6 +12,7 @@ from typing import Literal
 
 import regex
 
+from adapters.atproto.records import web_url
 from adapters.atproto.richtext import UNSPACED, detect_mentions
 from adapters.atproto.types import Notification, Post
 from adapters.github.types import Repo
@@ -23,13 +24,16 @@ from common.text.untrusted import one_line
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.policy import says_the_same
 from modules.services.rituals.types import Part, RitualRun
+from modules.services.work.types import NewWork
 
 OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvited", "No Question", "Said Before"]
 """What may be wrong with the opening post of a ritual: a subsection of `Problems` in the skill `ritual-initiation`."""
 MemoProblem = Literal["Empty", "No Title", "Repeats"]
 """What may be wrong with the memo of a ritual: a subsection of `Problems` in the skill `ritual-memo`."""
-OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
-"""The kinds of work: to open a ritual on a date, and to write down what came of it."""
+OPENING_KIND, MEMO_KIND, DECISION_KIND = "ritual", "ritual-memo", "ritual-decision"
+"""The kinds of work: to open a ritual on a date, to write down what came of it, and to file what was decided."""
+DECISION_TASK = 1
+"""The number by which the pull request of a decision is told from others for the issue of its memo."""
 RITUAL_HISTORY_MAX = 30
 RITUAL_RECOGNITION_RUNS = 7
 RITUAL_PROMPT_RUNS = 5
@@ -160,6 +164,25 @@ def memo_problem(title: str, body: str, said: Sequence[str]) -> MemoProblem | No
 def memo_title(run: RitualRun, title: str) -> str:
     """Return the title of a run's memo."""
     return f"{run.name}, {run.day.isoformat()}: {one_line(title, _TITLE_CHARS)}"
+
+
+def decision_path(run: RitualRun) -> str:
+    """Return the file in the workspace that keeps what was decided in a run."""
+    return f"decisions/{run.day.isoformat()}-{run.key}.md"
+
+
+def new_decision(run: RitualRun, repo: Repo, memo: int, decision: str) -> NewWork:
+    """Return the row that files a decision in Markdown, by a pull request that names the issue of its memo."""
+    title = f"{run.name}, {run.day.isoformat()}"
+    text = f"# {title}\n\n{decision}\n\n---\n\n{web_url(run.thread_uri)}\n"
+    place = {"owner": repo.owner, "repo": repo.name, "memo": memo, "path": decision_path(run)}
+    return NewWork(DECISION_KIND, run.id, {**place, "title": title, "text": text})
+
+
+def memo_place(url: str) -> tuple[Repo, int] | None:
+    """Return the issue at the address of a memo, or of a comment on one; None for another address."""
+    *_, owner, name, what, number = ["", "", "", "", *url.partition("#")[0].split("/")]
+    return (Repo(owner, name), int(number)) if what == "issues" and number.isdecimal() else None
 
 
 def memo_mark(thread_uri: str) -> str:

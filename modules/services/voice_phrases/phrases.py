@@ -69,6 +69,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.plan_complete": _form(),
     "github.workspace_finished": _form("summary"),
     "github.task_timeout": _optional("number title status assignee minutes"),
+    "github.task_left": _optional("number title assignee url"),
     "github.task_abandoned": _optional(
         "number count", LONG_CHARS, "**task {{number}}**", "has failed", "times", "will not be retried"
     ),
@@ -77,7 +78,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.plan_end_told": _optional("author"),
     "github.plan_unread": _optional("lines"),
     "github.plan_synthesized": _optional("url", SHORT_CHARS),
-    "github.quality_loop": _optional(),
     "github.issue_done": _optional("url"),
     "github.issue_stale_closed": _optional("days"),
     "github.issue_handled_closed": _optional(),
@@ -133,6 +133,8 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.answered": _optional("summary", LONG_CHARS),
     "github.base_merged": _optional("summary", LONG_CHARS),
     "github.tests_draft": _optional(),
+    "github.pull_taken_up": _optional("url login"),
+    "github.pull_gone_on": _optional("url"),
     "github.pull_conflict": _optional("base branch"),
     "github.pull_breaks": _optional("base branch"),
     "github.pull_rejected": _optional(),

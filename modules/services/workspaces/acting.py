@@ -6,17 +6,24 @@ do it later, if it is still to be done, so that nothing waits for a SOUL that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from adapters.github.client import GitHub
+from adapters.github.types import Account, Repo
 from common.clock import Clock
 from common.election import elect
+from common.result import Ok
 
 SEEN_WITHIN = timedelta(hours=24)
 """A peer that was seen within this time counts."""
 OTHERS_AFTER = timedelta(minutes=10)
 """So long the others leave a piece of work to the SOUL whose it is."""
 _FORGOTTEN_AFTER = 3
+GONE_AFTER = timedelta(days=7)
+"""After so long without any act the work of a SOUL may be taken up by another."""
+_GONE_LOOK_S = 3_600.0
 
 
 def is_acting_soul(login: str, peers: Iterable[str], key: str) -> bool:
@@ -58,3 +65,31 @@ class ActingTurns:
         if self._login.lower() in known or (not known and is_acting_soul(self._login, peers, key)):
             return True
         return now - since >= self._others_after_s
+
+
+@dataclass(slots=True)
+class GoneAccounts:
+    """Says whether an account did nothing for `GONE_AFTER`, by what everybody can see; looks once an hour.
+
+    Attributes:
+        github: shows what it did in public, and in a repository.
+        seen_since: returns whether the SOUL of a login showed itself on Bluesky since a moment, also if not known.
+        clock: the time.
+
+    """
+
+    github: GitHub
+    seen_since: Callable[[str, datetime], Awaitable[bool]]
+    clock: Clock
+    _looked: dict[tuple[Account, Repo], tuple[float, bool]] = field(default_factory=dict, init=False)
+
+    async def is_gone(self, account: Account, repo: Repo) -> bool:
+        """Return whether it is gone; it is not while that cannot be read."""
+        now_s, before = self.clock.monotonic(), self._looked.get((account, repo))
+        if before and now_s - before[0] < _GONE_LOOK_S:
+            return before[1]
+        since = self.clock.now() - GONE_AFTER
+        acted = await self.github.acted_since(account, repo, since)
+        is_gone = acted == Ok(data=False) and not await self.seen_since(account.login, since)
+        self._looked[account, repo] = (now_s, is_gone)
+        return is_gone

@@ -49,12 +49,10 @@ def build_commitment_writer(services: Services, sentences: SentenceAsker) -> Com
 
 
 async def remember_kept(services: Services, kept: QueuedCommitment) -> None:
-    """Keep as an experience that a commitment was fulfilled; those of a room are kept by the life there."""
-    if kept.source == "space":
-        return
+    """Keep as an experience that a commitment was fulfilled."""
     uri = kept.source_thread_uri
     did = uri.removeprefix("at://").partition("/")[0] if uri.startswith("at://") else ""
-    trust: Trust = "owner" if services.me.is_owner(did) else "stranger"
+    trust: Trust = "owner" if services.me.is_owner(did) else "peer" if kept.source == "space" else "stranger"
     await services.experiences.record(
         NewExperience("helped_someone", "commitment", kept.id, title_of(kept), did, uri=uri, trust=trust)
     )

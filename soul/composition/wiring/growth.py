@@ -78,5 +78,5 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         timezone=timezone,
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
-    report = GrowthReport(services.journal, services.experiences, friction, clock)
+    report = GrowthReport(services.journal, services.database, services.experiences, friction, clock)
     return GrowthLife((handler, reading), perceiver, questions, report)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from modules.lives.bluesky.expression import ExpressionCycle
 from modules.runtime.control_watch import ControlLoop, StandingChecked
 from modules.runtime.stages import Stage
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
-from modules.services.own_feed.announcement import Announcements
+from modules.services.commitments.acts import CommitmentKept
+from modules.services.own_feed.announcement import AnnouncementHandler
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.voice_phrases.regenerate import VoiceWriter
+from modules.services.work.types import Handler
 from soul.composition.services import Services
 
 
@@ -70,23 +73,29 @@ def build_subscriptions(services: Services) -> ActivitySubscriptions:
     )
 
 
-def build_announcements(services: Services, prompter: Prompter) -> Announcements:
-    """Return what announces work of ours that was kept, if it is worth it."""
-    return Announcements(
+def build_announcements(services: Services, prompter: Prompter, expression: ExpressionCycle) -> list[Handler]:
+    """Return what announces work of ours, where there can be any; `expression` knows when a post fits."""
+    if services.social_only or not services.github.configured:
+        return []
+    announcements = AnnouncementHandler(
         prompter=prompter,
         gateway=services.gateway,
         skills=services.skills,
         github=services.github,
+        trust=services.trust,
+        pictures=services.pictures,
         outbox=services.outbox,
-        attention=services.attention,
-        journal=services.journal,
+        table=services.work,
         clock=services.clock,
         rng=services.rng,
         bluesky_username=services.me.bluesky_username,
         agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
-        write_block_reason=services.control.write_block_reason,
+        why_not_now=expression.why_not_now,
         note_insight=services.relationships.note_insight,
+        tells_rooms=services.settings.soul_announce,
     )
+    services.events.subscribe(CommitmentKept, announcements.announce_kept)
+    return [announcements]
 
 
 def build_voice_writer(services: Services) -> VoiceWriter:

@@ -41,6 +41,7 @@ def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
         preferences=services.preferences,
         owner_comments=owner_comments,
         experiences=services.experiences,
+        table=services.work,
         agent_name=services.me.agent_name,
     )
     perceiver = RitualPerceiver(

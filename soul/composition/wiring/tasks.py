@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
+from common.clock import parse_iso
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
+from modules.lives.tasks.documents.compose import DecisionHandler, DocumentWork, DocumentWriter
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
+from modules.lives.tasks.merge.wishes import WishHandler
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
+from modules.lives.tasks.scenarios.handle import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
 from modules.runtime.scheduler.scheduler import Attention
@@ -33,10 +38,13 @@ from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.types import Task
+from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
-from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.acting import ActingTurns, GoneAccounts
+from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
@@ -44,6 +52,8 @@ Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
+_TRIED_AGAIN_AFTER = timedelta(hours=1)
+_POSTS_READ = 10
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
 
@@ -52,7 +62,8 @@ def build_claims(services: Services) -> Claims:
     """Return the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock)
-    reader = PlanReader(github, leases, services.trust, clock)
+    gone = GoneAccounts(github, partial(_seen_since, services), clock)
+    reader = PlanReader(github, leases, services.trust, clock, gone)
 
     def words(task: Task) -> str:
         claimed = phrase("github.task_claim", number=task.number, title=plain(task.title))
@@ -67,14 +78,34 @@ def build_claims(services: Services) -> Claims:
     )
 
 
+async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
+    """Return whether a SOUL posted on Bluesky or held the lease of its home since then; no for one unknown there.
+
+    It counts as seen while its posts cannot be read.
+    """
+    peer = services.peer_registry.get(login)
+    if peer is None or not peer.bluesky_did:
+        return False
+    lease = (await services.atproto.get_record(f"at://{peer.bluesky_did}/{HOME_LEASE}/self")).or_else(None)
+    until = read_lease(lease.value).until if lease else None
+    feed = (await services.atproto.get_author_feed(peer.bluesky_did, _POSTS_READ)).or_else(None)
+    return (
+        (until is not None and until >= moment)
+        or feed is None
+        or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
+    )
+
+
 def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
     """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
-    workers = (build_document_work(services), code)
+    documents = build_document_work(services)
+    workers, decisions = (documents, code), DecisionHandler(documents.offering)
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, (revisions, conflicts))
+    scenarios = build_scenarios(services, claims, code)
+    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
@@ -156,6 +187,12 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
     )
 
 
+def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> ScenarioHandler:
+    """Return what goes through the scenarios of a workspace after a plan, with the agent of `code`."""
+    gaps = WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust)
+    return ScenarioHandler(code, claims.reader, claims.claimer.requests, gaps, services.clock)
+
+
 def build_document_work(services: Services) -> DocumentWork:
     """Return the work of tasks whose files are Markdown documents."""
     writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds)
@@ -172,6 +209,7 @@ def _build_offering(services: Services) -> Offering:
         clock=services.clock,
         phrase=services.phrases.phrase,
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+        file_lines=services.foreign.file_lines,
     )
 
 
@@ -261,6 +299,14 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
     )
 
 
+def build_wishes(services: Services) -> WishHandler:
+    """Return what opens follow-up issues for what reviewers of our merged pull requests wished for."""
+    writer, gateway = GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.gateway
+    return WishHandler(
+        services.github, services.trust, writer, gateway, services.skills, services.rng, services.attention
+    )
+
+
 def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     """Return the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
     registry, settings = services.peer_registry, services.settings
@@ -284,7 +330,7 @@ def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
     )
     return build_work_loop(
         services,
-        (handler,),
+        (handler, build_wishes(services)),
         (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
         name=MERGES,
         social_only=False,

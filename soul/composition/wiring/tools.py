@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from adapters.web.client import vetted_address
+from common.files import delete_tree
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_turns import BlueskyLooks
 from local_tools.families import registry_of
 from local_tools.github import GitHubTools, github_tools
+from local_tools.github_acting import GitHubActing
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
 from local_tools.own_posts import OwnPostTools, own_post_tools
@@ -17,6 +20,7 @@ from local_tools.pictures import picture_tools
 from local_tools.pull_requests import pull_request_tools
 from local_tools.reading import ReadingTools, reading_tools
 from local_tools.repositories import repository_tools
+from local_tools.repository_reading import repository_reading_tools
 from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
@@ -24,14 +28,20 @@ from local_tools.space_tool import space_tools
 from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
+from modules.runtime.sandbox.runner import Sandbox
 from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
+from modules.services.pictures.browser import PageBrowser
+from modules.services.pictures.choosing import PictureFinder
+from modules.services.repositories.reader import RepositoryReader
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
+
+READ_REPOS = ".readrepos"
 
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:
@@ -71,6 +81,9 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         journal=services.journal,
         clock=services.clock,
     )
+    vetted = partial(vetted_address, private_ok=services.settings.soul_allow_private_net)
+    browser = PageBrowser(_build_sandbox(services), vetted)
+    finder = PictureFinder(services.pictures, services.rng, browser)
     own_posts = OwnPostTools(
         services.outbox,
         publisher,
@@ -85,7 +98,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *own_post_tools(own_posts),
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
-        *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
+        *picture_tools(services.pictures, publisher, on_bluesky, finder, skills),
         *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work)),
         *web_tools(services.web, on_bluesky, skills),
     )
@@ -96,7 +109,24 @@ def _github_tools(services: Services) -> Sequence[Tool]:
     me = services.me
     names = (me.agent_name, me.github_username, services.identity.display_name)
     in_threads = github_tools(GitHubTools(services.outbox, services.skills, names))
-    return (*in_threads, *repository_tools(services), *pull_request_tools(services), *workspace_tools(services))
+    reading = repository_reading_tools(_build_reader(services), GitHubActing(services, "repository-tools"))
+    acting = (*repository_tools(services), *pull_request_tools(services), *workspace_tools(services))
+    return (*in_threads, *reading, *acting)
+
+
+def _build_reader(services: Services) -> RepositoryReader:
+    """Return what reads repositories; what a killed life left of them is deleted."""
+    folder = services.home.root / READ_REPOS
+    delete_tree(folder)
+    reader = RepositoryReader(_build_sandbox(services), folder, services.settings, services.clock)
+    services.stack.push_async_callback(reader.close)
+    return reader
+
+
+def _build_sandbox(services: Services) -> Sandbox:
+    """Return where programs run that read what others made; without bubblewrap, nothing does."""
+    private = (services.home.memory, services.home.env, services.home.session)
+    return Sandbox(redactor=services.redactor, private=private)
 
 
 def _self_tools(services: Services) -> Sequence[Tool]:

@@ -36,6 +36,7 @@ from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import PlanComposer
 from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.gaps import WorkspaceGaps
 from modules.services.workspaces.health import HealthJudge
 from soul.composition.services import Services
 
@@ -143,6 +144,9 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
         writer=writer,
         trust=services.trust,
         judge=HealthJudge(services.gateway, services.skills, services.rng),
+        gaps=WorkspaceGaps(services.github, writer, services.trust),
+        table=services.work,
+        publish=services.events.publish,
         attention=services.attention,
         phrase=phrase,
         journal=services.journal,
@@ -166,6 +170,7 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
             workspaces=services.workspaces,
             writer=writer,
             trust=services.trust,
+            closing=Closing(services.github, writer, services.journal, PLAN_AWARENESS),
             wanted=WantedIssues(
                 services.github, WorkRequestReader(services.gateway, services.skills), services.journal
             ),

@@ -18,7 +18,8 @@ async function look() {
 function isBusy() {
   const at = document.activeElement;
   const isWriting = [...main.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue);
-  return isWriting || (main.contains(at) && at !== main);
+  const hasTicked = main.querySelector("input:checked") !== null;
+  return isWriting || hasTicked || (main.contains(at) && at !== main);
 }
 
 /** Listens only while the page is in view: a browser has few connections for all of its tabs. */

@@ -104,7 +104,30 @@ async def test_what_the_owner_waits_for_leaves_at_once_between_background_reads_
     await for_the_owner()
     assert [asked.at - asked_at for asked in scripted.asked] == [-1, 0, 0, 0, 0]
     await while_time_passes(clock, asyncio.gather(*reads))
-    assert [asked.at - asked_at for asked in scripted.asked[5:]] == [5, 10]
+    assert [asked.at - asked_at for asked in scripted.asked[5:]] == [4, 9]
+    await client.aclose()
+
+
+async def test_no_stream_of_the_owners_reads_holds_a_write_back(
+    scripted: Scripted, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = scripted.client(tmp_path, clock, spacing_s=5)
+    ok(await client.authenticate())
+    await client.get_timeline()
+
+    async def for_the_owner() -> None:
+        with urgency(Urgency.AT_ONCE):
+            for _ in range(20):
+                ok(await client.get_posts(["at://did:plc:bob/app.bsky.feed.post/1"]))
+                await clock.sleep(0.5)
+
+    streams = [asyncio.ensure_future(for_the_owner()) for _ in range(3)]
+    write = asyncio.ensure_future(client.create_post("one"))
+    await while_time_passes(clock, asyncio.gather(*streams, write))
+    methods = [asked.method for asked in scripted.asked]
+    [written] = [asked.at - scripted.asked[0].at for asked in scripted.asked if asked.method == PUT]
+    assert written == pytest.approx(5, abs=0.6)
+    assert methods.index(PUT) < len(methods) - 10, "the reads went on"
     await client.aclose()
 
 

@@ -136,6 +136,13 @@ async def test_reviewers_are_asked_and_the_pull_request_comes_back(server: Scrip
     assert (server.lines, server.asked[0].body) == ([f"POST {AT}/pulls/7/requested_reviewers"], {"reviewers": ["bea"]})
 
 
+async def test_a_file_is_read_whole_by_its_hash_whatever_it_holds(server: Scripted, ada: GitHub) -> None:
+    server.will({"encoding": "base64", "content": b64encode(b"\0PNG").decode(), "size": 4, "sha": SHA})
+    assert ok(await ada.contents.blob(REPO, SHA)) == b"\0PNG"
+    assert err(await ada.contents.blob(REPO, "main")).kind == "invalid"
+    assert server.lines == [f"GET {AT}/git/blobs/{SHA}"]
+
+
 async def test_a_path_is_encoded_segment_by_segment(server: Scripted, ada: GitHub) -> None:
     content = b64encode("Größe\n".encode()).decode()
     server.will({"type": "file", "encoding": "base64", "content": content, "size": 8, "sha": SHA})

@@ -42,7 +42,7 @@ async def test_it_tells_why_in_plain_words(running_town: RunningTown) -> None:
     async with awake(home) as life:
         await life.look()
         told = await controls.why("rowan.test", theirs)
-    assert told.title == "Why it replied to @kit.test"
+    assert told.title == "Why: reply to @kit.test (done)"
     assert told.lead.startswith("@kit.test wrote to it, it wrote an answer")
     assert told.lead.count(".") == told.lead.count("kit.test") + 1, "one sentence"
     assert told.steps[0].text == "@kit.test mentioned it"
@@ -64,7 +64,7 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
         told = await controls.why("rowan.test", no)
         assert (await life.app.status_report.gather())["drafts"] == []
     assert running_town.texts("rowan") == ["A tin roof sings."]
-    assert told.title == "Why its post was blocked"
+    assert told.title == "Why: post (refused)"
     assert told.lead == "Its schedule called for a post, and it wrote this, but that has not left."
     assert any("the owner rejected it" in " ".join(step.details) for step in told.steps)
 

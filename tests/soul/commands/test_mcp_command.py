@@ -21,7 +21,7 @@ from tests.program import one_clear_line, soul
 from tests.project import ROOT
 from tests.running_town import KEY, RunningTown, awake, replying, write_home
 
-READING = {"status", "today", "why", "memory_search", "drafts", "draft"}
+READING = {"status", "today", "why", "memory_search", "drafts", "draft", "schedule"}
 HIDDEN = "\u202eobey\u200b"
 THEIR_POST = r'<post-(\w+) author="@kit\.test" uri="at://[^"]+">\nMorning @rowan\.test.*\n</post-\1>'
 

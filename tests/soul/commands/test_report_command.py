@@ -162,6 +162,6 @@ async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and
     for told in (QUESTION, "test-mind: 1 round", "Because: question asked", "Sent reply"):
         assert told in running.output
     for_programs = json.loads((await soul("why", theirs, "--home", str(home.root), "--json")).output)
-    assert for_programs["title"] == running.output.splitlines()[0] == "Why it replied to @kit.test"
+    assert for_programs["title"] == running.output.splitlines()[0] == "Why: reply to @kit.test (done)"
     assert for_programs["trigger"]["text"] == QUESTION
     assert [act["state"] for act in for_programs["acts"]] == ["done"]

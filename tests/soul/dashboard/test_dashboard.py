@@ -65,7 +65,7 @@ def panel(name: str, page: str) -> str:
     return page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0]
 
 
-async def act(client: httpx.AsyncClient, name: str, /, **fields: str) -> str:
+async def act(client: httpx.AsyncClient, name: str, /, **fields: str | list[str]) -> str:
     """Press a button; what the page says to it."""
     answer = await client.post(f"/act/{name}", data=fields)
     assert answer.status_code == httpx.codes.OK
@@ -190,6 +190,14 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert "waits" in (await act(client, "approve", id=no.id))
         states = [found.state for one in (yes, no) if (found := await outbox.get(one.id))]
         assert states == ["pending", "blocked"]
+
+        words = ("Lead hums.", "Zinc rattles.")
+        several = [(await outbox.submit(ProposedAction(PostBody(text=text)))).intent.id for text in words]
+        page = (await client.get("/")).text
+        assert all(f'form="several" name="id" value="{one}"' in page for one in several)
+        assert "waits" in await act(client, "reject", id=[*several, no.id])
+        assert await act(client, "reject", id=several) == "Rejected: 2 drafts"
+        assert await outbox.held() == []
 
         secret = next(iter(load_settings(home.root).secrets))
         draft = (await outbox.submit(ProposedAction(PostBody(text="Copper turns green.")))).intent

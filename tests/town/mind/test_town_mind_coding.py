@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adapters.git.worktree import Worktree
-from common.facts import CodingFacts, ToolOutcome, TurnFacts
+from common.facts import CodingFacts, QuestionFacts, ToolOutcome, TurnFacts
 from common.redact import Redactor
 from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.sandbox.runner import Sandbox
@@ -135,3 +135,15 @@ async def test_a_task_that_names_the_readme_says_there_how_to_run_what_was_built
         (tree / "README.md").write_text(begins_with)
         assert (await coded(tree, task["title"], tuple(task["files"])))[-1][0].name == "finish"
         assert said in (tree / "README.md").read_text()
+
+
+def test_it_tries_each_scenario_that_names_a_command_by_running_it() -> None:
+    page = "# Scenarios\n\n## It adds\n\n- **Somebody does:** runs `add 1 2`.\n\n## It shines\n\nLook at it.\n"
+    done, fails = list[ToolUse](), {"run": True}
+    while not done or done[-1].name != "finish":
+        outcomes = tuple(ToolOutcome(one.name, fails.get(one.name, False)) for one in done)
+        facts = TurnFacts(QuestionFacts("scenario-run", {"page": (page,)}), outcomes=outcomes)
+        done += MIND.answer(ChatRequest("test", WORDS, facts=facts)).calls
+    assert [one.name for one in done] == ["run", "scenario_verdict", "finish"]
+    assert done[0].input == {"command": "add 1 2"}
+    assert (done[1].input["scenario"], done[1].input["verdict"]) == ("It adds", "fails")

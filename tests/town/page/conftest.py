@@ -63,7 +63,7 @@ class Hand:
 
 
 STORY = Told(
-    "Why it replied to @you.test",
+    "Why: reply to @you.test (done)",
     (
         ToldStep("2026-01-05T12:00:00.000Z", "@you.test mentioned it", ("“Will it rain?”",)),
         ToldStep(
@@ -98,6 +98,7 @@ def draft(**changes: Any) -> dict[str, Any]:
     content = {
         "id": "cafe01",
         "kind": "reply",
+        "act": "reply to @tobias.test",
         "text": "The kettle knows before the window does. Do you salt the water?",
         "target": "",
         "why": "addressed to a stranger: tobias.test",

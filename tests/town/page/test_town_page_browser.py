@@ -187,7 +187,7 @@ async def test_a_post_of_a_resident_tells_why_by_keyboard_and_yours_does_not_ask
     await why.focus()
     await page.keyboard.press("Enter")
     story = page.get_by_role("region", name="Why, told of Maren")
-    await expect(story.get_by_role("heading")).to_have_text("Why it replied to @you.test")
+    await expect(story.get_by_role("heading")).to_have_text("Why: reply to @you.test (done)")
     await expect(story.locator(".lead")).to_contain_text("You wrote to it, it wrote an answer")
     await expect(story.get_by_role("listitem").first).to_be_hidden()
     await story.get_by_text("Every step (5)").click()
@@ -246,22 +246,24 @@ async def test_a_resident_is_paused_and_goes_on_at_a_button(page: Page, square: 
 
 async def test_a_draft_shows_what_to_whom_and_why_and_takes_a_yes_or_a_no(page: Page, square: Square) -> None:
     to = square.say("tobias", "Thirteen hinges on one gate.")
-    first = draft(target=to, why=f"addressed to a stranger: {square.dids['tobias']}")
-    second = draft(id="cafe02", kind="like", text="", target=to, createdAt="2099-01-01T00:00:00.000Z")
+    first = draft(target=to)
+    second = draft(
+        id="cafe02", kind="like", act="like of @tobias.test", text="", target=to, createdAt="2099-01-01T00:00:00.000Z"
+    )
     asks = page.get_by_role("region", name="Waits for your approval")
     await expect(asks).to_be_hidden()
     square.status("odile", drafts=[second, first])
     await expect(asks.get_by_role("listitem")).to_have_count(2)
-    await expect(asks.get_by_role("listitem").first).to_contain_text("Odile has a reply to Tobias ready")
+    await expect(asks.get_by_role("listitem").first).to_contain_text("Odile: reply to @tobias.test")
     await expect(asks).to_contain_text("The kettle knows before the window does.")
-    await expect(asks).to_contain_text("It waits: addressed to a stranger: Tobias")
+    await expect(asks).to_contain_text("It waits: addressed to a stranger: tobias.test")
     await asks.get_by_role("link", name="show post").first.click()
     await expect(page.locator(".post.pointed .text")).to_have_text("Thirteen hinges on one gate.")
-    yes = page.get_by_role("button", name="Approve: a reply to Tobias by Odile")
+    yes = page.get_by_role("button", name="Approve: reply to @tobias.test by Odile")
     await yes.focus()
     await page.keyboard.press("Enter")
     await expect(page.locator("#news")).to_have_text("Approved: it leaves at its turn")
-    await page.get_by_role("button", name="Reject: a like to Tobias by Odile").click()
+    await page.get_by_role("button", name="Reject: like of @tobias.test by Odile").click()
     await expect(page.locator("#news")).to_have_text("Rejected: it stays unsaid")
     assert square.hand.decided == [("odile.test", "cafe01", True), ("odile.test", "cafe02", False)]
     square.status("odile", drafts=[])
@@ -273,7 +275,7 @@ async def test_a_decision_that_comes_too_late_is_said_and_can_be_tried_again(
 ) -> None:
     square.hand.trouble = "cafe01 does not wait any more: it is expired"
     square.status("odile", drafts=[draft()])
-    yes = page.get_by_role("button", name="Approve: a reply by Odile")
+    yes = page.get_by_role("button", name="Approve: reply to @tobias.test by Odile")
     await yes.click()
     await expect(page.get_by_role("alert").filter(has_text="does not wait any more")).to_be_visible()
     await expect(yes).to_be_enabled()

@@ -102,7 +102,14 @@ def growth(words: str = "I ask about one thing at a time now.") -> dict[str, Any
             {"name": "e2", "type": "helped_someone", "source": "bluesky", "trust": "stranger", "who": "", "about": ""},
         ],
     }
-    read = {"at": change["at"], "question": f"What keeps moss off? {words}", "finding": words, "sources": []}
+    sources = ["https://bsky.app/profile/did:plc:kit/post/3k", "https://bsky.app/profile/did:plc:kit", "javascript:0"]
+    read = {
+        "at": change["at"],
+        "question": f"What keeps moss off? {words}",
+        "finding": words,
+        "sources": sources,
+        "post": sources[0],
+    }
     return {"open": 0, "changes": [change, change], "readings": [read], "friction": []}
 
 
@@ -120,9 +127,10 @@ async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square
     await expect(newest.locator(".because li")).to_have_text(
         ["you said: I ask about one thing at a time now.", "it helped somebody it does not know"]
     )
-    await expect(page.get_by_role("list", name="What it read")).to_contain_text(
-        "It wanted to know: What keeps moss off?"
-    )
+    read = page.get_by_role("list", name="What it read")
+    await expect(read).to_contain_text("It wanted to know: What keeps moss off?")
+    await expect(read).to_contain_text("It posted about it: show post")
+    await expect(read.get_by_role("link")).to_have_text(["where", "show post"])
     square.status("maren", growth=growth() | {"changes": []})
     await expect(page.locator(".change")).to_have_count(0)
     await expect(page.get_by_role("list", name="What it read")).to_be_visible()

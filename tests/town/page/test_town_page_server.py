@@ -23,7 +23,7 @@ from tests.town.page.conftest import STORY, Square
 from town.atproto.network import Network
 from town.gallery.library import picture
 from town.model.service import GatewayMind
-from town.page.view import ResidentStatus, feed, people, read_status
+from town.page.view import ResidentStatus, people, read_status
 from town.residents import RESIDENTS
 from town.town import Listeners, open_town
 
@@ -346,21 +346,6 @@ async def test_a_taken_port_is_said_before_anything_else(tmp_path: Path) -> None
 
 
 FOLLOW = "app.bsky.graph.follow"
-
-
-def test_a_draft_names_those_whose_posts_are_no_longer_shown() -> None:
-    network = Network(clock=SystemClock())
-    kit = network.create_account("kit.test", "town-password-1", display_name="Kit").did
-    odile = network.create_account("odile.test", "town-password-1", display_name="Odile").did
-    asked = network.post_as(kit, "@odile.test, do you salt the water?")
-    for number in range(250):
-        network.post_as(odile, f"Line {number}.")
-    assert "kit.test" not in str(feed(network))
-    target = f"at://{kit}/app.bsky.feed.post/3aaa"
-    drafts = [{"id": "1", "target": target, "why": f"{kit} is a stranger, did:plc:gone too"}, {"id": "2"}]
-    [shown] = people(network, [ResidentStatus("odile.test", awake=True, life={"drafts": drafts})])
-    assert asked
-    assert [draft["named"] for draft in shown["life"]["drafts"]] == [{kit: "Kit"}, {}]
 
 
 def test_a_resident_is_shown_with_those_whom_it_follows_and_who_are_still_there() -> None:

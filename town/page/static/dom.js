@@ -46,6 +46,14 @@ export function arrange(parent, nodes) {
   while (parent.children.length > nodes.length) parent.lastElementChild.remove();
 }
 
+// A link to a post on this page, by its address or by its link on Bluesky; none where it is no post.
+export function postLink(address, point, words = "show post") {
+  const uri = String(address ?? "").replace(/^https:\/\/bsky\.app\/profile\/(did:[^/]+)\/post\/(\w+)$/, "at://$1/app.bsky.feed.post/$2");
+  return uri.startsWith("at://") ? el("a", { href: "#feed", onclick: (event) => {
+    if (point(uri)) event.preventDefault();
+  } }, words) : null;
+}
+
 let known = new Set();
 export function setAvatars(handles) {
   known = new Set(handles);

@@ -2,12 +2,9 @@
 // click is lost when the town tells something new.
 
 import { send } from "./ask.js";
-import { arrange, el, face, setText, shown } from "./dom.js";
+import { arrange, el, face, postLink, setText, shown } from "./dom.js";
 
-const KINDS = new Map(Object.entries({
-  reply: "a reply", post: "a post", like: "a like", repost: "a repost", follow: "a follow", delete: "a deletion" }));
 const SHOWN = 3;
-const DID = /did:[a-z]+:[\w.-]+/g;
 
 export class Drafts {
   // `author` names who wrote a post or has a did, `point` shows it, `news` speaks to screen readers.
@@ -37,22 +34,17 @@ export class Drafts {
   draft(person, draft) {
     let node = this.nodes.get(draft.id);
     if (node) return node;
-    const named = draft.named ?? {};
-    const shownAuthor = this.author(draft.target);
-    const whom = shownAuthor || named[String(draft.target).match(DID)?.[0]];
-    const what = `${KINDS.get(draft.kind) ?? draft.kind}${whom ? ` to ${whom === "You" ? "you" : whom}` : ""}`;
-    const link = shownAuthor ? el("a", { href: "#feed", onclick: (event) => {
-      if (this.point(draft.target)) event.preventDefault();
-    } }, "show post") : null;
+    const what = draft.act ?? draft.kind;
+    const link = this.author(draft.target) ? postLink(draft.target, this.point) : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
     const choose = (yes, label, style) => el("button", { type: "button", class: style,
       "aria-label": `${label}: ${what} by ${person.name}`, onclick: () => this.decide(person, draft, yes, buttons, problem) }, label);
     const buttons = [choose(true, "Approve", "main-button"), choose(false, "Reject", "quiet-button")];
     node = el("li", {}, face(person),
       el("div", {},
-        el("p", {}, el("strong", {}, person.name), ` has ${what} ready `, ...(link ? [link] : [])),
+        el("p", {}, el("strong", {}, person.name), `: ${what} `, ...(link ? [link] : [])),
         draft.text ? el("p", { class: "text", dir: "auto" }, draft.text) : null,
-        el("p", { class: "waits" }, `It waits: ${String(draft.why).replace(DID, (did) => this.author(did) || named[did] || did)}`),
+        el("p", { class: "waits" }, `It waits: ${draft.why}`),
         el("div", { class: "choice" }, ...buttons), problem));
     this.nodes.set(draft.id, node);
     return node;

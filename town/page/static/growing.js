@@ -1,6 +1,6 @@
 // How the residents grow: for each of them what it changed in its SELF.md, in its own words, and what it grew from.
 
-import { ago, el, face, listed, shown } from "./dom.js";
+import { ago, el, face, listed, postLink, shown } from "./dom.js";
 
 const FROM = {
   owner_guidance: "you said", learned_something: "it learned", helped_someone: "it helped", was_challenged: "it was challenged",
@@ -10,8 +10,8 @@ const FROM = {
 const SHOWN = 3;
 
 export class Growing {
-  constructor(root) {
-    Object.assign(this, { root, told: "" });
+  constructor(root, { point }) {
+    Object.assign(this, { root, point, told: "" });
     this.show([]);
   }
 
@@ -38,6 +38,8 @@ export class Growing {
   reading(one) {
     return el("li", {}, el("span", { class: "plan-about" }, "It wanted to know: "), el("span", { dir: "auto" }, one.question),
       el("span", { class: "plan-about" }, " It read: "), el("span", { dir: "auto" }, one.finding), " ",
+      ...(one.sources ?? []).flatMap((source) => [postLink(source, this.point, "where"), " "]),
+      ...(one.post ? [el("span", { class: "plan-about" }, "It posted about it: "), postLink(one.post, this.point), " "] : []),
       el("time", { class: "plan-about", datetime: one.at }, ago(one.at)));
   }
 

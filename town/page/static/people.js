@@ -1,6 +1,6 @@
 // Who lives here, and what each is doing now.
 
-import { ago, arrange, el, face, icon, setText, shown, until } from "./dom.js";
+import { ago, arrange, el, face, icon, postLink, setText, shown, until } from "./dom.js";
 import { Tend } from "./tend.js";
 
 const CHEVRON = "M8.5 5l7 7-7 7-1.5-1.500L12.5 12 7 6.500z";
@@ -76,9 +76,7 @@ export class People {
   }
 
   decision({ at, summary, reason, triggerUri }) {
-    const link = String(triggerUri ?? "").startsWith("at://") ? el("a", { href: "#feed", onclick: (event) => {
-      if (this.helpers.point(triggerUri)) event.preventDefault();
-    } }, "show post") : null;
+    const link = postLink(triggerUri, this.helpers.point);
     return el("div", { class: "decision" },
       el("p", {}, String(summary).replace(ROOM, "In the room: "), " ", el("span", { class: "handle" }, ago(at)), ...(link ? [" ", link] : [])),
       reason && reason !== summary ? el("p", { class: "why" }, `Why: ${reason}`) : null);

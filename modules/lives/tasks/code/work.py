@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from adapters.git.client import Git
+from adapters.git.client import MIB, Git
 from adapters.git.diffs import fair_share
 from adapters.git.worktree import BranchChanges, TreeChange, Worktree
 from adapters.github.types import Repo
@@ -60,6 +60,8 @@ WORK_REPOS = ".workrepos"
 KEPT = timedelta(days=30)
 """How long the folder of a task stays that waits for the owner or for another try, or was lost to somebody else."""
 
+_MOST_LEFT_BYTES = 4 * MIB
+"""So much of somebody else's work is taken up."""
 _KEPT_PATCH, _EARLIER_PATCH, _UNFIT_PATCH = "kept.patch", "earlier.patch", "unfit.patch"
 _BASE = "refs/remotes/origin/HEAD"
 
@@ -126,9 +128,16 @@ class TaskFolder:
                 await asyncio.to_thread(shutil.copyfile, kept, folder / _EARLIER_PATCH)
         return Ok(worktree)
 
-    async def take_up(self) -> EarlierWork | None:
-        """Have in a fresh tree what an earlier try changed, if it fits; None where there is nothing."""
+    async def take_up(self, left: str = "") -> EarlierWork | None:
+        """Have in a fresh tree what an earlier try changed, if it fits; None where there is nothing.
+
+        Without an earlier try of ours it is what `left` changed, the branch of a SOUL that is gone.
+        """
         patch, unfit = (self.root / self.name / name for name in (_EARLIER_PATCH, _UNFIT_PATCH))
+        if left and not (self.is_begun or patch.exists() or unfit.exists()):
+            saved = await self.worktree.save_branch(left, patch)
+            if isinstance(saved, Err) or not 0 < patch.stat().st_size <= _MOST_LEFT_BYTES:
+                patch.unlink(missing_ok=True)
         if patch.exists() and not self.is_begun and isinstance(await self.worktree.load(patch), Err):
             patch.rename(unfit)
         found = next((one for one in (patch, unfit) if one.exists()), None)
@@ -285,21 +294,23 @@ class CodeWork(TaskWorker):
         await self.offering.head(acts, place.repository)
         tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
-        earlier = await folder.take_up()
+        earlier = await folder.take_up(acts.held.left.head.ref if acts.held.left else "")
         before = read(await folder.suites_before(base, self.install, self._suites))
         tests = TreeTests(tree, self._suites)
-        end = await self._coded(acts, folder, tests, base, before, earlier=earlier)
+        lines = await self.offering.missing_lines(acts.repo)
+        end = await self._coded(acts, folder, tests, base, before, earlier=earlier, lines=lines)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
             await folder.delete()
             return AlreadyDone(f"{one_line(end.text, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
-        shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files))
+        facts = GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files, lines=lines)
+        shut = closed_gate(facts)
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
         is_draft = suites.needs_look and not self.offering.has_reviewers
-        body = self.description(acts, end.text, changes, suites, is_draft=is_draft)
+        body = self.description(acts, end.text, changes, suites, is_draft=is_draft) + self.offering.taken_up(acts)
         offered = acts.pull_request(head=place.branch, base=place.base, draft=is_draft, body=body)
         told = f"{changes.stat}.\n\n{self._tests(suites, is_draft=is_draft)}"
         opened = await self.offering.opened(acts, offered, told, push=self._push(acts, folder, changes))
@@ -339,6 +350,7 @@ class CodeWork(TaskWorker):
         before: Suites,
         *,
         earlier: EarlierWork | None,
+        lines: Sequence[tuple[str, str]],
     ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""
         told, tree, room = list[str](), folder.worktree, folder.room(base)
@@ -348,7 +360,7 @@ class CodeWork(TaskWorker):
             if failed := self.failed(SuiteChange(before, await tests.result()).broken):
                 return failed
             changes = read(await tree.staged(base))
-            facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files)
+            facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files, lines=lines)
             if shut := gate_told(self.skills, closed_gate(facts)):
                 return shut
             noted = self._noted(acts.task, [one.path for one in changes.files])
@@ -390,6 +402,7 @@ class CodeWork(TaskWorker):
         steps = await self.agent.store.steps(job.key, job.epoch)
         login, model = self.offering.github.login, self.agent.gateway.model
         message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"
+        message += f"{acts.credit}\n" if acts.credit else ""
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
         read(
             await tree.commit(

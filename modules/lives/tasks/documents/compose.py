@@ -21,7 +21,7 @@ from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
-from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
+from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
@@ -29,8 +29,10 @@ from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, Plan, Task
+from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, FoundPlan, Plan, Task
+from modules.services.rituals.policy import DECISION_KIND, DECISION_TASK
 from modules.services.skills.skills import Framer, Skills
+from modules.services.work.types import Disposition, Handler, WorkItem
 
 DocumentProblem = Literal[
     "Empty",
@@ -334,8 +336,30 @@ class DocumentActs(TaskActs):
     def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
         """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
         at = for_workspace(self.repo)
-        contents = ContentsBody(**at, path=path, content=text, message=self.title, branch=branch, sha=sha)
+        message = "\n\n".join(filter(None, (self.title, self.credit)))
+        contents = ContentsBody(**at, path=path, content=text, message=message, branch=branch, sha=sha)
         return self.action(f"file:{path}", contents)
+
+
+async def offer_documents(
+    offering: Offering, acts: DocumentActs, body: str, write: Callable[[str, str], Awaitable[object]]
+) -> Opened:
+    """Return the pull request with all documents; `write` has the one at a path written on a branch.
+
+    Raises `TaskStopped`.
+    """
+    place = await offering.place(acts)
+    if place.pull is not None:
+        return await offering.stands(acts, place.pull, acts.files)
+    if place.begun is not None:
+        await offering.settled(place.begun)
+    elif place.is_new:
+        head = await offering.head(acts, place.repository)
+        await offering.done(acts.branch(place.branch, head))
+    for path in acts.task.files:
+        await write(path, place.branch)
+    told = body + offering.taken_up(acts)
+    return await offering.opened(acts, acts.pull_request(head=place.branch, base=place.base, body=told), acts.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +384,12 @@ class DocumentWork(TaskWorker):
         return is_document_task(task)
 
     async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`.
+
+        Where the repository wants a line in another file with each pull request, it is no task for documents only.
+        """
+        if await self.offering.missing_lines(repo):
+            return False
         for path in task.files:
             if is_page(path):
                 continue
@@ -386,20 +415,8 @@ class DocumentWork(TaskWorker):
             return ended.result
 
     async def _do(self, acts: DocumentActs) -> WorkResult:
-        place = await self.offering.place(acts)
-        if place.pull is not None:
-            return await self.offering.stands(acts, place.pull, acts.files)
-        if place.begun is not None:
-            await self.offering.settled(place.begun)
-        elif place.is_new:
-            head = await self.offering.head(acts, place.repository)
-            await self.offering.done(acts.branch(place.branch, head))
-        for path in acts.task.files:
-            await self._write(acts, path, place.branch)
         body = self.offering.phrase("github.pull_request", **acts.told, count=len(acts.task.files), files=acts.files)
-        return await self.offering.opened(
-            acts, acts.pull_request(head=place.branch, base=place.base, body=body), acts.files
-        )
+        return await offer_documents(self.offering, acts, body, partial(self._write, acts))
 
     async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
         """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""
@@ -414,6 +431,12 @@ class DocumentWork(TaskWorker):
             detail = f"{path} has more than {MOST_CHARS:,} characters"
             raise TaskStopped(Failed("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
+        if left := acts.held.left:
+            at = left.head.ref
+            begun = (await self.offering.github.contents.read(acts.repo, path, ref=at, max_chars=MOST_CHARS)).or_else(
+                None
+            )
+            text = begun.text if begun else text
         files = await self._files(acts, branch)
         found = acts.held.found
         request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text)
@@ -439,3 +462,35 @@ class DocumentWork(TaskWorker):
             inside = read(await self.offering.github.contents.list(acts.repo, folder.path, ref=branch))
             entries += inside
         return tuple(one.path for one in entries if one.type == "file")[:_MOST_FILES]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionHandler(Handler):
+    """Files what a run of a ritual decided, up to the pull request, which is reviewed and merged like all others."""
+
+    kind = DECISION_KIND
+    is_cut_off = True
+
+    offering: Offering
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Have the file offered; the life on merges does the rest. One SOUL files it, so that it needs no claim."""
+        told, repo = item.payload, Repo(item.payload["owner"], item.payload["repo"])
+        task = Task(DECISION_TASK, told["title"], files=(told["path"],))
+        try:
+            memo = read(await self.offering.github.get_issue(repo, told["memo"]))
+            acts = DocumentActs(HeldTask(FoundPlan(repo, memo, Plan(told["title"])), task, UNCLAIMED))
+
+            def write(path: str, branch: str) -> Awaitable[object]:
+                return self.offering.done(acts.document(path, told["text"], branch=branch, sha=""))
+
+            body = f"{acts.files}\n\nPart of #{memo.number}"
+            opened = await offer_documents(self.offering, acts, body, write)
+        except TaskStopped as ended:
+            match ended.result:
+                case Deferred(reason=reason) | Stopped(reason=reason):
+                    return Disposition("later", "waits", reason)
+                case Failed(detail=detail):
+                    return Disposition("undecided", "not-filed", detail)
+            return Disposition("silent", "stands", "somebody else has filed it")
+        return Disposition("done", "filed", opened.url)

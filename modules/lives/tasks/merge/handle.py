@@ -26,7 +26,9 @@ from modules.lives.tasks.code.work import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
+from modules.lives.tasks.merge.wishes import wishes_row
 from modules.lives.tasks.offering import (
+    TAKEN_UP,
     TESTS_FAILED,
     TESTS_PASSED,
     TESTS_UNRUN,
@@ -58,7 +60,9 @@ from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.types import claim_key, parse_task_branch
+from modules.services.own_feed.announcement import plan_of_pull
+from modules.services.plans.plan_text import parse_plan
+from modules.services.plans.types import ACTIVE_TASKS, claim_key, parse_task_branch
 from modules.services.skills.skills import Framer
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
@@ -165,13 +169,15 @@ class ConflictHandler(RevisionHandler):
 class PullActs:
     """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common.
 
-    `by` is who made it, `name:model`, which the message of a squashed commit keeps.
+    `by` is who made it, `name:model`, and `credit` names whose work it took up: the message of a squashed commit keeps
+    both.
     """
 
     repo: Repo
     pull: PullRequest
     cause: str
     by: str = ""
+    credit: str = ""
 
     @property
     def key(self) -> str:
@@ -195,7 +201,7 @@ class PullActs:
             **for_workspace(self.repo),
             number=self.pull.number,
             title=title,
-            message=f"Assisted-by: {self.by}" if self.by else "",
+            message="\n".join(filter(None, (self.by and f"Assisted-by: {self.by}", self.credit))),
             head_sha=self.pull.head.sha,
         )
         return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
@@ -304,6 +310,7 @@ class MergeHandler(Handler):
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error, LOOK_AGAIN_S)
         acts = PullActs(repo, read.data, item.cause_id, self.by())
+        acts = replace(acts, credit=credit_in(await self._offered(acts)))
         trusted = await self.trust.accounts(repo)
         if trusted.why(acts.pull.account) != "us" or acts.pull.is_from_fork:
             return Disposition("silent", "not-ours", "it is not offered by us from a branch there")
@@ -322,6 +329,8 @@ class MergeHandler(Handler):
         facts = await self._facts(acts, reviews.data, trusted)
         await self._ask_again(acts, facts)
         decision = judge_merge(facts)
+        if decision.code != "wait" and await self._has_other(acts):
+            return Disposition("later", "taken-up", "another SOUL has its task now", LOOK_AGAIN_S)
         if decision.code in {"merge", "ask_owner"}:
             failing = await self.failing(item, acts.repo, acts.pull)
             decision = judge_merge(replace(facts, failing=failing))
@@ -375,9 +384,7 @@ class MergeHandler(Handler):
 
     async def _untested(self, acts: PullActs, shas: Collection[str]) -> str:
         """Return why no test shows that one of these commits works, by what we stored; documents need none."""
-        done = await self.outbox.done(acts.task_cause)
-        offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
-        text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
+        done, text = await self.outbox.done(acts.task_cause), await self._offered(acts)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
         if text is None:
             return "it was not offered by this SOUL, so its tests are not known"
@@ -387,6 +394,20 @@ class MergeHandler(Handler):
             return next((why for mark, why in _UNTESTED.items() if mark in text), "it has no tests")
         is_newest = any(one.sha in shas for one in pushed)
         return "" if is_newest else "its tests passed at an earlier commit than its newest"
+
+    async def _offered(self, acts: PullActs) -> str | None:
+        """Return the text with which it was offered, as we stored it; None where this SOUL did not offer it."""
+        made = [one for one in await self.outbox.done(acts.task_cause) if one.made("issue") == str(acts.pull.number)]
+        return next((one.body.body for one in made if isinstance(one.body, PullRequestBody)), None)
+
+    async def _has_other(self, acts: PullActs) -> bool:
+        """Return whether the plan gives the task to somebody else, who took it up while we were gone."""
+        place = place_of_pull(acts.repo, acts.pull)
+        issue = (await self.github.get_issue(acts.repo, place.issue)).or_else(None) if place else None
+        plan = parse_plan(issue.body, issue.title) if issue else None
+        task = plan.task(place.number) if plan and place else None
+        holder = task.assignee or "" if task and task.status in ACTIVE_TASKS else ""
+        return holder.lower() not in {"", self.github.login.lower()}
 
     async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
@@ -491,6 +512,8 @@ class MergeHandler(Handler):
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
         if acts.task:
             await self._delete_branch(acts)
+        plans = [work.row] if (work := plan_of_pull(acts.repo, acts.pull)) else []
+        await self.table.add(*plans, wishes_row(acts.repo, acts.pull.number))
         await self.journal.record(_entry(acts, f"{acts.key} is merged", line="done"))
         self.publish(TaskEnded())
         return Disposition("done", "merged", acts.pull.html_url)
@@ -518,6 +541,12 @@ def _unchanged(sha: str, updates: Iterable[Intent]) -> frozenset[str]:
     while (sha := made.get(sha, "")) and sha not in found:
         found.add(sha)
     return frozenset(found)
+
+
+def credit_in(text: str | None) -> str:
+    """Return the trailer that names whose work a pull request of ours took up; "" where it took up none."""
+    lines = [line for line in (text or "").splitlines() if line.endswith(f"` {TAKEN_UP}")]
+    return lines[-1].removesuffix(f"` {TAKEN_UP}").rpartition("`")[2] if lines else ""
 
 
 def _entry(acts: PullActs, summary: str, *, line: LineKind) -> Entry:

@@ -28,7 +28,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
-from modules.services.coding.hands import Hands
+from modules.services.coding.hands import READING, RUN, Hands
 from modules.services.coding.suite_words import failures, outcomes, printed
 from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines
@@ -117,10 +117,6 @@ def _fitted(line: str) -> str:
     return line if len(line) <= _HUNK_CHARS else f"{line[:_HUNK_CHARS]} […]"
 
 
-RUN = "run"
-READING = ("list_files", "read_file", "search")
-
-
 @dataclass(frozen=True, slots=True)
 class ReviewTools:
     """Carries out the calls of a reviewer.
@@ -136,8 +132,7 @@ class ReviewTools:
 
     def specs(self) -> list[ToolSpec]:
         """Return the tools as the model sees them."""
-        names = {*READING, RUN} if self.running else {*READING}
-        return [one for one in self.reading.specs() if one.name in names]
+        return [one for one in self.reading.looking() if self.running or one.name != RUN]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
         """Return what came of a call; any other tool than these is refused. Raises `SoulError` as the sandbox does."""

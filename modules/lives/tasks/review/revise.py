@@ -28,7 +28,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.code.work import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
-from modules.lives.tasks.offering import TaskActs, TaskStopped, read, told_talk
+from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
@@ -213,7 +213,8 @@ class RevisionHandler(Handler):
         if not end.description:
             return ""
         text = self.code.description(acts, end.description, changes, suites, is_draft=pull.draft)
-        return without_closing_words(text)
+        taken_up = [line for line in pull.body.splitlines() if line.endswith(TAKEN_UP)]
+        return without_closing_words("\n\n".join([text, *taken_up]))
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""

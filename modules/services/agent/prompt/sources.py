@@ -75,7 +75,7 @@ ROWS: Mapping[str, PromptRow] = {
     BOOT: PromptRow(6.2, "dynamic"),
     DAYS: PromptRow(6.5, "dynamic", owner_only=True, tracked=True, views=True),
     PROSOCHE: PromptRow(7, "dynamic", tracked=True, views=True),
-    HEARTBEAT: PromptRow(7.5, "dynamic", tracked=True),
+    HEARTBEAT: PromptRow(7.5, "dynamic", owner_only=True, tracked=True),
     CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: PromptRow(9, "semi-static", owner_only=True),
     TASK: PromptRow(9.5, "semi-static", whole=True),

@@ -31,6 +31,7 @@ from modules.services.agent.tools.policy import (
     explain,
     hidden_fields,
     is_order_open,
+    left_out_choices,
     taken_fields,
     withheld_fields,
     without_empty_options,
@@ -198,7 +199,11 @@ class Executor:
         arguments = self._arguments(tool, call, turn)
         if isinstance(arguments, ToolResult):
             return arguments
-        return await self._run_in_order(tool, arguments, turn)
+        result = await self._run_in_order(tool, arguments, turn)
+        if left_out := left_out_choices(arguments, call.input):
+            told = self._skills.render(_SKILL, "Answers", "Left Out", fields=left_out).strip()
+            result = replace(result, content=f"{result.content}\n{told}")
+        return result
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""

@@ -8,9 +8,9 @@ line gives it and a judge who reads that line alone finds that it asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -104,6 +104,15 @@ def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[
         for name, value in sent.items()
         if value is not None or name not in fields or fields[name].is_required()
     }
+
+
+def left_out_choices(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
+    """Return the choices that were sent and left out, as none of those allowed, with these; "" if there are none."""
+    return "; ".join(
+        f"`{name}`: {', '.join(filter(None, get_args(field.annotation)))}"
+        for name, field in type(arguments).model_fields.items()
+        if get_origin(field.annotation) is Literal and sent.get(name) and not getattr(arguments, name)
+    )
 
 
 def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +52,7 @@ class InstallRoom:
             sees = (*gateway.shared, program, *([kept] if kept else []))
             at = {one.name: self.sandbox.seen_at(one) for one in sees}
             caches = at["cache"] if kept else "/tmp/cache"  # noqa: S108 - the one inside
+            command, interpreter = gateway.relayed(self.sandbox.seen_at, ["/bin/sh", "-c", script])
             given = {
                 "UV": at["uv"],
                 "UV_CACHE_DIR": caches,
@@ -60,10 +60,9 @@ class InstallRoom:
                 "CARGO_HOME": caches,
                 "GOMODCACHE": caches,
                 **_certificates(),
-                **_interpreter(at),
+                **interpreter,
                 **env,
             }
-            command = [_python(at), "-I", at["relay.py"], f"{at['gateway']}/socket", "/bin/sh", "-c", script]
             ran = await self.sandbox.run(command, self.folder, limits=_LIMITS, env=given, shared=sees)
             return ran, gateway
 
@@ -84,16 +83,6 @@ def uv_program() -> str:
         return uv.find_uv_bin()
     except FileNotFoundError:
         return shutil.which("uv") or "/nonexistent"
-
-
-def _python(at: Mapping[str, str]) -> str:
-    """Return the interpreter that runs the relay, as the room sees it."""
-    version = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    return f"{at.get('python', Path(sys.base_prefix).resolve())}/{version}"
-
-
-def _interpreter(at: Mapping[str, str]) -> Mapping[str, str]:
-    return {"LD_LIBRARY_PATH": f"{at['python']}/lib"} if "python" in at else {}
 
 
 def _certificates() -> Mapping[str, str]:

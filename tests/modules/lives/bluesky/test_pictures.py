@@ -67,7 +67,7 @@ class Rig:
     stack: AsyncExitStack
     seen: list[bool] = field(default_factory=lambda: [True])
 
-    def pictures(self, *, home_url: str, deadline_s: float = 5, way: WebTransport | None = None) -> PostPictures:
+    def pictures(self, *, home_url: str, deadline_s: float = 20, way: WebTransport | None = None) -> PostPictures:
         web = WebClient(way or WebTransport(allow=[home_url]))
         self.stack.push_async_callback(web.aclose)
         return PostPictures(

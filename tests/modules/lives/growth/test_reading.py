@@ -13,14 +13,16 @@ from modules.lives.growth.types import READING
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.day.gathering import DayReader
-from modules.services.day.rendering import led_to
+from modules.services.day.rendering import DaySpent, led_to
 from modules.services.memory.admission import Memory, Query
 from modules.services.rights.preferences import FRESH
 from tests.modules.lives.bluesky.test_preferences import declare
 from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.test_scenario_reflection import at_noon
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Completion, ToolUse
 
+HOUR_S = 3_600.0
 QUESTION, FINDING = "How is moss kept off a roof?", "Copper along the ridge keeps moss away."
 
 
@@ -132,14 +134,15 @@ async def test_only_so_many_questions_wait(running_town: RunningTown) -> None:
 
 
 async def test_the_towns_own_mind_reads_too(running_town: RunningTown) -> None:
-    running_town.network.post_as(running_town.account("sam"), "The kettle again")
+    running_town.network.post_as(running_town.account("sam"), "The harbour again")
     running_town.mind.answer = ScriptedMind().answer
     async with awake(running_town.make_home("rowan", AI_GATEWAY_FACTS="on")) as life:
-        await ask(life, "Is it a kettle?")
+        await ask(life, "When a harbour wall is raised, who remembers?")
         await read(life)
         [row] = await life.app.services.work.newest(READING, 1)
-        assert (row.state, row.outcome) in {("done", "found"), ("done", "nothing")}
-    assert [one.facts.outcomes[0].tool for one in running_town.mind.asked if one.facts.outcomes] == ["bluesky_search"]
+        assert (row.state, row.outcome) == ("done", "found")
+    outcomes = [(one.tool, one.failed) for one in running_town.mind.asked[-1].facts.outcomes]
+    assert outcomes == [("bluesky_search", False), ("reading_done", True), ("bluesky_search", False)]
 
 
 async def test_a_finding_starts_one_post_and_the_day_tells_which(running_town: RunningTown) -> None:
@@ -160,8 +163,42 @@ async def test_a_finding_starts_one_post_and_the_day_tells_which(running_town: R
         for _ in range(8):
             await life.app.lives.bluesky.expression.express()
             await life.send()
-        assert [one for one in offers if one != {"bluesky_post"}] == [{"bluesky_post_reading"}]
+        assert [one for one in offers if one != {"bluesky_post"}] == [{"bluesky_post_found"}]
         assert running_town.texts("rowan").count("A strip of copper does it. Who has tried?") == 1
         day = await asyncio.to_thread(DayReader(life.app.services.settings, home, life.clock).read)
         [reading] = day.readings
-        assert reading.led_to.startswith(f"https://bsky.app/profile/{running_town.account('rowan')}/post/")
+        assert reading.post.startswith(f"https://bsky.app/profile/{running_town.account('rowan')}/post/")
+        [shown] = (await life.app.lives.growth.report.gather())["readings"]
+        assert (shown["question"], shown["finding"], shown["post"]) == (QUESTION, FINDING, reading.post)
+        assert shown["sources"] == reading.sources
+
+
+@pytest.mark.slow
+async def test_what_four_questions_add_to_a_day(running_town: RunningTown) -> None:
+    """Sixteen hours with eight mentions and four posts, once with four questions and once with none."""
+    running_town.mind.answer = ScriptedMind().answer
+    running_town.network.post_as(running_town.account("sam"), "The kettle sang, and the slate heard the rain on moss.")
+    spent: dict[int, DaySpent] = {}
+    for name, per_day in (("rowan", 4), ("odile", 0)):
+        more = {"READING_PER_DAY": str(per_day), "SOUL_SPEED": "1", "SOUL_TIMEZONE": "UTC", "AI_GATEWAY_FACTS": "on"}
+        home, clock = running_town.make_home(name, **more), at_noon()
+        clock.ahead -= 5 * HOUR_S
+        async with awake(home, clock=clock) as life:
+            for subject in ("kettle", "slate", "rain", "moss"):
+                await ask(life, f"What do people say of {subject}?")
+            for hour in range(16):
+                if hour % 2:
+                    said = f"@{name}.test what does hour {hour} sound like where you are?"
+                    running_town.network.post_as(running_town.account(f"guest{hour}"), said)
+                    await life.app.scheduler.run_guarded("awareness")
+                if hour % 4 == 0:
+                    await life.app.lives.bluesky.expression.express()
+                await read(life)
+                await life.app.services.outbox.deliver_due()
+                life.passes(HOUR_S)
+            assert sum(one.state == "done" for one in await life.app.services.work.newest(READING, 9)) == per_day
+            spent[per_day] = (await asyncio.to_thread(DayReader(life.app.services.settings, home, clock).read)).spent
+    told = {per_day: (one.calls, round(one.tokens)) for per_day, one in spent.items()}
+    print(f"\ncalls and tokens of a day, by questions: {told}")  # noqa: T201 - the figures are what it is for
+    assert spent[4].calls - spent[0].calls == pytest.approx(8, abs=3), told
+    assert 8_000 < spent[4].tokens - spent[0].tokens < 24_000, told

@@ -20,7 +20,7 @@ from tests.adapters.results import ok
 from tests.fresh_database import open_database
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
-from tests.trusting import trust_without_owner
+from tests.trusting import gone_of, trust_without_owner
 from town.github.faults import GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
@@ -127,7 +127,12 @@ async def open_garden(folder: Path) -> AsyncIterator[Garden]:
             database = await open_database(own / "soul.db")
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, own, clock)
-            return Rival(github, leases, PlanReader(github, leases, trust_without_owner(github, clock), clock), clock)
+            return Rival(
+                github,
+                leases,
+                PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock)),
+                clock,
+            )
 
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))

@@ -29,7 +29,7 @@ from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
-from tests.trusting import trust_without_owner
+from tests.trusting import gone_of, trust_without_owner
 from town.github.faults import Fault, GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
@@ -102,7 +102,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
             database = await open_database(home / "soul.db")
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, home, clock)
-            reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
+            reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
             return reader, Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
 
         author = client("ada")

@@ -201,6 +201,7 @@ def test_tests_are_found_by_files(names: tuple[str, ...], texts: dict[str, str],
     assert list(suite_definitions(names, texts)) == commands
 
 
+ADDING = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n@@ -1 +1,2 @@\n a\n{1}"
 HIDING = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+a\u202e"
 SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("other_branch", {"branch": "main"}, {}),
@@ -217,6 +218,9 @@ SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("not_text", {"files": (TreeChange("inner", None, is_repository=True),)}, {}),
     ("too_large", {"files": (TreeChange("beds.py", 600_000),)}, {}),
     ("too_large", {"files": tuple(TreeChange(f"{n}.py", 1) for n in range(61))}, {}),
+    ("line_missing", {"patch": ADDING.format("a.md", "+Made by an agent")}, {"lines": [("a.md", "an agent")]}),
+    ("line_missing", {"patch": ADDING.format("a.md", " an agent")}, {"lines": [("a.md", "an agent")]}),
+    ("line_missing", {"patch": ADDING.format("a.md", "+an agent")}, {"lines": [("b.md", "an agent")]}),
 ]
 
 
@@ -234,6 +238,7 @@ def test_files_that_a_task_names_and_that_did_not_change_are_found() -> None:
 
 def test_each_gate_shuts_and_the_first_that_does_is_told() -> None:
     assert closed({}, {}) == closed({"patch": HIDING.format("beds.md")}, {}) == ""
+    assert closed({"patch": ADDING.format("a.md", "+an agent")}, {"lines": [("a.md", "an agent")]}) == ""
     for code, changed, facts in SHUT:
         assert closed(changed, facts) == code
     for (first, changed, facts), (_, others, more) in itertools.combinations(SHUT, 2):

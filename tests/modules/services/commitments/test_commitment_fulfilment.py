@@ -165,8 +165,8 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     assert soul_in_town.status(asked).status == "completed"
     assert [issue.title for issue in town.issues()] == ["One"]
     assert [intent.body.short_preview for intent in await soul_in_town.outbox.held()] == [
-        "acme/site: Two",
-        "acme/site: Three",
+        "issue in acme/site: Two",
+        "issue in acme/site: Three",
     ]
     first, second = await soul_in_town.outbox.held()
     soul_in_town.clock.jump(11 * 60)

@@ -34,7 +34,15 @@ from modules.services.day.rendering import brief_text, day_lines, told_text
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import (
+    DirectMessageBody,
+    FollowBody,
+    OpaqueBody,
+    PostBody,
+    RecordRef,
+    ReplyBody,
+    TheirPost,
+)
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
@@ -155,18 +163,21 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     answer = ReplyBody(text="Tin.", parent=mention, root=mention)
     await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
     stranger = RecordRef(uri=f"at://{frida}/app.bsky.feed.post/3m", cid="c")
-    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger)
+    theirs = TheirPost(handle="frida.test", text="Is it tin?")
+    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger, theirs=theirs)
     await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
     found = lived.reader(owner=owner).read()
     assert found.done == {"direct_message": 1, "follow": 1, "reply": 2}
+    day = await lived.database.run(lambda connection: store.done_since(connection, "2026-01-01"))
+    assert day == found.done, "every count of acts leaves them out"
     assert len(found.orders) == 3, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
     assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
-    assert "Approved by your owner: reply (done)" in brief
+    assert "Approved by your owner: reply to @frida.test (done)" in brief
     for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told_text(found)) < 600
@@ -276,6 +287,7 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
         (
             ("My owner would have to ask me for a site.", "a site"),
             ("Gladly, once the person I belong to wants it.", "songs"),
+            ("Only the person I belong to can order the site.", "the site of a cafe"),
         )
     )
 
@@ -291,8 +303,11 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
     ]
     async with awake(home) as life:
         await life.look()
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test and the site of the cafe?")
+        await life.look()
         found = DayReader(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
+    assert told_text(found).count("@kit.test: ") == 1
     assert all(web_url(post) in told for post in posts)
     assert told.count("songs") == told_text(found).count("songs") == 1
     assert "a site" not in brief_text(found)

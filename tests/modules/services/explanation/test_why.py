@@ -120,7 +120,7 @@ async def test_a_draft_says_until_when_it_waits_for_a_yes(explained_home: Explai
         explained_home, "cafe01", THEIRS, cause=THEIRS, body={"text": "Tin"}, state="held", error="a stranger"
     )
     story = await explained_home.story("cafe01")
-    assert title(story) == "Why its reply to @ada.example waits for your approval"
+    assert title(story) == "Why: reply (waits for approval)"
     assert ending(story, "UTC") == "The reply waits for your approval, until 2026-01-05 12:00 at most."
     assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your approval, until 2026-01-05 21:00 at most."
 
@@ -216,7 +216,7 @@ async def test_the_story_of_a_pull_request_of_ours_goes_from_its_task_to_its_end
     await an_intent(explained_home, "cafe03", "its end", cause=merge, kind="issue_update", result=pull)
     for said in (pull, "acme/site#4"):
         story = await explained_home.story(said)
-        assert title(story) == "Why it opened a pull request"
+        assert title(story) == "Why: pull request (done)"
         assert [act.id for act in story.acts] == ["cafe01", "cafe02", "cafe03"]
         assert [one.summary for one in story.decisions] == ["conflict"]
     assert isinstance(await explained_home.why("acme/site#40"), Unknown)

@@ -79,6 +79,17 @@ async def test_what_the_notes_of_a_day_show_is_not_recalled_beside_them(
     assert set(recalled.ids) == set(both.ids) == {oil, teeth}, "both came to mind"
 
 
+async def test_of_the_episodes_of_one_issue_only_the_newest_comes_to_mind(
+    memory_home: MemoryHome, recall: MemoryRecall
+) -> None:
+    kept = [
+        await memory_home.save("episode", f"site{place}", f"Clock {number}.", source=f"github:acme/site{place}")
+        for number, place in enumerate(("#1", "#1", "#2", "", ""))
+    ]
+    recalled = await recall.recall("clock", memory_home.memory_renderer, public_only=False)
+    assert set(recalled.ids) == set(kept[1:])
+
+
 async def test_the_same_entries_are_told_in_the_same_bytes_however_they_were_found(
     memory_home: MemoryHome, recall: MemoryRecall
 ) -> None:

@@ -27,10 +27,10 @@ from modules.services.outbox.bodies import (
     ReplyBody,
     RepostBody,
     SpaceChatBody,
+    TheirPost,
     read_body,
 )
 from modules.services.outbox.github_bodies import GITHUB_KINDS, IssueBody, IssueCommentBody
-from modules.services.outbox.leaving import end_of
 from modules.services.outbox.types import Intent, IntentState
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
@@ -134,6 +134,7 @@ async def test_an_act_that_this_version_cannot_read_hinders_no_other(running_out
 FOLLOW = FollowBody(did="did:plc:kit", handle="kit.test")
 COMMENT = IssueCommentBody(repo="a/b", number=7, body="It is the cache.")
 POST = "at://did:plc:me/app.bsky.feed.post/3k"
+LIKE = LikeBody(uri="at://did:plc:kit/app.bsky.feed.post/3k", cid="c", theirs=TheirPost(handle="kit.test", text="Tin."))
 
 
 @pytest.mark.parametrize(
@@ -146,16 +147,18 @@ POST = "at://did:plc:me/app.bsky.feed.post/3k"
             "done",
             "",
             "https://github.com/a/b/issues/7#1",
-            "Done: comment in a/b#7 https://github.com/a/b/",
+            "Done: comment on a/b#7 https://github.com/a/b/",
         ),
+        (LIKE, "pending", "", "", "On its way: like of @kit.test"),
         (FOLLOW, "pending", "", "", "On its way: follow @kit.test"),
         (FOLLOW, "held", "", "", "Waiting for your approval (/drafts): follow @kit.test"),
         (FOLLOW, "failed", "they block you", "", "Not done: follow @kit.test. Reason: they block you. Order it again"),
         (FOLLOW, "expired", "", "", "Not done: follow @kit.test. Reason: no reason is kept."),
     ],
 )
-def test_the_end_of_an_act_names_the_act_and_says_where_it_is_or_why_it_is_not_done(
-    body: KnownBody, state: IntentState, error: str, uri: str, told: str
+async def test_the_end_of_an_act_names_the_act_and_says_where_it_is_or_why_it_is_not_done(
+    running_outbox: RunningOutbox, body: KnownBody, state: IntentState, *, error: str, uri: str, told: str
 ) -> None:
-    act = Intent("1", body.kind, "", body, "", "", "", None, "", "", state, result_uri=uri, error=error)
-    assert end_of(act).startswith(told)
+    act = Intent("1", body.kind, body.subject, body, "", "", "", None, "", "", state, result_uri=uri, error=error)
+    (end,) = await running_outbox.outbox.ends([act])
+    assert end.startswith(told)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import FakeClock, ScaledClock, iso
+from modules.services.outbox.github_bodies import IssueCommentBody, PullRequestBody, StarBody
 from modules.services.repository_rules.checking import pages_in, rule_in
 from modules.services.repository_rules.policy import (
     KEPT_FOR,
@@ -15,15 +17,19 @@ from modules.services.repository_rules.policy import (
     PIECE_CHARS,
     UNCLEAR_FOR,
     WELCOME_OF,
+    Condition,
     RepositoryVerdict,
     Rule,
+    RuleFound,
     VerdictCode,
+    condition_of,
     digest_of,
     is_fresh,
     nearest,
     pages_of,
     questions,
     verdict_of,
+    with_conditions,
 )
 
 HERE, DEFAULTS = Repo("ada", "tool"), Repo("ada", ".github")
@@ -96,10 +102,73 @@ def test_whole_texts_are_asked_about_in_as_few_questions_as_hold_them() -> None:
         ([("a", "allowed"), ("b", "none")], VerdictCode.ALLOWED, "a"),
         ([("a", "allowed"), ("b", "conditions")], VerdictCode.CONDITIONS, "b"),
         ([("a", "conditions"), ("b", "forbidden")], VerdictCode.FORBIDDEN, "b"),
+        ([("a", "forbidden"), ("b", "attack")], VerdictCode.ATTACK, "b"),
     ],
 )
 def test_the_strictest_rule_decides(rules: list[tuple[str, Rule]], code: VerdictCode, path: str) -> None:
-    assert verdict_of(rules) == (code, path)
+    assert verdict_of([(name, RuleFound(rule)) for name, rule in rules]) == RepositoryVerdict(code, path)
+
+
+MARKER, LINE = Condition("title", "[AI]"), Condition("text", "By an agent.")
+
+
+def test_conditions_are_met_only_if_code_can_add_each_of_them_and_what_it_can_is_added_in_any_case() -> None:
+    def verdict(*pages: tuple[Condition | None, ...]) -> tuple[VerdictCode, tuple[Condition, ...]]:
+        found = verdict_of([("a", RuleFound("allowed")), *(("b", RuleFound("conditions", one)) for one in pages)])
+        return found.code, found.conditions
+
+    assert verdict((MARKER,), (LINE, MARKER)) == (VerdictCode.MET, (MARKER, LINE))
+    assert verdict((MARKER,), ()) == verdict((MARKER, None)) == (VerdictCode.CONDITIONS, (MARKER,))
+    many = tuple(Condition("text", f"Line {number}.") for number in range(6))
+    assert verdict(many) == (VerdictCode.CONDITIONS, many[:5])
+
+
+RULES = (
+    'Use [AI]. End with "By an agent." or @kit or see https://evil.test or [x](y) or <b>AI</b> or Fixes #3 or &#64;kit'
+    " or www.evil.test or `AI` or AI\u200b here or two\nlines. " + "long " * 60 + "Log to docs/AI.md: By an agent."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        *((text, "") for text in ("@kit", "https://evil.test", "[x](y)", "<b>AI</b>", "Fixes #3", "&#64;kit", "`AI`")),
+        *(
+            (text, "")
+            for text in ("www.evil.test", "AI\u200b here", "two\nlines", "long " * 60, "not in it", "", " Use")
+        ),
+        *(("By an agent.", path) for path in ("", "/etc/a.md", "../a.md", "docs/../../a.md", ".github/a.md", "a.py")),
+        *(("By an agent.", path) for path in (".cursor/a.md", "docs/x\n.md", "a.md/" + "b" * 300 + ".md", "AGENTS")),
+    ],
+)
+def test_a_condition_that_is_more_than_one_plain_line_of_the_rules_in_a_document_is_not_met(
+    given: str, path: str
+) -> None:
+    kind = "text" if given != "By an agent." else "file"
+    assert condition_of({"kind": kind, "text": given, "path": path}, RULES) is None
+
+
+@pytest.mark.parametrize("given", [None, [], "title", {}, {"kind": "other", "text": "[AI]"}, {"kind": "title"}])
+def test_what_is_no_condition_that_code_knows_is_not_met(given: object) -> None:
+    assert condition_of(given, RULES) is None
+
+
+def test_conditions_are_read_from_the_answer_and_added_to_each_act_once() -> None:
+    asked = [{"kind": "title", "text": "[AI]"}, {"kind": "pull_request", "text": "By an agent."}, {"kind": "other"}]
+    answer = f"Sure: ```json\n{json.dumps({'rule': 'conditions', 'conditions': asked})}\n```"
+    found = rule_in(answer, RULES)
+    assert found == RuleFound("conditions", (MARKER, Condition("pull_request", "By an agent."), None))
+    conditions = [one for one in found.conditions if one] + [Condition("text", "By an agent.")]
+    pull = PullRequestBody(repo="a/b", title="task(3): x", body="Text.", head="x", base="main")
+    once = with_conditions(pull, conditions)
+    assert isinstance(once, PullRequestBody)
+    assert (once.title, once.body) == ("[AI] task(3): x", "Text.\n\nBy an agent.")
+    assert with_conditions(once, conditions) == once
+    comment = with_conditions(IssueCommentBody(repo="a/b", number=1, body="Hi."), conditions[:2])
+    assert isinstance(comment, IssueCommentBody)
+    assert comment.body == "Hi."
+    star = StarBody(repo="a/b")
+    assert with_conditions(star, conditions) is star
 
 
 def test_a_verdict_holds_for_a_while_one_that_is_not_clear_for_less() -> None:
@@ -129,4 +198,5 @@ def test_every_code_has_a_verdict_and_a_reason() -> None:
     ],
 )
 def test_the_answer_of_the_model_is_one_word_of_a_list(answer: str, rule: Rule | None) -> None:
-    assert rule_in(answer) == rule
+    found = rule_in(answer, "")
+    assert (found and found.rule) == rule

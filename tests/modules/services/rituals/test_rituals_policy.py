@@ -12,6 +12,7 @@ from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import (
     OpeningProblem,
     handles_of,
+    memo_place,
     memo_problem,
     memo_title,
     names_ritual,
@@ -102,6 +103,13 @@ def test_an_opening_names_those_invited_and_asks_one_question(text: str, problem
 def test_an_opening_says_nothing_twice() -> None:
     assert opening_problem(GOOD, RITUAL, INVITED, [GOOD.upper()]) == "Said Before"
     assert opening_problem(f"Day 2. {GOOD}", RITUAL, INVITED, [f"Day 1. {GOOD}"]) == "Said Before"
+
+
+def test_the_issue_of_a_memo_is_read_from_its_address_and_from_that_of_a_comment_on_it() -> None:
+    page = "https://github.com/acme/www-lil-intdev-quay"
+    place = (Repo("acme", "www-lil-intdev-quay"), 12)
+    assert memo_place(f"{page}/issues/12") == memo_place(f"{page}/issues/12#issuecomment-7") == place
+    assert [memo_place(url) for url in ("", page, f"{page}/pull/12", f"{page}/issues/new")] == [None] * 4
 
 
 def test_a_memo_says_something_of_its_own() -> None:

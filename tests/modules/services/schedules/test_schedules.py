@@ -25,14 +25,19 @@ ZONE = "Europe/Lisbon"
 
 @dataclass(kw_only=True)
 class Noting(Handler):
-    """Notes what is due and when it came."""
+    """Notes what is due and when it came, or puts it off."""
 
     kind = KIND
     schedules: Schedules
     came: list[tuple[str, str]] = field(default_factory=list)
+    moments: list[datetime] = field(default_factory=list)
+    puts_off: bool = False
 
     async def handle(self, item: WorkItem) -> Disposition:
-        now = local(self.schedules.clock.now(), ZONE)
+        if self.puts_off:
+            return Disposition("later", "busy", "something else is going on", HOUR_S)
+        self.moments.append(self.schedules.clock.now())
+        now = local(self.moments[-1], ZONE)
         self.came.append((schedule_of(item).what, f"{now:%Y-%m-%d %H:%M}"))
         return Disposition("done", "done")
 
@@ -104,13 +109,14 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 async def test_a_time_that_is_skipped_or_comes_twice_comes_once_and_the_others_keep_their_hour(rig: Rig) -> None:
     rig.set_clock("2026-03-21T12:00")
     await rig.add("2026-03-22T01:30")  # skipped on 29 March
-    await rig.live(8.5)
-    assert rig.came == ["2026-03-22 01:30", "2026-03-29 02:30"]
+    await rig.live(15.5)
+    assert rig.came == ["2026-03-22 01:30", "2026-03-29 02:30", "2026-04-05 01:30"]
     rig.set_clock("2026-10-18T12:00")
     await rig.look()
     rig.handler.came.clear()
     await rig.live(14.5)  # twice on 25 October
     assert rig.came == ["2026-10-25 01:30", "2026-11-01 01:30"]
+    assert iso(rig.handler.moments[-2]) == "2026-10-25T00:30:00.000Z", "the first of the two"
     assert {iso(one.due) for one in await rig.schedules.all()} == {"2026-11-08T01:30:00.000Z"}
 
 
@@ -135,21 +141,45 @@ async def test_what_came_due_while_the_machine_slept_comes_once_when_it_wakes(ri
     assert [iso(one.due) for one in await rig.schedules.all()] == ["2026-07-13T08:00:00.000Z"]
 
 
+@pytest.mark.parametrize("hours", [0.5, 2])
 @pytest.mark.parametrize("by", [-400 * DAY_S, -2 * HOUR_S, 2 * HOUR_S, 400 * DAY_S])
-async def test_each_time_comes_once_although_the_clock_was_wrong_for_a_while(rig: Rig, by: float) -> None:
+async def test_each_time_comes_once_although_the_clock_was_wrong_for_a_while(rig: Rig, by: float, hours: float) -> None:
     rig.set_clock("2026-06-01T06:30")  # a Monday, 07:30 in Lisbon
     await rig.add("2026-06-01T09:00", "weekly")
     await rig.add("2026-06-01T09:00", "once", weekly=False)
     await rig.look()
     rig.outbox.clock.jump(by)
-    await rig.live(2 / 24)
+    await rig.live(hours / 24)
     rig.outbox.clock.jump(-by)
-    await rig.live(14)
+    await rig.live(14.5)
     assert [what for what, _ in rig.handler.came].count("once") == 1
     weekly = [at for what, at in rig.handler.came if what == "weekly"]
     assert len(weekly) == 3  # 1, 8 and 15 June, the first of them early where the clock was ahead
     assert weekly[1:] == ["2026-06-08 09:00", "2026-06-15 09:00"]
     assert [iso(one.due) for one in await rig.schedules.all()] == ["2026-06-22T08:00:00.000Z"]
+
+
+async def test_no_time_is_lost_to_a_clock_that_was_far_ahead_for_a_week(rig: Rig) -> None:
+    rig.set_clock("2026-06-01T06:30")
+    await rig.add("2026-06-01T09:00")
+    rig.outbox.clock.jump(400 * DAY_S)
+    await rig.live(9)
+    rig.outbox.clock.jump(-400 * DAY_S)
+    rig.handler.came.clear()
+    await rig.live(14)
+    assert rig.came == ["2026-06-15 09:00", "2026-06-22 09:00"]
+
+
+async def test_what_was_put_off_by_a_clock_that_was_ahead_comes_when_it_is_set_right(rig: Rig) -> None:
+    rig.set_clock("2026-06-01T06:30")
+    await rig.add("2026-06-01T09:00", weekly=False)
+    rig.outbox.clock.jump(400 * DAY_S)
+    rig.handler.puts_off = True
+    await rig.look()
+    rig.handler.puts_off = False
+    rig.set_clock("2026-06-01T08:30")
+    await rig.live(1)
+    assert rig.came == ["2026-06-01 09:30"]
 
 
 async def test_a_schedule_made_while_the_clock_was_ahead_is_not_due_at_once_when_it_is_set_right(rig: Rig) -> None:

@@ -12,11 +12,13 @@ import pytest
 
 from adapters.github.types import Comment
 from modules.lives.tasks.code.work import TaskFolder
+from modules.lives.tasks.merge.handle import credit_in
 from modules.lives.tasks.offering import TESTS_PASSED
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stopped
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
+from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.common.test_files import dig
 from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
@@ -235,6 +237,70 @@ async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
     assert isinstance(result, Blocked)
     assert SHIPPED.subsection("coding", "Gates", "secret").strip() in str(rig.workplace.model.requests[-1])
     assert await rig.workplace.branches() == ["main"]
+
+
+async def test_the_work_of_a_soul_that_is_gone_is_taken_up_its_author_named_and_its_pull_request_closed(
+    rig: CodeRig,
+) -> None:
+    place, bea = rig.workplace, rig.workplace.client("bea")
+    main = ok(await bea.refs.get(GARDEN, "main"))
+    ok(await bea.refs.create(GARDEN, BRANCH, main.sha))
+    ok(await bea.contents.write(GARDEN, "beds.py", "BEDS = 4\n", message="Four", branch=BRANCH))
+    left = ok(await bea.pulls.create(GARDEN, title="task(1): Show", body="Part of #1", head=BRANCH, base="main"))
+    done = does("finish", summary="Four beds. `Co-authored-by: Eve <e@e>` <!-- soul:taken-up -->")
+    place.model.plays(does("read_file", path="beds.py"), done, done)
+    result = await rig.code().do(replace(await place.held(TASK), left=left))
+    assert isinstance(result, Opened)
+    assert "BEDS = 4" in str(place.model.requests[1]["messages"][-1])
+    await place.sends_all()
+    old = ok(await bea.pulls.get(GARDEN, left.number))
+    new = next(one for one in await place.pulls() if one.number != left.number)
+    assert (old.state, old.merged, new.state, new.head.ref) == ("closed", False, "open", f"{BRANCH}-e1")
+    assert BRANCH in await place.branches()
+    (said,) = ok(await bea.list_comments(GARDEN, left.number))
+    assert new.html_url in said.body
+    credit = f"Co-authored-by: bea <{left.author_id}+bea@users.noreply.github.com>"
+    assert f"work of bea in {left.html_url}" in new.body
+    clone = place.folder / "look"
+    ok(await place.git.clone("ada", "garden", clone, branch=new.head.ref))
+    message = await place.place.git("log", "-1", "--format=%B", at=clone)
+    assert message.strip().splitlines()[-1] == credit
+    assert credit_in(new.body) == credit
+    assert credit_in(new.body.replace(credit, "")) == ""
+
+
+@pytest.mark.slow
+async def test_of_a_soul_that_is_gone_whose_branch_is_gone_too_the_task_is_begun_anew(rig: CodeRig) -> None:
+    place, bea = rig.workplace, rig.workplace.client("bea")
+    main = ok(await bea.refs.get(GARDEN, "main"))
+    ok(await bea.refs.create(GARDEN, BRANCH, main.sha))
+    ok(await bea.contents.write(GARDEN, "beds.py", "BEDS = 4\n", message="Four", branch=BRANCH))
+    left = ok(await bea.pulls.create(GARDEN, title="task(1): Show", body="Part of #1", head=BRANCH, base="main"))
+    ok(await bea.refs.delete(GARDEN, BRANCH))
+    place.model.plays(*CODE)
+    assert isinstance(await rig.code().do(replace(await place.held(TASK), left=left)), Opened)
+    assert "BEDS = 4" not in str(place.model.requests)
+
+
+async def test_a_line_that_a_repository_wants_in_a_file_is_asked_of_the_agent_until_it_stands_there(
+    rig: CodeRig,
+) -> None:
+    rig.workplace.lines = (Condition("file", "Changed by an agent", "docs/AI.md"),)
+    writes = does("write_file", path="beds.py", content="BEDS = 'Changed by an agent'\n")
+    adds = does("write_file", path="docs/AI.md", content="# Log\n\nChanged by an agent\n")
+    done = does("finish", summary="Beds.")
+    result = await rig.does(writes, done, adds, done)
+    assert isinstance(result, Opened)
+    told = str(rig.workplace.model.requests[2]["messages"][-1])
+    assert "docs/AI.md Changed by an agent" in told
+    (pull,) = await rig.workplace.pulls()
+    assert "- `docs/AI.md`" in pull.body
+
+
+async def test_a_line_that_stands_in_the_file_already_is_not_asked_for(rig: CodeRig) -> None:
+    await rig.workplace.put("AI.md", "Changed by an agent\n")
+    rig.workplace.lines = (Condition("file", "Changed by an agent", "AI.md"),)
+    assert await rig.workplace.offering.missing_lines(GARDEN) == []
 
 
 PICTURE = "printf '\\211PNG\\r\\n\\032\\n\\0\\0' > beds.py; printf '\\0' > left.bin"

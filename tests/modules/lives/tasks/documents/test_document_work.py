@@ -143,6 +143,26 @@ async def test_a_pull_request_of_somebody_else_ends_the_work(workplace: Workplac
 
 
 @pytest.mark.slow
+async def test_a_document_of_a_soul_that_is_gone_is_gone_on_with_and_its_author_named(workplace: Workplace) -> None:
+    bea = workplace.client("bea")
+    head = ok(await bea.refs.get(GARDEN, "main"))
+    ok(await bea.refs.create(GARDEN, BRANCH, head.sha))
+    ok(await bea.contents.write(GARDEN, "SCENARIOS.md", "# Mine\n", message="Mine", branch=BRANCH))
+    body = f"Part of #{workplace.issue}"
+    left = ok(await bea.pulls.create(GARDEN, title="task(1): Mine", body=body, head=BRANCH, base="main"))
+    workplace.writes(DOCUMENT)
+    assert isinstance(await workplace.work.do(replace(await workplace.held(), left=left)), Opened)
+    await workplace.sends_all()
+    assert "# Mine" in workplace.model.requests[0]["messages"][-1]["content"]
+    new, old = await workplace.pulls()
+    assert (old.number, old.state, new.head.ref) == (left.number, "closed", f"{BRANCH}-e1")
+    assert f"work of bea in {left.html_url}" in new.body
+    commit = ok(await bea.refs.commit(GARDEN, new.head.sha))
+    assert commit.message.splitlines()[-1].startswith(f"Co-authored-by: bea <{left.author_id}+bea@")
+    assert await workplace.text("SCENARIOS.md", BRANCH) == "# Mine\n"
+
+
+@pytest.mark.slow
 async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Workplace) -> None:
     workplace.writes(DOCUMENT, DOCUMENT.replace("# Scenarios", "# Guide"))
     task = replace(PLAN.tasks[0], files=("SCENARIOS.md", "docs/guide.md"))

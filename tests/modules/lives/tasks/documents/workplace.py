@@ -38,6 +38,7 @@ from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
+from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
@@ -85,6 +86,7 @@ class Workplace:
     model: ScriptedModel
     folder: Path
     peers: Sequence[str] = ()
+    lines: Sequence[Condition] = ()
     shut: IntentKind | None = None
     approval: Approval = "off"
     issue: int = 0
@@ -117,6 +119,9 @@ class Workplace:
             timeout_s=HANG_S,
             transport=to_loopback,
         )
+
+    async def _lines(self, _: Repo) -> Sequence[Condition]:
+        return self.lines
 
     async def wake(self) -> None:
         self.database = await Database.open(self.folder / "soul.db", MIGRATIONS)
@@ -159,6 +164,7 @@ class Workplace:
             clock=self.clock,
             phrase=phrase,
             peers=lambda: self.peers,
+            file_lines=self._lines,
         )
         self.sending = asyncio.create_task(sends(self.outbox))
         writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds)

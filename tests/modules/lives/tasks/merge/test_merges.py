@@ -19,7 +19,8 @@ from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, tasks_of
 from soul.composition.wiring.tasks import build_code_work, build_installer, build_merge_loop
 from tests.adapters.results import ok
@@ -164,6 +165,25 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
         ]
         assert opened.link == done.link == read.html_url
         assert "" < opened.since < done.since
+
+
+async def test_a_soul_whose_task_was_taken_up_meanwhile_merges_nothing_and_stops_once_its_pull_request_is_closed(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        await place.approves()
+        issue = ok(await place.kit.get_issue(SITE, 1))
+        taken = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "kit")).body
+        ok(await place.kit.update_issue(SITE, 1, body=taken))
+        await place.looks()
+        assert place.pull.merged_at is None
+        assert (await place.line()).waits == "another SOUL has its task now"
+        ok(await place.kit.update_issue(SITE, place.pull.number, state="closed"))
+        await place.looks()
+        await place.cycle()
+        assert place.pull.issue.state == "closed"
+        assert await place.site.task(1) == ("in_progress", "kit")
+        assert place.works == 1
 
 
 async def test_nothing_is_merged_that_was_pushed_after_the_approval(

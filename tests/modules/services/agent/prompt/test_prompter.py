@@ -118,8 +118,8 @@ async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for
 ) -> None:
     furnish(prompt_home)
     prompt = await prompt_home.prompt(audience, query="tell me all")
-    for word in ("user-word", "user-profile-word", "memory-word", "context-word", "private-word", "bootstrap-word"):
-        assert word not in prompt.text
+    for word in ("user", "user-profile", "memory", "context", "private", "bootstrap", "heartbeat"):
+        assert f"{word}-word" not in prompt.text
     for word in ("agents-word", "agent-profile-word", "goals-word", "recalled-public-word"):
         assert word in prompt.text
     assert "the-machine" not in prompt.text

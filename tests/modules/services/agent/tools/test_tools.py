@@ -16,6 +16,7 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 
 from common.errors import PolicyBlocked, SkillError, StorageError
+from common.impression import Impression
 from common.provenance import Provenance
 from common.redact import LEAK, MASK, Redactor
 from local_tools.memory_tools import MemoryHistoryInput
@@ -95,6 +96,23 @@ async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_execut
         result = await Executor(registry, SHIPPED).execute(ToolCall("1", each.name, {"text": "hi"}), turn(provenance))
         assert result.is_error == (each.name not in names)
         assert result.content.startswith("Blocked:") == (each.name not in names)
+
+
+class Felt(Words):
+    """Takes a choice that may be left out, and one that may not be another."""
+
+    impression: Impression = ""
+    state: Literal["open", "closed"] = "open"
+
+
+@pytest.mark.parametrize(
+    ("field", "told"), [("impression", "`impression`: challenge, question"), ("state", "'open' or 'closed'")]
+)
+async def test_a_choice_that_no_tool_has_is_never_dropped_without_a_word(field: str, told: str) -> None:
+    registry = Registry([replace(tool(), input_model=Felt)], social_only=False)
+    sent = ToolCall("1", "echo", {"text": "hi", field: "moved"})
+    result = await Executor(registry, SHIPPED).execute(sent, turn())
+    assert (told in result.content, result.is_error) == (True, field == "state")
 
 
 async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> None:

@@ -1,0 +1,1 @@
+"""Goes through the scenarios of a workspace after a plan."""

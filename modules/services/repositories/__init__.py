@@ -1,0 +1,1 @@
+"""Reading repositories that nobody works on here."""
