@@ -54,6 +54,9 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
+_WORK, _FILES = "work", "workspace-files"
+_OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
+_FILE_MOVED = frozenset({"changed", "held"})
 _POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
@@ -138,6 +141,7 @@ class DayReader:
             },
             learned=self._learned(connection, since, until),
             readings=_readings(connection, start, end),
+            own_time=_own_time(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -196,6 +200,14 @@ def _readings(connection: sqlite3.Connection, start: str, end: str) -> tuple[Day
         DayReading(data.get("question", ""), data.get("finding", ""), posted.get(data.get("memory") or -1, ""))
         for data in looked_up
     )
+
+
+def _own_time(connection: sqlite3.Connection, start: str, end: str) -> tuple[tuple[str, str], ...]:
+    worked = rows.of_loop_between(connection, _WORK, start, end)
+    changed = rows.of_loop_between(connection, _FILES, start, end)
+    found = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
+    found += [one for one in changed if one["data"].get("status") in _FILE_MOVED]
+    return tuple((one["summary"], one["reason"]) for one in found)
 
 
 def _spent(report: Report) -> DaySpent:
