@@ -45,7 +45,7 @@ class SearchInput(BaseModel):
 
 
 class AddressInput(BaseModel):
-    """A feed, a list or a starter pack."""
+    """An account, a feed, a list or a starter pack."""
 
     address: str
     limit: int = Field(default=15, ge=1, le=50)
@@ -92,7 +92,11 @@ class ReadingTools:
         return await self._posts(found.or_raise(), turn)
 
     async def read_feed(self, args: AddressInput, turn: Turn) -> ToolResult:
-        """Read the newest posts of a feed, or of the accounts on a list."""
+        """Read the newest posts of an account, of a feed, or of the accounts on a list."""
+        if account := _account_at(args.address):
+            if not may_look_up(account, turn):
+                return self.words.error("By Did")
+            return await self._posts((await self.atproto.get_author_feed(account, args.limit)).or_raise(), turn)
         at = await self._at(args.address, turn, GENERATOR, LIST)
         get = self.atproto.get_feed if at.collection == GENERATOR else self.atproto.get_list_feed
         return await self._posts((await get(at.uri, args.limit)).or_raise(), turn)
@@ -178,6 +182,12 @@ def _seen(turn: Turn) -> dict[str, str]:
     return turn.subject.seen if isinstance(turn.subject, ReadingTurn) else {}
 
 
+def _account_at(address: str) -> str:
+    """Return the handle or DID that an address gives, alone or as the link of a profile; "" for any other address."""
+    name = account_name(address.strip().removeprefix("https://").removeprefix("bsky.app/profile/")).rstrip("/")
+    return name if "/" not in name and ("." in name or name.startswith("did:")) else ""
+
+
 def _link(seen: str) -> str:
     return web_url(seen) or f"https://bsky.app/profile/{seen}"
 
@@ -195,8 +205,9 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
         ("bluesky_trends", LimitInput, tools.trends),
     )
     tool, own = tools.words.tool, Provenance.SELF
+    want = tool("want_to_know", QuestionInput, "self", own, tools.want, named_only=True)
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
-        tool("want_to_know", QuestionInput, "self", own, tools.want),
+        replace(want, in_pieces=frozenset({"question"})),
         tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
     ]

@@ -96,10 +96,10 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=args.reason,
+            reason=turn.request.text if turn.is_ordered and turn.request else args.reason,
             by="soul",
             cites=cites,
-            hold=turn.hold or (OF_APPROVAL if reflects and args.about_approval else ""),
+            hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
             unasked=turn.asked_by is Provenance.SELF,
             section=args.section,
             drops=args.drops if reflects else None,
@@ -125,16 +125,10 @@ def is_owners_own(turn: Turn) -> bool:
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
+    given: Mapping[type, frozenset[str]] = {ReflectionTurn: frozenset({"file"})}
+    update = tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True, given=given)
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
         tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
-        tool(
-            "self_update",
-            SelfUpdateInput,
-            "self",
-            own,
-            tools.update,
-            holdable=True,
-            given={ReflectionTurn: frozenset({"file"})},
-        ),
+        replace(update, from_line=frozenset({"reason"})),
     )

@@ -177,7 +177,9 @@ class TurnServices:
                 console=services.console,
                 tracing=services.gateway.tracing,
                 judge=YesNoJudge(
-                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S), services.journal
+                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S),
+                    services.journal,
+                    services.settings.soul_timezone,
                 ),
             ),
             clock=services.clock,

@@ -185,9 +185,12 @@ class Executor:
         offered = {tool.name: tool for tool in self.registry.available(turn, only)}
         tool = offered.get(call.name)
         if tool is None:
-            names = ", ".join(offered) or "none"
+            shown = (name for name, one in offered.items() if only is not None or not one.family)
+            names = ", ".join(shown) or "none"
             if self.registry.get(call.name) is not None:
-                return self._answer("Not Available", "Blocked", tool=call.name, names=names)
+                before = self.registry.available(replace(turn, provenance=turn.asked_by), only)
+                is_lost = turn.asked_by is Provenance.OWNER and call.name in {one.name for one in before}
+                return self._answer("Not Available", "Blocked", tool=call.name, names=names, is_lost=is_lost)
             return self._answer("Unknown", tool=repr(call.name), names=names)
         if self.redactor.finds_in(call.input):
             if self._console:
@@ -213,9 +216,10 @@ class Executor:
         """Return whether the owner's line asks for this call; never where one of its arguments is not the owner's."""
         if not (self._judge and turn.request):
             return False
-        shown = shown_call(turn.request, arguments)
+        shown = shown_call(turn.request, arguments, tool)
+        meant = await tool.meant(arguments) if shown and tool.meant else ""
         return bool(shown) and await self._judge.is_ordered(
-            f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
+            f"{one_line(tool.description, _DEED_CHARS)} ({'; that is: '.join(filter(None, (shown, meant)))})",
             turn.request.text,
             importance=turn.importance,
             loop=turn.loop,

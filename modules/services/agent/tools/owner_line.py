@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from typing import Any, Literal, get_origin
 
 import regex
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import UNSPACED
 from common.text.strings import account_name, normalize_quotes
-from modules.services.agent.tools.types import OwnerRequest
+from modules.services.agent.tools.types import OwnerRequest, Tool
 
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
@@ -22,6 +23,8 @@ _SAFE = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}|[0-9T:.+Z-]{1,32}")
 
 _SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
 _MOST_SAFE = 32
+_LEFT_OUT, _EDGES = " […] ", ".,;:!?\"'()[]…"
+_FEWEST_WORDS, _MOST_PIECES, _MOST_WORDS = 3, 3, 300
 
 
 def is_said(text: str, line: str) -> bool:
@@ -33,8 +36,25 @@ def is_said(text: str, line: str) -> bool:
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
-def shown_call(request: OwnerRequest, arguments: BaseModel) -> str:
+def pieces_of(text: str, line: str) -> str:
+    """Return `text` as `line` gives it with words left out, marked where; "" where it does not.
+
+    It has the words of the line in their order, in at most three pieces, each of three words or more.
+    """
+    words, said = ([word for one in _plain(it).split() if (word := one.strip(_EDGES))] for it in (text, line))
+    if not len(words) <= min(len(said), _MOST_WORDS):
+        return ""
+    pieces = [one for one in SequenceMatcher(None, said, words, autojunk=False).get_matching_blocks() if one.size]
+    if sum(one.size for one in pieces) < len(words) or min((one.size for one in pieces), default=0) < _FEWEST_WORDS:
+        return ""
+    told = (" ".join(words[one.b : one.b + one.size]) for one in pieces)
+    return _LEFT_OUT.join(told) if len(pieces) <= _MOST_PIECES else ""
+
+
+def shown_call(request: OwnerRequest, arguments: BaseModel, tool: Tool | None = None) -> str:
     """Return all arguments of a call, in the words of the owner's line; "" where one is not the owner's.
+
+    Without those that `tool` takes from the line itself.
 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
     scheme, all else word for word. Numbers, moments and choices are shown as they are: a judge compares them.
@@ -42,11 +62,14 @@ def shown_call(request: OwnerRequest, arguments: BaseModel) -> str:
     told: list[str] = []
     for name, field in type(arguments).model_fields.items():
         value = getattr(arguments, name)
-        if value == field.get_default(call_default_factory=True) and not field.is_required():
+        is_default = value == field.get_default(call_default_factory=True) and not field.is_required()
+        if is_default or (tool and name in tool.from_line):
             continue
         is_choice = get_origin(field.annotation) is Literal
         for one in _leaves(value):
             words = str(one) if is_choice or not isinstance(one, str) else _given(one.strip(), request)
+            if not words and tool and name in tool.in_pieces:
+                words = pieces_of(one, request.text)
             if not words:
                 return ""
             told.append(f"{name}: {words}")

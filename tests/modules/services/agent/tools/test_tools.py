@@ -97,6 +97,15 @@ async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_execut
         assert result.content.startswith("Blocked:") == (each.name not in names)
 
 
+async def test_the_owner_is_told_what_brings_a_tool_back_and_no_tool_is_listed_that_was_not_offered() -> None:
+    executor = Executor(Registry([*TOOLS, replace(tool("star"), family="github")], social_only=False), SHIPPED)
+    among_others, call = lower_provenance(turn(Provenance.OWNER), Provenance.STRANGER), ToolCall("1", "run", {})
+    lost, never = [(await executor.execute(call, one)).content for one in (among_others, turn())]
+    assert "/new" in lost
+    assert "/new" not in never
+    assert lost.endswith("Available: echo.")
+
+
 async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> None:
     registry = Registry(TOOLS, social_only=False)
     owner = turn(Provenance.OWNER)
