@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pydantic import BaseModel, Field
@@ -165,7 +165,10 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        number = await self.store.save(admitted(proposed, words), self.clock.now())
+        new = admitted(proposed, words)
+        if isinstance(turn.subject, OwnTimeTurn):
+            new = replace(new, dids=tuple(sorted(set(turn.subject.seen.values()))))
+        number = await self.store.save(new, self.clock.now())
         kept = await self.store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
         return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")
@@ -184,7 +187,7 @@ class MemoryTools:
         own = [one for one in fits if trusted(one, least)]
         # NOTE(self): such a turn may read strangers, and loses acts by it: only where nothing else is known.
         found = (own or (fits if isinstance(turn.subject, OwnTimeTurn) else []))[:limit]
-        if isinstance(turn.subject, ReadingTurn):
+        if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
             turn.subject.seen.update({did: did for one in found for did in one.dids})
         return self._told(found) if found else self.words.done("Nothing Found")
 

@@ -26,6 +26,7 @@ from local_tools.bluesky_turns import BlueskyLooks, LimitInput, may_look_up
 from local_tools.words import ToolWords
 from modules.lives.growth.reading import want_to_know
 from modules.lives.growth.types import READ, ReadingTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition
@@ -178,8 +179,8 @@ class ReadingTools:
 
 
 def _seen(turn: Turn) -> dict[str, str]:
-    """Return what a turn of reading was shown, to be added to; of any other turn nothing is noted."""
-    return turn.subject.seen if isinstance(turn.subject, ReadingTurn) else {}
+    """Return what a turn of the SOUL's own was shown, to be added to; of any other turn nothing is noted."""
+    return turn.subject.seen if isinstance(turn.subject, ReadingTurn | OwnTimeTurn) else {}
 
 
 def _account_at(address: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from common.errors import UsageError
 from common.provenance import Provenance
 from common.session_keys import is_main
+from common.text.untrusted import one_line
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, objection
@@ -29,6 +30,8 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import SELF
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
+
+_REASON_CHARS = 200
 
 
 class SelfReadInput(BaseModel):
@@ -96,7 +99,7 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=turn.request.text if turn.is_ordered and turn.request else args.reason,
+            reason=one_line(turn.request.text, _REASON_CHARS) if turn.is_ordered and turn.request else args.reason,
             by="soul",
             cites=cites,
             hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),

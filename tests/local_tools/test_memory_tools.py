@@ -296,6 +296,8 @@ async def test_a_turn_of_its_own_finds_what_rests_on_others_words_where_it_may_r
         assert found.provenance is Provenance.STRANGER
     assert "did:plc:sam" in reads.seen, "what the finding rests on goes with whose words it is"
     assert "sails" not in (await rig.use("memory_search", OWN, query="")).content
+    await rig.save(replace(heartbeat, provenance=Provenance.STRANGER, origin=Provenance.SELF), subject="boats")
+    assert [one.dids for one in await store.listed()] == [("did:plc:sam",)] * 2
     await store.save(NewMemory("fact", "the boat", "Mine is blue."), now)
     own = await rig.use("memory_search", heartbeat, query="")
     assert "is blue" in own.content

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from common.clock import Clock, local, parse_iso, spoken
+from common.clock import Clock, local, parse_iso
 from common.constants import DAY_MS
 from common.facts import ReadingFacts
 from common.provenance import Provenance
@@ -114,7 +114,6 @@ class ReadingHandler(Handler):
         if wait := await self._wait(item):
             return wait
         question, subject = str(item.payload.get("question", item.key)), ReadingTurn()
-        now = self.clock.now()
         result = await self.turn_runner.run_turn(
             turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance),
             system=await self.prompter.prompt(
@@ -122,10 +121,10 @@ class ReadingHandler(Handler):
                 audience="bluesky",
                 session_key=READING,
                 query=question,
-                now=now,
+                now=self.clock.now(),
                 least=Provenance.SELF,
             ),
-            messages=(Message("user", self._message(question, now)),),
+            messages=(Message("user", self.skills.render(READING, "User Message Template", question=question)),),
             purpose=READING,
             tool_choice="required",
             only=_TOOLS,
@@ -166,10 +165,6 @@ class ReadingHandler(Handler):
         if since < apart:
             return Disposition("later", "soon", "it read a short while ago", (apart - since).total_seconds())
         return None
-
-    def _message(self, question: str, now: datetime) -> str:
-        today = spoken(local(now, self.timezone))
-        return self.skills.render(READING, "User Message Template", today=today, question=question)
 
     async def _keep(self, item: WorkItem, question: str, found: Mapping[str, Any]) -> Disposition:
         """Keep what was found, if anything: with the links to its sources, and the accounts whose words it may hold."""

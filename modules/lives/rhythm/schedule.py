@@ -34,7 +34,6 @@ class ScheduleHandler(Handler):
             "Scheduled",
             what=one.what,
             due=spoken(local(one.due, self.schedules.timezone)),
-            now=spoken(local(self.schedules.clock.now(), self.schedules.timezone)),
             by_owner=one.by == "owner",
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF

@@ -189,7 +189,7 @@ class Executor:
             names = ", ".join(shown) or "none"
             if self.registry.get(call.name) is not None:
                 before = self.registry.available(replace(turn, provenance=turn.asked_by), only)
-                is_lost = turn.asked_by is Provenance.OWNER and call.name in {one.name for one in before}
+                is_lost = turn.request is not None and call.name in {one.name for one in before}
                 return self._answer("Not Available", "Blocked", tool=call.name, names=names, is_lost=is_lost)
             return self._answer("Unknown", tool=repr(call.name), names=names)
         if self.redactor.finds_in(call.input):
@@ -244,8 +244,9 @@ class Executor:
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told of tools that it has no more, because a call brought in others' words."""
-        is_owners = turn.asked_by is Provenance.OWNER
-        return self._skills.render(_SKILL, "Answers", "Lost", names=", ".join(names), is_owners=is_owners).strip()
+        return self._skills.render(
+            _SKILL, "Answers", "Lost", names=", ".join(names), is_owners=turn.request is not None
+        ).strip()
 
     async def _run(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         try:

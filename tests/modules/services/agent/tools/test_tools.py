@@ -29,7 +29,7 @@ from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
 )
-from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import Capability, Effect, OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.tool_schema import read_description, simple_schema
 from tests.shipped_skills import SHIPPED
 
@@ -99,7 +99,8 @@ async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_execut
 
 async def test_the_owner_is_told_what_brings_a_tool_back_and_no_tool_is_listed_that_was_not_offered() -> None:
     executor = Executor(Registry([*TOOLS, replace(tool("star"), family="github")], social_only=False), SHIPPED)
-    among_others, call = lower_provenance(turn(Provenance.OWNER), Provenance.STRANGER), ToolCall("1", "run", {})
+    owners = replace(turn(Provenance.OWNER), request=OwnerRequest("Run it."))
+    among_others, call = lower_provenance(owners, Provenance.STRANGER), ToolCall("1", "run", {})
     lost, never = [(await executor.execute(call, one)).content for one in (among_others, turn())]
     assert "/new" in lost
     assert "/new" not in never
