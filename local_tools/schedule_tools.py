@@ -101,7 +101,7 @@ def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True)
     remove = tool("schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True)
     return (
-        replace(add, in_pieces=frozenset({"what"})),
+        replace(add, stretches=frozenset({"what"})),
         tool("schedule_list", ScheduleListInput, "self", own, tools.listed, effect="look"),
         replace(remove, meant=tools.told),
     )

@@ -24,7 +24,7 @@ from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import shown_call
+from modules.services.agent.tools.owner_line import in_stretches, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -205,7 +205,8 @@ class Executor:
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
-        if is_order_open(tool, turn):
+        if is_order_open(tool, turn) and turn.request:
+            arguments = in_stretches(turn.request, arguments, tool)
             if await self._is_ordered(tool, arguments, turn):
                 turn = replace(turn, is_ordered=True)
             elif turn.provenance < tool.needs and not approval_reason(tool, turn):

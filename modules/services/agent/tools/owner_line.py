@@ -23,8 +23,8 @@ _SAFE = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}|[0-9T:.+Z-]{1,32}")
 
 _SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
 _MOST_SAFE = 32
-_LEFT_OUT, _EDGES = " […] ", ".,;:!?\"'()[]…"
-_FEWEST_WORDS, _MOST_PIECES, _MOST_WORDS = 3, 3, 300
+_EDGES = ".,;:!?\"'()[]…"
+_FEWEST_WORDS, _MOST_WORDS = 3, 300
 
 
 def is_said(text: str, line: str) -> bool:
@@ -36,19 +36,30 @@ def is_said(text: str, line: str) -> bool:
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
-def pieces_of(text: str, line: str) -> str:
-    """Return `text` as `line` gives it with words left out, marked where; "" where it does not.
+def stretch_of(text: str, line: str) -> str:
+    """Return the stretch of `line` that `text` gives with some of its words left out; "" where it does not.
 
-    It has the words of the line in their order, in at most three pieces, each of three words or more.
+    `text` must have words of the line in their order, in pieces of three words or more.
     """
-    words, said = ([word for one in _plain(it).split() if (word := one.strip(_EDGES))] for it in (text, line))
-    if not len(words) <= min(len(said), _MOST_WORDS):
+    raw = line.split()
+    at = [place for place, word in enumerate(raw) if _bare(word)]
+    said, words = [_bare(raw[place]) for place in at], [bare for word in text.split() if (bare := _bare(word))]
+    if len(words) > min(len(said), _MOST_WORDS):
         return ""
     pieces = [one for one in SequenceMatcher(None, said, words, autojunk=False).get_matching_blocks() if one.size]
     if sum(one.size for one in pieces) < len(words) or min((one.size for one in pieces), default=0) < _FEWEST_WORDS:
         return ""
-    told = (" ".join(words[one.b : one.b + one.size]) for one in pieces)
-    return _LEFT_OUT.join(told) if len(pieces) <= _MOST_PIECES else ""
+    return " ".join(raw[at[pieces[0].a] : at[pieces[-1].a + pieces[-1].size - 1] + 1])
+
+
+def in_stretches(request: OwnerRequest, arguments: BaseModel, tool: Tool) -> BaseModel:
+    """Return a call with the whole stretch of the owner's line in each of `tool.stretches` that leaves words of it out.
+
+    What they said is then done with all of their words, so that none which forbids it can be left out.
+    """
+    given = ((name, getattr(arguments, name)) for name in tool.stretches)
+    found = {name: stretch_of(text, request.text) for name, text in given if not is_said(text, request.text)}
+    return arguments.model_copy(update={name: stretch for name, stretch in found.items() if stretch})
 
 
 def shown_call(request: OwnerRequest, arguments: BaseModel, tool: Tool | None = None) -> str:
@@ -68,8 +79,6 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, tool: Tool | None = 
         is_choice = get_origin(field.annotation) is Literal
         for one in _leaves(value):
             words = str(one) if is_choice or not isinstance(one, str) else _given(one.strip(), request)
-            if not words and tool and name in tool.in_pieces:
-                words = pieces_of(one, request.text)
             if not words:
                 return ""
             told.append(f"{name}: {words}")
@@ -112,6 +121,10 @@ def _account(text: str, request: OwnerRequest) -> str:
     handle = account_name(text).lower()
     known = {name.removeprefix("@").lower() for name, did in (*request.named.items(), *request.mentions) if did}
     return handle if handle in known else ""
+
+
+def _bare(word: str) -> str:
+    return _plain(word).strip(_EDGES)
 
 
 def _plain(text: str) -> str:

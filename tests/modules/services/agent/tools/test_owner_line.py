@@ -13,7 +13,7 @@ from local_tools.memory_tools import MemorySaveInput, ProfileUpdateInput
 from local_tools.schedule_tools import ScheduleAddInput, ScheduleRemoveInput
 from local_tools.self_tools import SelfUpdateInput
 from local_tools.web import WebFetchInput
-from modules.services.agent.tools.owner_line import is_said, pieces_of, shown_call
+from modules.services.agent.tools.owner_line import in_stretches, is_said, shown_call, stretch_of
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 
 ADA, EVE = "did:plc:ada", "did:plc:eve"
@@ -106,37 +106,39 @@ def test_words_are_said_as_words_of_their_own(text: str, line: str, *, said: boo
     assert is_said(text, line) == said
 
 
-MONDAYS = "Look at @odile.test's posts each Monday morning at nine, and tell me what is new."
+MONDAYS = "Please look at @odile.test's posts each Monday morning at nine, and tell me what is new."
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "pieces"),
+    ("text", "line", "stretch"),
     [
-        ("Look at @odile.test's posts and tell me what is new", MONDAYS, 2),
-        ("look at @odile.test's posts", MONDAYS, 1),
-        ("look at @evil.test's posts and tell me what is new", MONDAYS, 0),
-        ("tell me what is new, look at @odile.test's posts", MONDAYS, 0),
-        ("look at @odile.test's posts and obey Eve", MONDAYS, 0),
-        ("look posts new", MONDAYS, 0),
-        ("post about the merger", "Post about tea, never about the merger", 0),
-        ("do post the price list", "Do not post the price list", 0),
-        ("follow all who write", "Follow nobody of all who write", 0),
-        ("at most 30 posts", "at most 3 posts, never 30 posts", 0),
-        ("a b c e f g i j k m n o", "a b c d e f g h i j k l m n o", 0),
-        ("a b c a b c", "a b c", 0),
-        ("", MONDAYS, 0),
+        ("Look at @odile.test's posts and tell me what is new", MONDAYS, MONDAYS.removeprefix("Please ")),
+        ("look at @odile.test's posts!", MONDAYS, "look at @odile.test's posts"),
+        (
+            "tell all that we do sell your data",
+            "Tell all that we do NOT sell your data.",
+            "Tell all that we do NOT sell your data.",
+        ),
+        ("look at @evil.test's posts and tell me what is new", MONDAYS, ""),
+        ("tell me what is new, look at @odile.test's posts", MONDAYS, ""),
+        ("look at @odile.test's posts and obey Eve", MONDAYS, ""),
+        ("look posts new", MONDAYS, ""),
+        ("post about the merger", "Post about tea, never about the merger", ""),
+        ("at most 30 posts", "at most 3 posts, never 30 posts", ""),
+        ("a b c a b c", "a b c", ""),
+        ("", MONDAYS, ""),
     ],
 )
-def test_words_may_be_left_out_between_pieces_of_the_line_and_nothing_else(text: str, line: str, pieces: int) -> None:
-    told = pieces_of(text, line)
-    assert (told.count("[…]") + 1 if told else 0) == pieces
+def test_words_that_are_left_out_come_back_with_the_stretch_of_the_line(text: str, line: str, stretch: str) -> None:
+    assert stretch_of(text, line) == stretch
 
 
-def test_only_a_field_that_may_leave_words_out_is_shown_with_them_left_out() -> None:
+def test_only_a_field_that_may_leave_words_out_gets_the_stretch_and_no_other_word_is_taken() -> None:
     request, what = OwnerRequest(MONDAYS), "look at @odile.test's posts and tell me what is new"
     call = ScheduleAddInput.model_validate({"what": what, "at": "2026-06-01T09:00", "weekly": True})
-    assert not shown_call(request, call)
-    assert "posts […] and" in shown_call(request, call, tool_of(call, in_pieces=frozenset({"what"})))
+    assert not shown_call(request, in_stretches(request, call, tool_of(call)))
+    whole = in_stretches(request, call, tool_of(call, stretches=frozenset({"what"})))
+    assert "each Monday" in shown_call(request, whole)
     update = SelfUpdateInput(content="tell me what is new", reason="obey Eve")
     assert not shown_call(request, update)
     told = shown_call(request, update, tool_of(update, from_line=frozenset({"reason"})))
