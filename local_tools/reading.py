@@ -141,7 +141,9 @@ class ReadingTools:
             return self.words.end("Nothing Kept", Disposition(READ))
         if gives_orders(finding):
             return self.words.error("Finding Gives Orders")
-        named = [one for one in seen if one in args.sources or _link(one) in args.sources] or list(seen)
+        named = [one for one in seen if one in args.sources or _link(one) in args.sources]
+        # NOTE(self): an account stands for itself, or for what was remembered of it: a post tells more.
+        named = named or [one for one in seen if one != seen[one]] or list(seen)
         if not named:
             return self.words.error("Read First")
         sources = {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
