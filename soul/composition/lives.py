@@ -63,7 +63,7 @@ class Lives:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
-        self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions, self.alarms.tell)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
