@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pydantic import BaseModel, Field
@@ -18,6 +18,8 @@ from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
 from common.text.untrusted import clean, one_line
 from local_tools.words import OWN_TOOLS, ToolWords
+from modules.lives.growth.types import ReadingTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -163,7 +165,10 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        number = await self.store.save(admitted(proposed, words), self.clock.now())
+        new = admitted(proposed, words)
+        if isinstance(turn.subject, OwnTimeTurn):
+            new = replace(new, dids=tuple(sorted(set(turn.subject.seen.values()))))
+        number = await self.store.save(new, self.clock.now())
         kept = await self.store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
         return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")
@@ -178,7 +183,12 @@ class MemoryTools:
         least, limit = _least(turn), args.limit
         most = MOST_FOUND if least > Provenance.STRANGER else limit
         query = Query(args.query, tuple(args.kinds), since, most, public_only=not self._is_owners(turn))
-        found = [one for one in await self.store.search(query, self.clock.now()) if trusted(one, least)][:limit]
+        fits = await self.store.search(query, self.clock.now())
+        own = [one for one in fits if trusted(one, least)]
+        # NOTE(self): such a turn may read strangers, and loses acts by it: only where nothing else is known.
+        found = (own or (fits if isinstance(turn.subject, OwnTimeTurn) else []))[:limit]
+        if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
+            turn.subject.seen.update({did: did for one in found for did in one.dids})
         return self._told(found) if found else self.words.done("Nothing Found")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
@@ -246,8 +256,9 @@ class MemoryTools:
 
 
 def _least(turn: Turn) -> Provenance:
-    """Return whose words a turn may be shown at least: one that the SOUL began for itself sees none of others."""
-    return Provenance.SELF if turn.asked_by is Provenance.SELF else Provenance.STRANGER
+    """Return whose words a turn may be shown at least: its own in one that the SOUL began, but to read."""
+    is_own = turn.asked_by is Provenance.SELF and not isinstance(turn.subject, ReadingTurn)
+    return Provenance.SELF if is_own else Provenance.STRANGER
 
 
 def memory_tools(tools: MemoryTools) -> Sequence[Tool]:

@@ -26,6 +26,7 @@ from local_tools.bluesky_turns import BlueskyLooks, LimitInput, may_look_up
 from local_tools.words import ToolWords
 from modules.lives.growth.reading import want_to_know
 from modules.lives.growth.types import READ, ReadingTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition
@@ -45,7 +46,7 @@ class SearchInput(BaseModel):
 
 
 class AddressInput(BaseModel):
-    """A feed, a list or a starter pack."""
+    """An account, a feed, a list or a starter pack."""
 
     address: str
     limit: int = Field(default=15, ge=1, le=50)
@@ -92,7 +93,11 @@ class ReadingTools:
         return await self._posts(found.or_raise(), turn)
 
     async def read_feed(self, args: AddressInput, turn: Turn) -> ToolResult:
-        """Read the newest posts of a feed, or of the accounts on a list."""
+        """Read the newest posts of an account, of a feed, or of the accounts on a list."""
+        if account := _account_at(args.address):
+            if not may_look_up(account, turn):
+                return self.words.error("By Did")
+            return await self._posts((await self.atproto.get_author_feed(account, args.limit)).or_raise(), turn)
         at = await self._at(args.address, turn, GENERATOR, LIST)
         get = self.atproto.get_feed if at.collection == GENERATOR else self.atproto.get_list_feed
         return await self._posts((await get(at.uri, args.limit)).or_raise(), turn)
@@ -136,7 +141,9 @@ class ReadingTools:
             return self.words.end("Nothing Kept", Disposition(READ))
         if gives_orders(finding):
             return self.words.error("Finding Gives Orders")
-        named = [one for one in seen if one in args.sources or _link(one) in args.sources] or list(seen)
+        named = [one for one in seen if one in args.sources or _link(one) in args.sources]
+        # NOTE(self): an account stands for itself, or for what was remembered of it: a post tells more.
+        named = named or [one for one in seen if one != seen[one]] or list(seen)
         if not named:
             return self.words.error("Read First")
         sources = {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
@@ -177,8 +184,14 @@ class ReadingTools:
 
 
 def _seen(turn: Turn) -> dict[str, str]:
-    """Return what a turn of reading was shown, to be added to; of any other turn nothing is noted."""
-    return turn.subject.seen if isinstance(turn.subject, ReadingTurn) else {}
+    """Return what a turn of the SOUL's own was shown, to be added to; of any other turn nothing is noted."""
+    return turn.subject.seen if isinstance(turn.subject, ReadingTurn | OwnTimeTurn) else {}
+
+
+def _account_at(address: str) -> str:
+    """Return the handle or DID that an address gives, alone or as the link of a profile; "" for any other address."""
+    name = account_name(address.strip().removeprefix("https://").removeprefix("bsky.app/profile/")).rstrip("/")
+    return name if "/" not in name and ("." in name or name.startswith("did:")) else ""
 
 
 def _link(seen: str) -> str:
@@ -198,8 +211,9 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
         ("bluesky_trends", LimitInput, tools.trends),
     )
     tool, own = tools.words.tool, Provenance.SELF
+    want = tool("want_to_know", QuestionInput, "self", own, tools.want, named_only=True)
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
-        tool("want_to_know", QuestionInput, "self", own, tools.want),
+        replace(want, stretches=frozenset({"question"})),
         tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
     ]

@@ -6,7 +6,7 @@ No words of others make or remove one: among them, only what the owner's newest 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pydantic import BaseModel
@@ -15,7 +15,7 @@ from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS
+from modules.services.schedules.policy import MOST, WHAT_CHARS, Schedule
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
@@ -74,7 +74,7 @@ class ScheduleTools:
 
     async def remove(self, args: ScheduleRemoveInput, turn: Turn) -> ToolResult:
         """Remove a schedule; what the owner scheduled goes at their word alone."""
-        meant = next((one for one in await self.schedules.all() if one.number == args.number), None)
+        meant = await self._at(args)
         if meant is None:
             return self.words.error("Schedule Unknown", number=args.number)
         if meant.by == "owner" and turn.asked_by is not Provenance.OWNER:
@@ -82,12 +82,22 @@ class ScheduleTools:
         await self.schedules.remove(args.number)
         return self.words.done("Schedule Removed", number=args.number)
 
+    async def told(self, args: ScheduleRemoveInput) -> str:
+        """Return what stands under a number, in words; "" where nothing does."""
+        meant = await self._at(args)
+        return meant.told(self.schedules.timezone) if meant else ""
+
+    async def _at(self, args: ScheduleRemoveInput) -> Schedule | None:
+        return next((one for one in await self.schedules.all() if one.number == args.number), None)
+
 
 def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
+    add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True)
+    remove = tool("schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True)
     return (
-        tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True),
+        replace(add, stretches=frozenset({"what"})),
         tool("schedule_list", NoInput, "self", own, tools.listed, effect="look"),
-        tool("schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True),
+        replace(remove, meant=tools.told),
     )

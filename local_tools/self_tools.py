@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from common.errors import UsageError
 from common.provenance import Provenance
 from common.session_keys import is_main
+from common.text.untrusted import one_line
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, objection
@@ -29,6 +30,8 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import SELF
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
+
+_REASON_CHARS = 200
 
 
 class SelfUpdateInput(BaseModel):
@@ -92,10 +95,10 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=args.reason,
+            reason=one_line(turn.request.text, _REASON_CHARS) if turn.is_ordered and turn.request else args.reason,
             by="soul",
             cites=cites,
-            hold=turn.hold or (OF_APPROVAL if reflects and args.about_approval else ""),
+            hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
             unasked=turn.asked_by is Provenance.SELF,
             section=args.section,
             drops=args.drops if reflects else None,
@@ -121,16 +124,10 @@ def is_owners_own(turn: Turn) -> bool:
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
+    given: Mapping[type, frozenset[str]] = {ReflectionTurn: frozenset({"file"})}
+    update = tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True, given=given)
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
         tool("self_read", NoInput, "self", own, tools.read, effect="look"),
-        tool(
-            "self_update",
-            SelfUpdateInput,
-            "self",
-            own,
-            tools.update,
-            holdable=True,
-            given={ReflectionTurn: frozenset({"file"})},
-        ),
+        replace(update, from_line=frozenset({"reason"})),
     )

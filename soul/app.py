@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from adapters.watch.client import Watch
+from adapters.watch.client import SleepWatch
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
@@ -23,7 +23,7 @@ from modules.runtime.logs import LoggedConsole, logging_to
 from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
-from modules.runtime.status import Chore, HeartbeatLoop, IdentityWatchLoop, StatusBoard
+from modules.runtime.status import HeartbeatLoop, IdentityWatchLoop, StatusBoard
 from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
@@ -53,7 +53,7 @@ class App:
     """
 
     def __init__(
-        self, services: Services, lives: Lives, phone_commands: PhoneCommands, watch: Watch | None = None
+        self, services: Services, lives: Lives, phone_commands: PhoneCommands, watch: SleepWatch | None
     ) -> None:
         self.services = services
         self.lives = lives
@@ -134,8 +134,7 @@ class App:
         lives, scheduler = self.lives, self.scheduler
         stop = asyncio.create_task(ended.wait(), name="until-ended")
         doomed = asyncio.create_task(scheduler.doomed(), name="until-doomed")
-        sleep = self.sleep
-        asleep = asyncio.create_task((sleep.asleep if sleep else asyncio.Event()).wait(), name="until-asleep")
+        asleep = asyncio.create_task((self.sleep.asleep if self.sleep else asyncio.Event()).wait(), name="until-asleep")
         tasks = [
             asyncio.create_task(self._keep_time(), name="scheduler"),
             asyncio.create_task(self._settle_if_needed(), name="settle"),
@@ -159,7 +158,7 @@ class App:
                 raise end
         await self.services.lease.give_back()
         await lives.turn_services.leave_notes()
-        how = await sleep.end() if sleep is not None and not ended.is_set() else "ended"
+        how = await self.sleep.end() if self.sleep and not ended.is_set() else "ended"
         summary = "Asleep until something comes" if how == "asleep" else "Stopped; nothing accepted is lost"
         await self.services.journal.record_or_show(Entry("life", "stop", summary, line="sys"))
         return how
@@ -173,19 +172,6 @@ class App:
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages
-        chores = (
-            Chore("list of conversations", lives.bluesky.tidying.run),
-            Chore("list of what the account does not want to read", services.moderation.refresh),
-            Chore("follow of the owner", lives.owner_follow.ensure_once),
-            Chore("list of whose posts it is told of", lives.subscriptions.ensure),
-            Chore("journal", services.journal.prune),
-            Chore("count of the budget", services.budget.tidy),
-            Chore("daily copy of the database", services.daily_copy.write),
-            Chore("files of memory", services.knowledge.refresh),
-            Chore("notes of the talk", lives.turn_services.context_file.renew),
-            Chore("list of what asks for attention", lives.attention_list.refresh),
-            Chore("page to wake up with", lives.turn_services.wakeup_context.write),
-        )
         return [
             IdentityWatchLoop(services.soul, services.home),
             self.control_watch,
@@ -195,7 +181,7 @@ class App:
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
             ),
-            HeartbeatLoop(services.journal, self._pulse, chores),
+            HeartbeatLoop(services.journal, self._pulse, lives.chores),
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
             lives.commitments,
@@ -259,7 +245,7 @@ async def open_soul(
     social_only: bool = False,
     skills_folder: Path = SKILLS,
     phone_commands: PhoneCommands = lambda _: Commands(rows={}),
-    watch: Watch | None = None,
+    watch: SleepWatch | None = None,
 ) -> AsyncIterator[App]:
     """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
     clock = ScaledClock(clock, settings.soul_speed)  # the one place that knows the speed

@@ -24,7 +24,7 @@ _CAME = 409
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class SleepWatch:
     """The watcher, for the SOUL that it knows by `name`; `file` says where it answers."""
 
     file: Path
@@ -34,15 +34,18 @@ class Watch:
         """Let it note how things stand; what comes from now on is seen by it."""
         return await self._ask("POST")
 
-    async def hold(self, wake_at: datetime) -> ApiResult[None]:
-        """Hand over: it wakes the SOUL then, or when something comes. An `Err` where something came already."""
-        return await self._ask("PUT", {"wake_at": iso(wake_at)})
+    async def hold(self, wake_at: datetime, every_s: float) -> ApiResult[None]:
+        """Hand over: it looks `every_s`, and wakes the SOUL when something comes, or then.
+
+        An `Err` where something came already.
+        """
+        return await self._ask("PUT", {"wake_at": iso(wake_at), "every_s": every_s})
 
     async def release(self) -> ApiResult[None]:
         """Take it back: the SOUL stays awake."""
         return await self._ask("DELETE")
 
-    async def _ask(self, method: str, body: dict[str, str] | None = None) -> ApiResult[None]:
+    async def _ask(self, method: str, body: dict[str, str | float] | None = None) -> ApiResult[None]:
         try:
             told = json.loads(read_bounded(self.file, STATE_MAX_BYTES).decode())
             url, token = str(told["url"]), str(told["token"])

@@ -34,7 +34,7 @@ def read_note(memory: Path) -> SleepNote | None:
         note = SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    return note if parse_iso_or_none(note.wake_at) else None
+    return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None
 
 
 def call(memory: Path) -> None:

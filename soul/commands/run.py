@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from adapters.watch.client import Watch
+from adapters.watch.client import SleepWatch
 from common.clock import Clock, SystemClock, iso, span
 from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
 from common.files import storage_error
@@ -74,7 +74,7 @@ def live(
     flush_all: bool = False,
     take_over: bool = False,
     page: ServePage | None = None,
-    watch: Watch | None = None,
+    watch: SleepWatch | None = None,
 ) -> LifeEnd:
     """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
 
@@ -137,7 +137,7 @@ async def _live(
     social_only: bool,
     take_over: bool,
     page: ServePage | None,
-    watch: Watch | None,
+    watch: SleepWatch | None,
 ) -> LifeEnd:
     """Live until the end; return how to go on."""
     clock = SystemClock()

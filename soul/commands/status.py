@@ -133,8 +133,8 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
     elif status["awake"]:
         state = f"awake, {doing(status.get('mode', 'idle'))}".rstrip(", ")
     elif asleep := status.get("asleep"):
-        until = moment(asleep["wake_at"], timezone)
-        state = f"asleep until {until}, or until something comes for it"
+        since, until = moment(asleep["asleep_since"], timezone), moment(asleep["wake_at"], timezone)
+        state = f"asleep since {since}, until {until} or until something comes for it"
     else:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:

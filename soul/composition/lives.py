@@ -12,6 +12,7 @@ from modules.services.peers.room_identity import RoomJoined
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.bluesky import build_bluesky_life, build_bluesky_state
+from soul.composition.wiring.chores import build_chores
 from soul.composition.wiring.commitments import (
     build_commitment_loop,
     build_commitment_writer,
@@ -23,7 +24,6 @@ from soul.composition.wiring.peers import build_histories_loop, build_histories_
 from soul.composition.wiring.presence import (
     build_announcements,
     build_control_watch,
-    build_owner_follow,
     build_subscriptions,
     build_voice_writer,
 )
@@ -64,7 +64,7 @@ class Lives:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
-        self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions, self.alarms.tell)
         self.own_times = OwnTimes(self.bluesky.expression, self.growth.reflection, heartbeat)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
@@ -84,7 +84,8 @@ class Lives:
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)
-        self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
+        self.subscriptions = build_subscriptions(services)
+        self.chores = build_chores(services, self.turn_services, self.bluesky, self.subscriptions, self.attention_list)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))

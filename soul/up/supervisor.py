@@ -28,7 +28,7 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
-from adapters.watch.client import Watch
+from adapters.watch.client import SleepWatch
 from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
@@ -313,7 +313,7 @@ def run_up(
     with tempfile.TemporaryDirectory(prefix="soul-up-") as folder:
         address = Path(folder) / "watch.json"
         members = [
-            SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only, Watch(address, name))))
+            SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only, SleepWatch(address, name))))
             for name, root in homes.items()
         ]
         page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
@@ -361,7 +361,7 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(root: Path, social_only: bool, watch: Watch) -> int:  # noqa: FBT001 - bound at once
+def _life(root: Path, social_only: bool, watch: SleepWatch) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
@@ -378,7 +378,7 @@ def _page(homes: dict[str, Path], port: int) -> int:
 
 
 def _watch(homes: dict[str, Path], address: Path, caller: int) -> int:
-    """Watch over those that sleep; each name that is called stands in a line of the pipe."""
+    """SleepWatch over those that sleep; each name that is called stands in a line of the pipe."""
     asyncio.run(keep_watch(homes, address, lambda name: os.write(caller, f"{name}\n".encode()), SystemClock()))
     return 0
 

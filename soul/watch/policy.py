@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-LEAST_STEP_S = 45.0
-"""As often as a SOUL that is awake looks at its notifications."""
 _LOOKS_PER_S = 4.0
 """A look takes two requests to a service that allows one address ten a second."""
 KEPT_FOR = timedelta(hours=26)
 """Who has slept for so long is woken, whatever else was said."""
 
 
-def step_s(sleepers: int) -> float:
-    """Return how many seconds lie between two looks for one of so many."""
-    return max(LEAST_STEP_S, sleepers / _LOOKS_PER_S)
+def step_s(sleepers: int, every_s: float) -> float:
+    """Return how many seconds lie between two looks for one of so many, that asked for one `every_s`."""
+    return max(every_s, sleepers / _LOOKS_PER_S)

@@ -52,7 +52,7 @@ class Sleeper:
         since: when it handed over; None while it is still awake.
         wake_at: when it wakes at the latest.
         looked_s: when it was last looked for.
-        speed: how fast it lives; only in a town other than 1.
+        every_s: how often it asked to be looked for.
 
     """
 
@@ -61,7 +61,7 @@ class Sleeper:
     reader: NewestReader
     seen: Newest
     looked_s: float
-    speed: float
+    every_s: float = 0.0
     since: datetime | None = None
     wake_at: datetime | None = None
 
@@ -111,7 +111,7 @@ class Watcher:
         """Return who was not looked for the longest, if it is time."""
         held = [one for one in self.sleepers.values() if one.since is not None]
         one = min(held, key=lambda sleeper: sleeper.looked_s, default=None)
-        return one if one and (self.clock.monotonic() - one.looked_s) * one.speed >= step_s(len(held)) else None
+        return one if one and self.clock.monotonic() - one.looked_s >= step_s(len(held), one.every_s) else None
 
     async def _look(self, one: Sleeper) -> None:
         one.looked_s = self.clock.monotonic()
@@ -148,7 +148,7 @@ class Watcher:
         seen = await reader.read()
         if isinstance(seen, Err):
             return PlainTextResponse(seen.error, 503)
-        self.sleepers[name] = Sleeper(name, home, reader, seen.data, self.clock.monotonic(), settings.soul_speed)
+        self.sleepers[name] = Sleeper(name, home, reader, seen.data, self.clock.monotonic())
         return Response(status_code=204)
 
     async def _hold(self, request: Request) -> Response:
@@ -157,15 +157,17 @@ class Watcher:
         one = self.sleepers.get(request.query_params["name"])
         given = await request.json()
         wake_at = parse_iso_or_none(given.get("wake_at")) if isinstance(given, dict) else None
-        if one is None or wake_at is None:
-            return PlainTextResponse("Begin first, and say until when", 400)
+        every_s = given.get("every_s") if isinstance(given, dict) else None
+        if one is None or wake_at is None or not isinstance(every_s, float):
+            return PlainTextResponse("Begin first, and say until when and how often to look", 400)
         found = await one.reader.read(one.seen)
         if isinstance(found, Err):
             return PlainTextResponse(found.error, 503)
         if found.data != one.seen:
             self.sleepers.pop(one.name, None)
             return PlainTextResponse("Something came", 409)
-        one.since, one.wake_at, one.looked_s = self.clock.now(), wake_at, self.clock.monotonic()
+        one.since, one.wake_at, one.every_s = self.clock.now(), wake_at, every_s
+        one.looked_s = self.clock.monotonic()
         return Response(status_code=204)
 
     async def _release(self, request: Request) -> Response:
@@ -190,7 +192,7 @@ class Watcher:
 
 
 async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[str], object], clock: Clock) -> None:
-    """Watch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
+    """SleepWatch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     watcher = Watcher(homes, call, clock)

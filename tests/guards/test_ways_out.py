@@ -28,6 +28,7 @@ _NO_TERMINAL = {
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/git/client.py", "stdin.write"),
+    ("soul/up/supervisor.py", "os.write"),
     ("town/github/service.py", "stdin.write"),
 }
 """A pipe to a child, a connection, and files of a repository and of a backup."""

@@ -14,12 +14,14 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from local_tools.memory_tools import MemoryTools, ProfileUpdateInput, memory_tools
+from modules.lives.growth.types import ReadingTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.memory.admission import BODY_LENGTH, KINDS, Memory, kinds_from
+from modules.services.memory.admission import BODY_LENGTH, KINDS, Memory, NewMemory, kinds_from
 from modules.services.memory.profiles import ProfileFields, Profiles
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
@@ -282,3 +284,21 @@ async def test_the_first_talk_ends_once(rig: Rig) -> None:
     assert rig.completed == [({"name": "Rowan", "role": "looks after roofs"}, {"name": "Ana"})]
     again = await rig.use("complete_commissioning", OWNERS, user_name="Eve", role="spams")
     assert (again.is_error, (await rig.profiles.get()).user) == (True, {"name": "Ana"})
+
+
+async def test_a_turn_of_its_own_finds_what_rests_on_others_words_where_it_may_read_these(rig: Rig) -> None:
+    store, now = rig.memory_home.store, rig.memory_home.clock.now()
+    await store.save(NewMemory("fact", "the ferry", "It sails at nine.", trust="stranger", dids=("did:plc:sam",)), now)
+    reads, heartbeat = ReadingTurn(), replace(OWN, subject=OwnTimeTurn("private"))
+    for asked in (replace(OWN, subject=reads), heartbeat):
+        found = await rig.use("memory_search", asked, query="")
+        assert "sails at nine" in found.content
+        assert found.provenance is Provenance.STRANGER
+    assert "did:plc:sam" in reads.seen, "what the finding rests on goes with whose words it is"
+    assert "sails" not in (await rig.use("memory_search", OWN, query="")).content
+    await rig.save(replace(heartbeat, provenance=Provenance.STRANGER, origin=Provenance.SELF), subject="boats")
+    assert [one.dids for one in await store.listed()] == [("did:plc:sam",)] * 2
+    await store.save(NewMemory("fact", "the boat", "Mine is blue."), now)
+    own = await rig.use("memory_search", heartbeat, query="")
+    assert "is blue" in own.content
+    assert own.provenance is None

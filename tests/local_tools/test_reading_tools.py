@@ -142,3 +142,17 @@ async def test_nothing_is_read_before_it_is_known_what_our_account_does_not_want
     running_town.faults.arm(Fault("server_error", "app.bsky.actor.getPreferences", times=99))
     async with awake(running_town.make_home("rowan")) as life:
         assert "not known yet" in (await use(life, "bluesky_search", query="moss")).content
+
+
+@pytest.mark.parametrize("address", ["sam.test", "@sam.test", "https://bsky.app/profile/sam.test", "did"])
+async def test_the_posts_of_one_account_are_read_by_its_handle_its_profile_and_its_did(
+    running_town: RunningTown, moss: dict[str, str], address: str
+) -> None:
+    sam = running_town.account("sam")
+    among_others = replace(OWN, provenance=Provenance.STRANGER, origin=Provenance.SELF)
+    async with awake(running_town.make_home("rowan")) as life:
+        address = sam if address == "did" else address
+        posts = read(await use(life, "bluesky_read_feed", address=address))
+        assert [one["author_did"] for one in posts] == [sam]
+        refused = await use(life, "bluesky_read_feed", among_others, address=address)
+        assert refused.is_error == (address != sam), "a made-up handle could carry away what was read"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
-from local_tools.schedule_tools import ScheduleTools, schedule_tools
+from local_tools.schedule_tools import ScheduleRemoveInput, ScheduleTools, schedule_tools
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
@@ -78,3 +78,12 @@ async def test_among_others_words_only_what_a_judge_found_in_the_owners_line_cou
 @pytest.mark.parametrize("at", ["Friday", "", "2026-06-01T12:59", "9999-12-31T23:59", "2026-13-01T09:00"])
 async def test_a_moment_that_is_none_or_has_passed_is_sent_back(rig: Rig, at: str) -> None:
     assert (await rig.use("schedule_add", OWNERS, **PLANTS | {"at": at})).is_error == (at != "9999-12-31T23:59")
+
+
+async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
+    await rig.use("schedule_add", OWNERS, **PLANTS)
+    tool = rig.executor.registry.get("schedule_remove")
+    assert tool is not None
+    assert tool.meant is not None
+    assert "water the plants" in await tool.meant(ScheduleRemoveInput(number=1))
+    assert await tool.meant(ScheduleRemoveInput(number=9)) == ""

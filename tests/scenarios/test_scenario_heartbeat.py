@@ -26,7 +26,7 @@ def turns(town: RunningTown) -> list[ChatRequest]:
 @pytest.mark.slow
 async def test_the_file_is_a_turn_every_six_waking_hours_and_silence_costs_one_call(running_town: RunningTown) -> None:
     town, clock = running_town, at_noon()
-    home = town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home = town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", READING_PER_DAY="0")
     home.workspace.mkdir(parents=True)
     (home.workspace / "HEARTBEAT.md").write_text("# Look after\n\n<!-- nothing yet -->\n")
     town.mind.answer = lambda _: Completion("Nothing is due.")

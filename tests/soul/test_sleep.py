@@ -49,7 +49,7 @@ async def test_what_comes_and_its_time_wake_it_and_what_came_is_answered_once(ru
         note = read_note(rowan.memory)
         assert note
         assert note.did == running_town.account("rowan")
-        assert "asleep until" in (await soul("status", "--home", str(rowan.root))).output
+        assert "asleep since" in (await soul("status", "--home", str(rowan.root))).output
 
         await answers(running_town, "rowan", len(running_town.texts("rowan")) + 1)
         assert "something came" in await until(process, "rowan: asleep")

@@ -16,7 +16,7 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
-UNREPORTED = "unreported"
+_UNREPORTED = "unreported"
 """Marks in a payload what its owner is to be told of."""
 _MOST_ENDS = 5
 
@@ -87,13 +87,13 @@ async def add_reflection(
     return key
 
 
-async def unreported_ends(table: WorkTable, kind: str) -> Sequence[tuple[str, str]]:
-    """Return what the owner ordered and ended while no command waited for it: the key, and the reason it ended.
+async def unreported_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
+    """Return the reflections that the owner ordered and no command waited for: the key, and the reason each ended.
 
     The reason holds the SOUL's closing words.
     """
     ended = [
-        one for one in await table.newest(kind, _MOST_ENDS) if one.payload.get(UNREPORTED) and one.state != "pending"
+        one for one in await table.newest(KIND, _MOST_ENDS) if one.payload.get(_UNREPORTED) and one.state != "pending"
     ]
     return [(one.key, await table.database.run(partial(newest_reason, uri=one.cause_id))) for one in ended]
 
@@ -101,7 +101,7 @@ async def unreported_ends(table: WorkTable, kind: str) -> Sequence[tuple[str, st
 async def leave_unreported(table: WorkTable, key: str) -> None:
     """Note that no command waits for the end of an ordered reflection, so that its owner is told of it."""
     if item := await table.get(KIND, key):
-        await table.note(item, **{UNREPORTED: True})
+        await table.note(item, **{_UNREPORTED: True})
 
 
 def _earlier(item: WorkItem) -> Earlier:

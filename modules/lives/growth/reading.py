@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from common.clock import Clock, local, parse_iso, spoken
+from common.clock import Clock, local, parse_iso
 from common.constants import DAY_MS
 from common.facts import ReadingFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.perceive import UNREPORTED
 from modules.lives.growth.policy import INTERVAL
 from modules.lives.growth.types import READ, READING, ReadingTurn
 from modules.runtime.journal.rows import Journal
@@ -29,6 +28,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.identity.identity import Identity
 from modules.services.memory.admission import OWNER_SOURCE, READING_SOURCE, SUBJECT_LENGTH, NewMemory
 from modules.services.memory.rows import MemoryStore
+from modules.services.owner.notices import TellOwner
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable, count_waiting
@@ -57,8 +57,7 @@ async def _waiting(table: WorkTable) -> int:
 
 def _row(question: str, *, is_owners: bool = False) -> NewWork:
     asked = one_line(question, QUESTION_CHARS)
-    payload = {"question": asked, UNREPORTED: is_owners}
-    return NewWork(READING, asked.casefold(), payload, importance="owner" if is_owners else "own")
+    return NewWork(READING, asked.casefold(), {"question": asked}, importance="owner" if is_owners else "own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,8 @@ class ReadingHandler(Handler):
     skills: Skills
     journal: Journal
     clock: Clock
+    tell: TellOwner
+    name: str
     timezone: str = ""
 
     def is_ready(self) -> bool:
@@ -113,7 +114,6 @@ class ReadingHandler(Handler):
         if wait := await self._wait(item):
             return wait
         question, subject = str(item.payload.get("question", item.key)), ReadingTurn()
-        now = self.clock.now()
         result = await self.turn_runner.run_turn(
             turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance),
             system=await self.prompter.prompt(
@@ -121,10 +121,10 @@ class ReadingHandler(Handler):
                 audience="bluesky",
                 session_key=READING,
                 query=question,
-                now=now,
+                now=self.clock.now(),
                 least=Provenance.SELF,
             ),
-            messages=(Message("user", self._message(question, now)),),
+            messages=(Message("user", self.skills.render(READING, "User Message Template", question=question)),),
             purpose=READING,
             tool_choice="required",
             only=_TOOLS,
@@ -134,6 +134,13 @@ class ReadingHandler(Handler):
         ends = (answer.decision for _, answer in reversed(result.calls) if answer.ends_turn)
         found: Mapping[str, Any] = next(ends, {})
         return await self._keep(item, question, found)
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Tell the owner of a question of theirs that was given up."""
+        if disposition.act == "dropped" and item.importance == "owner":
+            words = f"{item.payload.get('question', item.key)}\n({disposition.reason})"
+            headline = f"{self.name} could not look up what you wanted to know"
+            await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, without its reason."""
@@ -159,10 +166,6 @@ class ReadingHandler(Handler):
             return Disposition("later", "soon", "it read a short while ago", (apart - since).total_seconds())
         return None
 
-    def _message(self, question: str, now: datetime) -> str:
-        today = spoken(local(now, self.timezone))
-        return self.skills.render(READING, "User Message Template", today=today, question=question)
-
     async def _keep(self, item: WorkItem, question: str, found: Mapping[str, Any]) -> Disposition:
         """Keep what was found, if anything: with the links to its sources, and the accounts whose words it may hold."""
         finding, sources, dids = found.get("finding", ""), found.get("sources", {}), tuple(found.get("dids", ()))
@@ -186,4 +189,9 @@ class ReadingHandler(Handler):
         reason = finding or "nothing was found that is worth keeping"
         entry = Entry("decision", READING, "Looked a question up", None, reason, item.cause_id, data=data, dids=dids)
         await self.journal.record(entry)
+        if owners:
+            headline = f"{self.name} looked up what you wanted to know"
+            words = "\n".join((question, finding or f"({reason})", *sources))
+            rests_on = Provenance.STRANGER if finding else Provenance.SELF
+            await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, rests_on, at_once=False, dids=dids)
         return Disposition("done", "found" if finding else "nothing", reason)

@@ -1,8 +1,8 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
 A plan that they asked for in a direct message, and that is done, is told in the same way. So are a reflection that they
-ordered and that no command waited for, what was found about a question of theirs, a reminder, and the end of what they
-scheduled.
+ordered and that no command waited for, a reminder, and what a turn of the SOUL's own came to: what was found about a
+question of theirs, and what was done on a schedule or for HEARTBEAT.md.
 
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.web.client import WebClient
 from common.clock import Clock, doubled, local, parse_iso
 from common.errors import SoulError, StorageError, Transient
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
@@ -29,12 +30,12 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.situation import Situation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from modules.services.owner.notices import NOTICE
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
-KIND = "alarm"
-AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "reading", "schedule"]
+AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "own"]
 
 LOST = "lost"
 """What the journal notes of a run that ended unexpectedly, at the next start."""
@@ -51,18 +52,21 @@ _POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
 class Alarm:
     """What is told once under its name: one line, which tells the owner to look, not what is said at home.
 
-    Only the direct message holds the `words` of the SOUL.
+    Only the direct message and the next talk hold the `words` of the SOUL; `provenance` and `dids` are as `TellOwner`
+    says.
     """
 
     kind: AlarmKind
     name: str
     text: str
     words: str = ""
+    provenance: Provenance = Provenance.STRANGER
+    dids: tuple[str, ...] = ()
 
     def work(self, not_before: datetime | None = None, *, is_posted: bool = False) -> NewWork:
         """Return its row of work; `is_posted` says that only the direct message is left to send."""
-        payload = {"kind": self.kind, "name": self.name, "text": self.text, "words": self.words, "posted": is_posted}
-        return NewWork(KIND, f"{self.kind}/{self.name}", payload, not_before=not_before)
+        payload = {**asdict(self), "posted": is_posted}
+        return NewWork(NOTICE, f"{self.kind}/{self.name}", payload, not_before=not_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,12 @@ class AlarmHandler(Handler, Perceiver):
     Attributes:
         commitments: returns all that are kept.
         reflections: returns the key and the words of each that the owner ordered and was not told of.
-        readings: returns the same of what was looked up for the owner.
         quiet_hours: the local hours of their begin and end; None for none.
         sends: whether the owner lets it send direct messages.
 
     """
 
-    kind = KIND
+    kind = NOTICE
     most_tries = _MOST_POSTS
     is_public = False
 
@@ -110,7 +113,6 @@ class AlarmHandler(Handler, Perceiver):
     situation: Callable[[], Awaitable[Situation]]
     commitments: Callable[[], Sequence[QueuedCommitment]]
     reflections: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
-    readings: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
     webhook: Webhook
     clock: Clock
     timezone: str
@@ -124,23 +126,21 @@ class AlarmHandler(Handler, Perceiver):
             Alarm("reflection", key, f"{self.name} reflected, as you ordered", words)
             for key, words in await self.reflections()
         )
-        later += tuple(
-            Alarm("reading", key, f"{self.name} looked up what you wanted to know", words)
-            for key, words in await self.readings()
-        )
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
 
-    async def tell(self, name: str, text: str, words: str, *, at_once: bool) -> None:
-        """Keep what came of a schedule to be told, once under its name, as `TellOwner` says."""
+    async def tell(
+        self, name: str, text: str, words: str, provenance: Provenance, *, at_once: bool, dids: Sequence[str] = ()
+    ) -> None:
+        """Keep what a turn of the SOUL's own came to, to be told once under its name, as `TellOwner` says."""
         quiet = None if at_once else quiet_until(self.clock.now(), self.quiet_hours, self.timezone)
-        await self.work.add(Alarm("schedule", name, text, words).work(quiet))
+        await self.work.add(Alarm("own", name, text, words, provenance, tuple(dids)).work(quiet))
 
     async def tell_end(self, error: SoulError) -> None:
         """Post what ends this life before it ends; the direct message follows at the next start."""
         alarm, is_known = self._stopped(self.clock.now(), str(error)), False
         work = alarm.work()
         with suppress(StorageError, Transient):
-            is_known = await self.work.get(KIND, work.key) is not None
+            is_known = await self.work.get(NOTICE, work.key) is not None
         if not is_known and not await self.webhook.post(alarm.text):
             with suppress(StorageError, Transient):
                 await self.work.add(alarm.work(is_posted=True))

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from common.clock import Clock
+from common.text.graphemes import truncate_graphemes
 from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
 from modules.services.inbox.messages import ReceivedMessage
@@ -21,6 +23,7 @@ from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 KIND = "order"
 _UNDER_WAY = frozenset({"held", "pending", "sending"})
 _MOST_LINES = 10
+_CUT_CHARS = 2
 _MINUTE_S = 60.0
 
 
@@ -38,10 +41,11 @@ class OwnerNotices:
         talk = await self.state.talk_with(self.state.me.owner_did)
         if talk is None:
             return None
+        shown = truncate_graphemes(text, MESSAGE_MAX_GRAPHEMES - _CUT_CHARS)
         body = DirectMessageBody(
             conversation_id=talk.id,
             to=self.state.me.owner_did,
-            text=text,
+            text=shown if shown == text else f"{shown} …",
             after_rev=await self.state.newest_rev(talk.id),
             drafts=tuple(drafts),
             forgotten=tuple(forgotten),

@@ -66,6 +66,10 @@ class HeartbeatHandler(Handler, Perceiver):
         query = one_line(text, _QUERY_CHARS)
         return await self.turns.run(item, told, private=told, query=query, asked_by=Provenance.SELF)
 
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Tell the owner what came of it, if anything did."""
+        await self.turns.tell_end(item, disposition, f"what was due in {HEARTBEAT}", is_owners=False)
+
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it."""
         did = {"silent": "nothing to do", "later": "has to wait", "done": "did what was due"}

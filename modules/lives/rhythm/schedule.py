@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.clock import local, spoken
 from common.provenance import Provenance
 from common.text.untrusted import one_line
 from modules.lives.rhythm.turns import SKILL, OwnTurns
-from modules.lives.rhythm.types import TellOwner
 from modules.services.schedules.schedules import KIND, Schedules, schedule_of
 from modules.services.work.types import Disposition, Handler, WorkItem
 
@@ -17,7 +16,7 @@ _WHAT_CHARS = 120
 
 @dataclass(kw_only=True)
 class ScheduleHandler(Handler):
-    """Handles each due time once. What the owner scheduled ends with a message to them."""
+    """Handles each due time once, and tells the owner what came of it."""
 
     kind = KIND
     is_public = False
@@ -25,8 +24,6 @@ class ScheduleHandler(Handler):
 
     schedules: Schedules
     turns: OwnTurns
-    tell: TellOwner
-    name: str
 
     async def handle(self, item: WorkItem) -> Disposition:
         one = schedule_of(item)
@@ -37,7 +34,6 @@ class ScheduleHandler(Handler):
             "Scheduled",
             what=one.what,
             due=spoken(local(one.due, self.schedules.timezone)),
-            now=spoken(local(self.schedules.clock.now(), self.schedules.timezone)),
             by_owner=one.by == "owner",
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF
@@ -47,11 +43,13 @@ class ScheduleHandler(Handler):
         """Keep what the owner is to be told, and the next time of a weekly schedule."""
         one = schedule_of(item)
         if one.is_reminder:
-            await self.tell(item.cause_id, f"{self.name} reminds you", one.what, at_once=True)
-        elif one.by == "owner":
-            ended = "gave up" if disposition.act == "dropped" else "did"
+            headline = f"{self.turns.name} reminds you"
+            await self.turns.tell(item.cause_id, headline, one.what, Provenance.SELF, at_once=True)
+        else:
+            by_owner = one.by == "owner"
             words = f"{one_line(one.what, _WHAT_CHARS)}: {disposition.reason}"
-            await self.tell(item.cause_id, f"{self.name} {ended} what you scheduled", words, at_once=False)
+            told, what = replace(disposition, reason=words), f"what {'you' if by_owner else 'it'} scheduled"
+            await self.turns.tell_end(item, told, what, is_owners=by_owner)
         await self.schedules.go_on(item)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:

@@ -14,6 +14,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.owner.notices import TellOwner
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, WorkItem
 
@@ -27,12 +28,14 @@ _WORDS_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OwnTurns:
-    """Runs such turns for the rows of one kind of work after the other."""
+    """Runs such turns for the rows of one kind of work after the other, and tells the owner what came of them."""
 
     prompter: Prompter
     turn_runner: TurnRunner
     skills: Skills
     clock: Clock
+    tell: TellOwner
+    name: str
 
     async def run(self, item: WorkItem, told: str, *, private: str, query: str, asked_by: Provenance) -> Disposition:
         """Have the turn of a row in which the model is `told` what to do; return what came of it.
@@ -63,7 +66,15 @@ class OwnTurns:
             return Disposition("undecided", "unfinished", result.cut_off)
         did = any(not answer.is_error for _, answer in result.calls)
         held = any(answer.outcome.held for _, answer in result.calls)
-        return Disposition("done" if did else "silent", "done" if did else "nothing-to-do", words, held=held)
+        act, code = ("done", "done") if did else ("silent", "nothing-to-do")
+        return Disposition(act, code, words, held=held, provenance=result.provenance)
+
+    async def tell_end(self, item: WorkItem, disposition: Disposition, what: str, *, is_owners: bool) -> None:
+        """Tell the owner what came of a row: always of what they asked for, else only where something was done."""
+        if is_owners or (disposition.act != "silent" and disposition.reason):
+            headline = f"{self.name} {'gave up' if disposition.act == 'dropped' else 'did'} {what}"
+            words, provenance = disposition.reason, disposition.provenance
+            await self.tell(item.cause_id, headline, words, provenance, at_once=False)
 
 
 def is_own(tool: Tool, turn: Turn) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from common.clock import local, spoken
 from common.errors import Fatal, SoulError
 from common.importance import Importance
 from modules.runtime.journal.rows import Journal
@@ -22,10 +23,14 @@ _YES = "YES"
 
 @dataclass(frozen=True, slots=True)
 class YesNoJudge:
-    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`."""
+    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`.
+
+    `timezone` is the owner's; "" for the machine's.
+    """
 
     verdicts: Verdicts
     journal: Journal
+    timezone: str = ""
 
     async def is_same(self, text: str, other: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
         """Return whether `text` claims what `other` claims. Raises `Fatal`."""
@@ -39,7 +44,8 @@ class YesNoJudge:
 
         It is asked where others' words were read after the line: none of these may stand in `act`.
         """
-        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, line=line, act=act)
+        now = spoken(local(self.verdicts.clock.now(), self.timezone))
+        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, now=now, line=line, act=act)
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
         await self._note(summary, reason, loop, cause_id)
         return ordered

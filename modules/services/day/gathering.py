@@ -53,6 +53,9 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
+_WORK, _FILES = "work", "workspace-files"
+_OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
+_FILE_MOVED = frozenset({"changed", "held"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
@@ -136,6 +139,7 @@ class DayReader:
             },
             learned=self._learned(connection, since, until),
             readings=readings_between(connection, start, end),
+            own_time=_own_time(connection, start, end),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -198,6 +202,14 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
         for row in rows.of_loop_between(connection, _READING, start, end)
         if "question" in (data := row["data"])
     )
+
+
+def _own_time(connection: sqlite3.Connection, start: str, end: str) -> tuple[tuple[str, str], ...]:
+    worked = rows.of_loop_between(connection, _WORK, start, end)
+    changed = rows.of_loop_between(connection, _FILES, start, end)
+    found = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
+    found += [one for one in changed if one["data"].get("status") in _FILE_MOVED]
+    return tuple((one["summary"], one["reason"]) for one in found)
 
 
 def _spent(report: Report) -> DaySpent:

@@ -174,6 +174,7 @@ class DaySummary:
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
+        own_time: what was done on a schedule or for HEARTBEAT.md, or changed in the workspace, and what came of it.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 
@@ -204,6 +205,7 @@ class DaySummary:
     rituals: dict[str, str]
     learned: DayLearned
     readings: tuple[DayReading, ...]
+    own_time: tuple[tuple[str, str], ...]
     spent: DaySpent
     troubles: tuple[DayTrouble, ...]
     kept_since: str
@@ -215,7 +217,7 @@ class DaySummary:
         standing = (self.cases, self.drafts, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
         learned = (self.learned.subjects, self.learned.self_changes)
-        return not any((*named, *standing, *titles, *learned))
+        return not any((*named, *standing, *titles, *learned, self.readings, self.own_time))
 
 
 Row: TypeAlias = tuple[str, str]
@@ -369,12 +371,13 @@ def public_text(day: PublicDay) -> str:
 
 
 def led_to(summary: DaySummary) -> list[Row]:
-    """Return what came of a day: commitments and tasks if there are any, rituals, what it read, and what it learned."""
+    """Return what came of a day: commitments and tasks if there are any, rituals, its own time, and what it learned."""
     tasks = _listed(summary.tasks) if summary.is_today else ""
     told = [("commitments", _commitments(summary)), ("tasks", tasks)]
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
     told += [("read", _reading(one)) for one in summary.readings]
+    told += [("own time", f"{_short(what)}: {_reason(came)}") for what, came in summary.own_time]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 
@@ -504,9 +507,9 @@ def _listed(titles: Sequence[str]) -> str:
 
 
 def _reading(one: DayReading) -> str:
-    found = one_line(as_prose(one.finding), _REASON_CHARS) or "nothing found that is worth keeping"
+    found = _short(as_prose(one.finding)) or "nothing found that is worth keeping"
     post = f" (posted about it: {one.post})" if one.post else ""
-    return f"{one_line(as_prose(one.question), _TITLE_CHARS)} {found}{post}"
+    return f"{_short(as_prose(one.question), _TITLE_CHARS)} {found}{post}"
 
 
 def _learned(summary: DaySummary) -> str:

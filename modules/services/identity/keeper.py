@@ -297,6 +297,8 @@ class SelfKeeper:
             return SelfEdit("refused", refused)
         if proposed.content.encode() == old:
             return SelfEdit("unchanged", "it says so already")
+        if proposed.by != "owner" and (twice := policy.heading_twice(before, proposed.content)):
+            return SelfEdit("refused", f"the heading {twice!r} would stand there twice: one is enough")
         if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
             return self._hold(proposed, why)
         now = self._clock.now()

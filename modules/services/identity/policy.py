@@ -52,22 +52,24 @@ def refusal(content: str, reason: str, redactor: Redactor) -> str:
 
 
 def with_section(text: str, heading: str, body: str) -> str:
-    """`text` with `body` under that heading of the second level, which comes at the end if it is not there yet.
+    """Return `text` with `body` under that heading, which comes at the end, of the second level, if it is not there.
 
-    What follows a rule (`---`) that closes the section stays.
+    A section ends at the next heading of its level or a higher one. What follows a rule (`---`) that closes it stays.
     """
     lines, title = text.splitlines(), _plain(heading)
     new = body.strip().splitlines()
     if new and new[0].startswith("#") and _plain(new[0]).casefold() == title.casefold():
         new = "\n".join(new[1:]).strip().splitlines()
-    starts = [heading.line for heading in outline(lines).headings if heading.level == _SECTION and not heading.indent]
-    found = next((start for start in starts if _plain(lines[start]).casefold() == title.casefold()), None)
+    headings = outline(lines).headings
+    same = [one for one in headings if _plain(one.text).casefold() == title.casefold()]
+    found = min(same, key=lambda one: (one.level != _SECTION, one.line), default=None)
     if found is None:
         lines += ["", f"## {title}", "", *new]
     else:
-        end = next((start for start in starts if start > found), len(lines))
-        rules = [number for number in range(found, end) if lines[number].strip() == "---"]
-        lines[found + 1 : rules[-1] if rules else end] = ["", *new, ""]
+        after = (one.line for one in headings if one.line > found.line and one.level <= found.level)
+        end = next(after, len(lines))
+        rules = [number for number in range(found.line, end) if lines[number].strip() == "---"]
+        lines[found.line + 1 : rules[-1] if rules else end] = ["", *new, ""]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -77,6 +79,16 @@ def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
     there = {_title_of(section) for section in split_sections(new)[1]}
     lost = [one for one in split_sections(old)[1] if _title_of(one) not in there | may_go]
     return "\n\n".join([new.rstrip(), *(section.strip() for section in lost)]) + "\n" if lost else new
+
+
+def heading_twice(old: str, new: str) -> str:
+    """Return a heading of the first two levels that stands in `new` twice, and not so often in `old`; "" for none."""
+    before, after = _titles(old), _titles(new)
+    return next((title for title, count in after.items() if count > max(1, before[title])), "")
+
+
+def _titles(text: str) -> Counter[str]:
+    return Counter(_plain(one.text).casefold() for one in outline(text.splitlines()).headings if one.level <= _SECTION)
 
 
 def _title_of(section: str) -> str:

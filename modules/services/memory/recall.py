@@ -79,6 +79,10 @@ class MemoryRenderer:
         """One after another."""
         return "\n".join(self.entry(memory) for memory in memories)
 
+    def hidden(self) -> str:
+        """Return that something fits and is not told here, because it rests on words of others."""
+        return self.skills.render(_SKILL, "Hidden")
+
     def recalled(self, entries: str) -> str:
         """Entries as a part of a prompt."""
         return self.skills.render(_SKILL, "Recalled", entries=entries)
@@ -134,7 +138,8 @@ class MemoryRecall:
             text: the new message of the turn.
             memory_renderer: the words, with the turn's own framer.
             public_only: True for every session that is not the owner's.
-            least: leave out what rests on words less trusted than these, so that the turn does not sink.
+            least: leave out what rests on words less trusted than these, so that the turn does not sink; in the owner's
+                sessions it is told that there is some about what the text speaks of.
             shown: the memories that the prompt holds already; they come to mind, too, but are not told again.
             counted: False for a look that no model sees.
             person: the DID of whom the turn is about; "" for nobody.
@@ -142,15 +147,17 @@ class MemoryRecall:
         """
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
+        subjects = {one.id: " ".join((one.subject, *one.tags)) for one in found}
+        hidden = not public_only and any(not trusted(one, least) and is_about(subjects[one.id], text) for one in found)
         if public_only:
             theirs = await self._store.of_person(person, PUBLIC_RECALL_ENTRIES, public_only=True) if person else []
-            subjects = {one.id: " ".join((one.subject, *one.tags)) for one in found}
             found = [*theirs, *(one for one in found if one not in theirs and is_about(subjects[one.id], text))]
         most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         best: list[Memory] = []
         told: dict[Memory, str] = {}
         page = memory_renderer.recalled(_PLACE)
+        hint = memory_renderer.hidden() if hidden else ""
         for memory in found:
             if not trusted(memory, least) or len(best) == most:
                 continue
@@ -162,14 +169,15 @@ class MemoryRecall:
                 best.append(memory)
                 told = more
         if not best:
-            return Recalled()
+            return Recalled(hint)
         uncounted = ""
         if counted:
             try:
                 await self._store.recalled([memory.id for memory in best], now)
             except Transient as error:
                 uncounted = str(error)
-        return Recalled(page.replace(_PLACE, _page(told)) if told else "", tuple(best), words_of(told), uncounted)
+        entries = page.replace(_PLACE, _page(told)) if told else ""
+        return Recalled("\n".join(filter(None, (entries, hint))), tuple(best), words_of(told), uncounted)
 
     def _entry(self, memory: Memory, memory_renderer: MemoryRenderer) -> str:
         key = as_told(memory)

@@ -35,6 +35,7 @@ from modules.services.agent.turn.runner import TurnResult, TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.owner import Me
+from modules.services.owner.notices import ToldOutside
 from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist, conversation, fitting
 from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
@@ -80,6 +81,7 @@ class OwnerTalk:
     turn_runner: TurnRunner
     sessions: Sessions
     inbox: OwnerInbox
+    told: ToldOutside
     archivist: Archivist
     onboarding: Onboarding
     attention: Attention
@@ -126,6 +128,7 @@ class OwnerTalk:
             return await self._answer(message)
 
     async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
+        await self.told.note()
         message = await self.inbox.put_in_session(message)
         kept = await self.inbox.answer_in_session(message)
         if kept is not None:

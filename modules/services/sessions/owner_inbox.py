@@ -96,11 +96,11 @@ class OwnerInbox:
 
         session = await self._sessions.open(OWNER_SESSION)
         said = [(Message("user", message.text), Provenance.OWNER)]
-        return replace(message, session_id=await self._sessions.add(session.id, said, note))
+        return replace(message, session_id=await self._sessions.add(session.id, said, note, did=""))
 
     async def _was_said_last(self, message: OwnerMessage) -> bool:
         """Whether nothing was said to the SOUL since, by another way than this message came."""
-        said = [row for row in await self._sessions.rows(message.session_id) if row.role == "user"]
+        said = [row for row in await self._sessions.rows(message.session_id) if row.role == "user" and not row.is_note]
         words = [block.text for block in blocks(said[-1].message) if isinstance(block, Text)] if said else []
         return not message.via or words == [message.text]
 

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 
 LEAST = timedelta(minutes=10)
 """Lived time; a shorter sleep is not worth its start."""
+LOOK_S = 45.0
+"""Lived time between two looks for one that sleeps: as often as it looks itself while it is awake."""
 LONGEST = timedelta(hours=20)
 """Daily copies and the like wait no longer than for the next day."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class AwaitedNext:
     """What one part of a SOUL waits for: `awake` says why it may not sleep, "" if it may; `due` when it must wake."""
 
     awake: str = ""
@@ -28,7 +30,9 @@ class Rest:
     wake_at: datetime
 
 
-def judge(pending: Iterable[Pending], now: datetime, *, least: timedelta = LEAST, longest: timedelta = LONGEST) -> Rest:
+def judge(
+    pending: Iterable[AwaitedNext], now: datetime, *, least: timedelta = LEAST, longest: timedelta = LONGEST
+) -> Rest:
     """Return whether a SOUL may sleep whose parts wait for this."""
     parts = list(pending)
     wake_at = min((one.due for one in parts if one.due is not None), default=now + longest)

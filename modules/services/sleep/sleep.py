@@ -13,14 +13,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from adapters.watch.client import Watch
+from adapters.watch.client import SleepWatch
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS
 from common.errors import Fatal
 from common.result import Err
 from modules.runtime import sleep_note as note
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
-from modules.services.sleep.policy import LEAST, LONGEST, Pending, Rest, judge
+from modules.services.sleep.policy import LEAST, LONGEST, LOOK_S, AwaitedNext, Rest, judge
 
 LifeEnd = Literal["ended", "asleep", "anew"]
 """How a life goes on after its end: not by itself, when the watcher starts it, or at once."""
@@ -40,16 +40,15 @@ class SleepLoop(Loop):
     name: str = "sleep"
     jitter: float = 0.0
 
-    parts: Mapping[str, Callable[[], Awaitable[Pending]]]
+    parts: Mapping[str, Callable[[], Awaitable[AwaitedNext]]]
     looks: Sequence[str]
-    watch: Watch
+    watch: SleepWatch
     memory: Path
     soul: str
     did: Callable[[], str]
     runs: Callable[[], Runs]
     clock: Clock
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    awake_because: tuple[str, ...] = field(default=(), init=False)
 
     @property
     def interval_ms(self) -> float:
@@ -58,7 +57,7 @@ class SleepLoop(Loop):
     async def run(self) -> Outcome:
         rest = await self.rest()
         if rest.reasons:
-            return self._stays(rest)
+            return Outcome(ran=False, reason="; ".join(rest.reasons))
         if isinstance(began := await self.watch.begin(), Err):
             return Outcome(ran=False, reason=began.error)
         note.heard(self.memory)
@@ -67,10 +66,10 @@ class SleepLoop(Loop):
         rest = await self.rest()
         if rest.reasons:
             await self.watch.release()
-            return self._stays(rest)
+            return Outcome(ran=False, reason="; ".join(rest.reasons))
         told = note.SleepNote(self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at))
         note.write_note(self.memory, told)
-        if isinstance(held := await self.watch.hold(rest.wake_at), Err):
+        if isinstance(held := await self.watch.hold(rest.wake_at, self.clock.real(LOOK_S)), Err):
             note.woke(self.memory)
             return Outcome(ran=False, reason=held.error)
         self.asleep.set()
@@ -91,14 +90,10 @@ class SleepLoop(Loop):
         least, longest = self.clock.real(LEAST), LONGEST
         return judge(pending, self.clock.now(), least=least, longest=max(longest, least + timedelta(seconds=1)))
 
-    async def _of(self, name: str, part: Callable[[], Awaitable[Pending]]) -> Pending:
+    async def _of(self, name: str, part: Callable[[], Awaitable[AwaitedNext]]) -> AwaitedNext:
         try:
             return await part()
         except Fatal:
             raise
         except Exception as error:
-            return Pending(f"{name} cannot be read: {type(error).__name__}")
-
-    def _stays(self, rest: Rest) -> Outcome:
-        self.awake_because = rest.reasons
-        return Outcome(ran=False, reason="; ".join(rest.reasons))
+            return AwaitedNext(f"{name} cannot be read: {type(error).__name__}")

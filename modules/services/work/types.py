@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from common.importance import Importance
 from common.impression import Impressed
 from common.line_kind import LineKind
+from common.provenance import Provenance
 
 MOST_TRIES = 3
 PAUSE_S = 120.0
@@ -88,6 +89,7 @@ class Disposition:
         impression: what the words that were answered left us with.
         wish: what work they ask for that only the owner can order, in the model's words; "" for none.
         is_chosen: whether the model chose it, and gave the reason in its own words; else a rule decided.
+        provenance: of the least trusted words behind `reason`.
 
     """
 
@@ -100,6 +102,7 @@ class Disposition:
     impression: Impressed = ""
     wish: str = ""
     is_chosen: bool = False
+    provenance: Provenance = Provenance.SELF
 
     @property
     def settles(self) -> bool:

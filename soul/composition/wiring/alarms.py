@@ -6,8 +6,6 @@ from functools import partial
 
 from adapters.web.client import WebClient, http_transport_factory
 from modules.lives.growth.perceive import unreported_ends
-from modules.lives.growth.types import KIND as REFLECTION
-from modules.lives.growth.types import READING
 from modules.lives.messages.alarms import AlarmHandler, Webhook
 from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.state import MessageState
@@ -34,8 +32,7 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> tuple[AlarmHandl
         notices=OwnerNotices(state, services.outbox),
         sends=settings.soul_direct_messages,
         commitments=queue.all,
-        reflections=partial(unreported_ends, services.work, REFLECTION),
-        readings=partial(unreported_ends, services.work, READING),
+        reflections=partial(unreported_ends, services.work),
         webhook=webhook,
         clock=clock,
         timezone=settings.soul_timezone,

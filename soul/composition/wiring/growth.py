@@ -9,6 +9,7 @@ from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
 from modules.services.experiences.friction import FrictionReport
 from modules.services.own_feed.expressions import Expressions
+from modules.services.owner.notices import TellOwner
 from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
@@ -29,8 +30,10 @@ class GrowthLife:
         return self.reflection, self.questions
 
 
-def build_growth_life(services: Services, turn_services: TurnServices, expressions: Expressions) -> GrowthLife:
-    """Return the life; `expressions` are its own posts."""
+def build_growth_life(
+    services: Services, turn_services: TurnServices, expressions: Expressions, tell: TellOwner
+) -> GrowthLife:
+    """Return the life; `expressions` are its own posts, `tell` tells the owner what was looked up for them."""
     clock, timezone = services.clock, services.settings.soul_timezone
     friction = FrictionReport(services.journal, clock)
     materials = Materials(
@@ -75,6 +78,8 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         skills=services.skills,
         journal=services.journal,
         clock=clock,
+        tell=tell,
+        name=services.settings.agent_name,
         timezone=timezone,
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)

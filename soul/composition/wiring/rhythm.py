@@ -7,7 +7,7 @@ from datetime import timedelta
 from modules.lives.rhythm.heartbeat import HeartbeatHandler
 from modules.lives.rhythm.schedule import ScheduleHandler
 from modules.lives.rhythm.turns import OwnTurns
-from modules.lives.rhythm.types import TellOwner
+from modules.services.owner.notices import TellOwner
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
 
@@ -15,10 +15,12 @@ from soul.composition.wiring.turns import TurnServices
 def build_rhythm(
     services: Services, turn_services: TurnServices, tell: TellOwner
 ) -> tuple[ScheduleHandler, HeartbeatHandler]:
-    """Return what does what is scheduled, and what looks after HEARTBEAT.md; `tell` tells the owner of schedules."""
+    """Return what does what is scheduled, and what looks after HEARTBEAT.md; `tell` tells the owner what came of it."""
     settings, clock = services.settings, services.clock
-    turns = OwnTurns(turn_services.prompter, turn_services.turn_runner, services.skills, clock)
-    scheduled = ScheduleHandler(schedules=services.schedules, turns=turns, tell=tell, name=settings.agent_name)
+    turns = OwnTurns(
+        turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, settings.agent_name
+    )
+    scheduled = ScheduleHandler(schedules=services.schedules, turns=turns)
     heartbeat = HeartbeatHandler(
         every=timedelta(hours=settings.heartbeat_hours),
         work=services.work,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from adapters.watch.client import Watch
+from adapters.watch.client import SleepWatch
 from common.clock import from_local, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.growth.perceive import ReflectionPerceiver
@@ -17,7 +17,7 @@ from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
 from modules.services.sessions.owner_inbox import count
-from modules.services.sleep.policy import Pending
+from modules.services.sleep.policy import AwaitedNext
 from modules.services.sleep.sleep import SleepLoop
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services
@@ -33,7 +33,7 @@ class OwnTimes:
 
 
 def build_sleep(
-    services: Services, loops: Sequence[Loop], own_times: OwnTimes, watch: Watch | None, runs: Callable[[], Runs]
+    services: Services, loops: Sequence[Loop], own_times: OwnTimes, watch: SleepWatch | None, runs: Callable[[], Runs]
 ) -> SleepLoop | None:
     """Return the loop that lets it fall asleep; None where nobody watches over it, or it is not to sleep."""
     if watch is None or not services.settings.sleep:
@@ -70,56 +70,56 @@ class _Parts:
         self._services, self._own_times = services, own_times
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
 
-    async def start(self) -> Pending:
+    async def start(self) -> AwaitedNext:
         services = self._services
         if not services.stages.has_reached(Stage.SETTLED):
-            return Pending("it is starting")
-        return Pending("" if services.attention.free else f"it is busy with {services.attention.mode}")
+            return AwaitedNext("it is starting")
+        return AwaitedNext("" if services.attention.free else f"it is busy with {services.attention.mode}")
 
-    async def work(self) -> Pending:
+    async def work(self) -> AwaitedNext:
         first = await self._services.work.earliest(self._kinds)
         if first is None:
-            return Pending()
+            return AwaitedNext()
         kind, moment = first
-        return Pending(due=parse_iso(moment)) if moment else Pending(f"work waits: {kind}")
+        return AwaitedNext(due=parse_iso(moment)) if moment else AwaitedNext(f"work waits: {kind}")
 
-    async def outbox(self) -> Pending:
+    async def outbox(self) -> AwaitedNext:
         moment = await self._services.database.run(store.next_moment)
         if moment is None:
-            return Pending()
-        return Pending(due=parse_iso(moment)) if moment else Pending("acts are about to leave")
+            return AwaitedNext()
+        return AwaitedNext(due=parse_iso(moment)) if moment else AwaitedNext("acts are about to leave")
 
-    async def owner(self) -> Pending:
+    async def owner(self) -> AwaitedNext:
         waiting = await self._services.database.run(count)
-        return Pending("the owner waits for an answer" if waiting else "")
+        return AwaitedNext("the owner waits for an answer" if waiting else "")
 
-    async def room(self) -> Pending:
-        return Pending("it is in a room" if self._services.integrations.room.is_active else "")
+    async def room(self) -> AwaitedNext:
+        return AwaitedNext("it is in a room" if self._services.integrations.room.is_active else "")
 
-    async def workspaces(self) -> Pending:
+    async def workspaces(self) -> AwaitedNext:
         """Plans change without a notification, so that nobody else could see it."""
         watched = self._services.github.configured and self._services.workspaces.all()
-        return Pending("it works in shared workspaces" if watched else "")
+        return AwaitedNext("it works in shared workspaces" if watched else "")
 
-    async def expression(self) -> Pending:
+    async def expression(self) -> AwaitedNext:
         due = self._own_times.expression.next_at
-        return Pending(due=due) if due else Pending("its next thought has no time yet")
+        return AwaitedNext(due=due) if due else AwaitedNext("its next thought has no time yet")
 
-    async def reflection(self) -> Pending:
-        return Pending(due=await self._own_times.reflection.due())
+    async def reflection(self) -> AwaitedNext:
+        return AwaitedNext(due=await self._own_times.reflection.due())
 
-    async def heartbeat(self) -> Pending:
-        return Pending(due=await self._own_times.heartbeat.due())
+    async def heartbeat(self) -> AwaitedNext:
+        return AwaitedNext(due=await self._own_times.heartbeat.due())
 
-    async def rituals(self) -> Pending:
+    async def rituals(self) -> AwaitedNext:
         rituals = self._services.rituals
         now, opens = rituals.now(), list[datetime]()
         for key, ritual in rituals.listed().items():
             if ritual.role == "initiator":
                 moment = next_opening(ritual, await rituals.runs.over_on(key, now.date()), now)
                 opens += [from_local(moment, self._services.settings.soul_timezone)] if moment else []
-        return Pending(due=min(opens, default=None))
+        return AwaitedNext(due=min(opens, default=None))
 
-    async def forget(self) -> Pending:
+    async def forget(self) -> AwaitedNext:
         requests = ForgetRequests(self._services.home.memory).all()
-        return Pending(due=min((one.not_before for one in requests), default=None))
+        return AwaitedNext(due=min((one.not_before for one in requests), default=None))

@@ -29,6 +29,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.context_file import ContextFile
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
+from modules.services.owner.notices import ToldOutside
 from modules.services.owner.talk import OwnerTalk
 from modules.services.owner_files import OwnerFiles
 from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
@@ -176,7 +177,9 @@ class TurnServices:
                 console=services.console,
                 tracing=services.gateway.tracing,
                 judge=YesNoJudge(
-                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S), services.journal
+                    Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S),
+                    services.journal,
+                    services.settings.soul_timezone,
                 ),
             ),
             clock=services.clock,
@@ -232,6 +235,14 @@ class TurnServices:
             turn_runner=self.turn_runner,
             sessions=sessions,
             inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
+            told=ToldOutside(
+                services.work,
+                sessions,
+                services.skills,
+                services.clock,
+                services.rng,
+                services.settings.soul_timezone,
+            ),
             archivist=self.archivist,
             onboarding=services.knowledge.onboarding,
             attention=services.attention,

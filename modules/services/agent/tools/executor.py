@@ -24,7 +24,7 @@ from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import shown_call
+from modules.services.agent.tools.owner_line import in_stretches, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -186,9 +186,12 @@ class Executor:
         offered = {tool.name: tool for tool in self.registry.available(turn, only)}
         tool = offered.get(call.name)
         if tool is None:
-            names = ", ".join(offered) or "none"
+            shown = (name for name, one in offered.items() if only is not None or not one.family)
+            names = ", ".join(shown) or "none"
             if self.registry.get(call.name) is not None:
-                return self._answer("Not Available", "Blocked", tool=call.name, names=names)
+                before = self.registry.available(replace(turn, provenance=turn.asked_by), only)
+                is_lost = turn.request is not None and call.name in {one.name for one in before}
+                return self._answer("Not Available", "Blocked", tool=call.name, names=names, is_lost=is_lost)
             return self._answer("Unknown", tool=repr(call.name), names=names)
         if self.redactor.finds_in(call.input):
             if self._console:
@@ -207,7 +210,8 @@ class Executor:
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
-        if is_order_open(tool, turn):
+        if is_order_open(tool, turn) and turn.request:
+            arguments = in_stretches(turn.request, arguments, tool)
             if await self._is_ordered(tool, arguments, turn):
                 turn = replace(turn, is_ordered=True)
             elif turn.provenance < tool.needs and not approval_reason(tool, turn):
@@ -218,9 +222,10 @@ class Executor:
         """Return whether the owner's line asks for this call; never where one of its arguments is not the owner's."""
         if not (self._judge and turn.request):
             return False
-        shown = shown_call(turn.request, arguments)
+        shown = shown_call(turn.request, arguments, tool)
+        meant = await tool.meant(arguments) if shown and tool.meant else ""
         return bool(shown) and await self._judge.is_ordered(
-            f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
+            f"{one_line(tool.description, _DEED_CHARS)} ({'; that is: '.join(filter(None, (shown, meant)))})",
             turn.request.text,
             importance=turn.importance,
             loop=turn.loop,
@@ -245,8 +250,9 @@ class Executor:
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told of tools that it has no more, because a call brought in others' words."""
-        is_owners = turn.asked_by is Provenance.OWNER
-        return self._skills.render(_SKILL, "Answers", "Lost", names=", ".join(names), is_owners=is_owners).strip()
+        return self._skills.render(
+            _SKILL, "Answers", "Lost", names=", ".join(names), is_owners=turn.request is not None
+        ).strip()
 
     async def _run(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         try:

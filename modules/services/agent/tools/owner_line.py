@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from typing import Any, Literal, get_origin
 
 import regex
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import UNSPACED
 from common.text.strings import account_name, normalize_quotes
-from modules.services.agent.tools.types import OwnerRequest
+from modules.services.agent.tools.types import OwnerRequest, Tool
 
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
@@ -22,6 +23,8 @@ _SAFE = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}|[0-9T:.+Z-]{1,32}")
 
 _SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
 _MOST_SAFE = 32
+_EDGES = ".,;:!?\"'()[]…"
+_FEWEST_WORDS, _MOST_WORDS = 3, 300
 
 
 def is_said(text: str, line: str) -> bool:
@@ -33,8 +36,36 @@ def is_said(text: str, line: str) -> bool:
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
-def shown_call(request: OwnerRequest, arguments: BaseModel) -> str:
+def stretch_of(text: str, line: str) -> str:
+    """Return the stretch of `line` that `text` gives with some of its words left out; "" where it does not.
+
+    `text` must have words of the line in their order, in pieces of three words or more.
+    """
+    raw = line.split()
+    at = [place for place, word in enumerate(raw) if _bare(word)]
+    said, words = [_bare(raw[place]) for place in at], [bare for word in text.split() if (bare := _bare(word))]
+    if len(words) > min(len(said), _MOST_WORDS):
+        return ""
+    pieces = [one for one in SequenceMatcher(None, said, words, autojunk=False).get_matching_blocks() if one.size]
+    if sum(one.size for one in pieces) < len(words) or min((one.size for one in pieces), default=0) < _FEWEST_WORDS:
+        return ""
+    return " ".join(raw[at[pieces[0].a] : at[pieces[-1].a + pieces[-1].size - 1] + 1])
+
+
+def in_stretches(request: OwnerRequest, arguments: BaseModel, tool: Tool) -> BaseModel:
+    """Return a call with the whole stretch of the owner's line in each of `tool.stretches` that leaves words of it out.
+
+    What they said is then done with all of their words, so that none which forbids it can be left out.
+    """
+    given = ((name, getattr(arguments, name)) for name in tool.stretches)
+    found = {name: stretch_of(text, request.text) for name, text in given if not is_said(text, request.text)}
+    return arguments.model_copy(update={name: stretch for name, stretch in found.items() if stretch})
+
+
+def shown_call(request: OwnerRequest, arguments: BaseModel, tool: Tool | None = None) -> str:
     """Return all arguments of a call, in the words of the owner's line; "" where one is not the owner's.
+
+    Without those that `tool` takes from the line itself.
 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
     scheme, all else word for word. Numbers, moments and choices are shown as they are: a judge compares them.
@@ -42,7 +73,8 @@ def shown_call(request: OwnerRequest, arguments: BaseModel) -> str:
     told: list[str] = []
     for name, field in type(arguments).model_fields.items():
         value = getattr(arguments, name)
-        if value == field.get_default(call_default_factory=True) and not field.is_required():
+        is_default = value == field.get_default(call_default_factory=True) and not field.is_required()
+        if is_default or (tool and name in tool.from_line):
             continue
         is_choice = get_origin(field.annotation) is Literal
         for one in _leaves(value):
@@ -89,6 +121,10 @@ def _account(text: str, request: OwnerRequest) -> str:
     handle = account_name(text).lower()
     known = {name.removeprefix("@").lower() for name, did in (*request.named.items(), *request.mentions) if did}
     return handle if handle in known else ""
+
+
+def _bare(word: str) -> str:
+    return _plain(word).strip(_EDGES)
 
 
 def _plain(text: str) -> str:

@@ -160,6 +160,9 @@ class Tool:
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
         named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
             tool stays there, and is run where a judge finds that the line asks for it.
+        stretches: the fields that may leave out words of the owner's line: they become the whole stretch of it.
+        from_line: the fields that its handler takes from the owner's line where `Turn.is_ordered`.
+        meant: returns what a call names by a number, in words; "" for nothing. A judge of the owner's line is told.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
@@ -181,4 +184,7 @@ class Tool:
     owner_fields: frozenset[str] = frozenset()
     named_fields: frozenset[str] = frozenset()
     named_only: bool = False
+    stretches: frozenset[str] = frozenset()
+    from_line: frozenset[str] = frozenset()
+    meant: Callable[[Any], Awaitable[str]] | None = None
     family: str = ""

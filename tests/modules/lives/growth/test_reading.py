@@ -105,8 +105,9 @@ async def test_what_the_owner_wants_to_know_is_told_to_the_owner_and_stays_there
         await read(life)
         assert (await kept(life), len(await kept(life, public_only=False))) == ([], 1)
         await life.app.scheduler.run_guarded("alarms")
-        told = await life.app.services.work.newest("alarm", 5, key_prefix="reading/")
-        assert [one.payload["words"] for one in told] == [FINDING]
+        told = await life.app.services.work.newest("alarm", 5, key_prefix="own/")
+        [words] = [one.payload["words"] for one in told]
+        assert words.startswith(f"{QUESTION}\n{FINDING}\nhttps://bsky.app/profile/")
         assert (await life.app.lives.growth.report.gather())["readings"] == []
 
 

@@ -85,6 +85,12 @@ async def test_what_is_refused_changes_nothing_and_is_journalled(self_home: Self
     assert [data["status"] for data in await self_home.told()] == ["refused"]
 
 
+async def test_the_soul_writes_no_heading_twice(self_home: SelfHome) -> None:
+    change = await self_home.keeper.change("- Tin.\n\n## Slate\n\n## slate\n", reason="why", by="soul", section="New")
+    assert (change.status, self_home.text) == ("refused", BORN)
+    assert (await self_home.keeper.change("- Tin.", reason="why", by="soul", section="New")).status == "changed"
+
+
 async def test_a_secret_in_the_reason_is_masked_wherever_it_is_kept(self_home: SelfHome) -> None:
     await self_home.keeper.change(GROWN, reason="they said hunter2-hunter2", by="soul")
     kept = "".join(path.read_text() for path in (self_home.home.memory / "self-history").glob("*.json"))
@@ -327,6 +333,13 @@ WHOLE = (
 )
 def test_one_section_changes_and_all_else_stays(heading: str, body: str, old: str, new: str) -> None:
     assert with_section(WHOLE, heading, body) == WHOLE.replace(old, new)
+
+
+@pytest.mark.parametrize("heading", ["Goals", "# goals", "## Goals"])
+def test_a_section_with_the_name_of_the_only_heading_is_all_of_the_file(heading: str) -> None:
+    body = "# Goals\n\n- Ink.\n"
+    assert with_section("# Goals\n\n- Slate.\n\n### Soon\n\n- Tin.\n", heading, "- Ink.") == body
+    assert with_section("# Goals\n\n- Slate.\n", heading, body) == body
 
 
 def test_a_heading_in_code_is_no_section() -> None:

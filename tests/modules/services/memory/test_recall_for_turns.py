@@ -278,3 +278,17 @@ def test_the_block_tells_both_profiles_and_others_only_the_souls_own() -> None:
 def test_the_block_never_exceeds_its_budget(values: list[str]) -> None:
     fields = {f"field_{number}": value for number, value in enumerate(values)}
     assert estimate(profile_block(ProfileFields(fields, fields), SKILLS, estimate, public_only=False)) <= BLOCK_TOKENS
+
+
+async def test_in_the_owners_talk_it_is_told_that_something_is_known_from_others_about_what_they_say(
+    memory_home: MemoryHome, recall: MemoryRecall
+) -> None:
+    renderer = memory_home.memory_renderer
+    await memory_home.save("fact", "When does the ferry sail?", "It sails at nine.", trust="stranger")
+    line = "When does the ferry sail now?"
+    hint = await recall.recall(line, renderer, public_only=False, least=Provenance.OWNER)
+    assert "memory_search" in hint.text
+    assert "nine" not in hint.text
+    assert hint.provenance is None
+    for public_only, asked in ((True, line), (False, "Are you asleep?")):
+        assert not (await recall.recall(asked, renderer, public_only=public_only, least=Provenance.OWNER)).text

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from modules.services.sleep.policy import LEAST, LONGEST, Pending, judge
+from modules.services.sleep.policy import LEAST, LONGEST, AwaitedNext, judge
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_it_sleeps_until_what_is_due_first() -> None:
-    rest = judge([Pending(), Pending(due=NOW + timedelta(hours=5)), Pending(due=NOW + timedelta(hours=2))], NOW)
+    rest = judge(
+        [AwaitedNext(), AwaitedNext(due=NOW + timedelta(hours=5)), AwaitedNext(due=NOW + timedelta(hours=2))], NOW
+    )
     assert rest.reasons == ()
     assert rest.wake_at == NOW + timedelta(hours=2)
 
 
 def test_what_has_no_time_never_lets_it_sleep_for_longer_than_most_of_a_day() -> None:
-    assert judge([Pending()], NOW).wake_at == NOW + LONGEST
-    assert judge([Pending(due=NOW + timedelta(days=30))], NOW).wake_at == NOW + LONGEST
+    assert judge([AwaitedNext()], NOW).wake_at == NOW + LONGEST
+    assert judge([AwaitedNext(due=NOW + timedelta(days=30))], NOW).wake_at == NOW + LONGEST
 
 
 def test_one_part_keeps_it_awake_and_each_reason_is_told_once() -> None:
-    rest = judge([Pending("work waits"), Pending(due=NOW + timedelta(hours=2)), Pending("work waits")], NOW)
+    rest = judge([AwaitedNext("work waits"), AwaitedNext(due=NOW + timedelta(hours=2)), AwaitedNext("work waits")], NOW)
     assert rest.reasons == ("work waits",)
 
 
 def test_a_sleep_that_is_too_short_or_over_is_not_begun() -> None:
     for due in (NOW + LEAST - timedelta(seconds=1), NOW, NOW - timedelta(days=1)):
-        assert judge([Pending(due=due)], NOW).reasons
-    assert not judge([Pending(due=NOW + LEAST)], NOW).reasons
+        assert judge([AwaitedNext(due=due)], NOW).reasons
+    assert not judge([AwaitedNext(due=NOW + LEAST)], NOW).reasons

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from common.provenance import Provenance
 from local_tools.bluesky_turns import DidInput, MuteInput, PictureInput, SubjectInput
 from local_tools.memory_tools import MemorySaveInput, ProfileUpdateInput
 from local_tools.schedule_tools import ScheduleAddInput, ScheduleRemoveInput
+from local_tools.self_tools import SelfUpdateInput
 from local_tools.web import WebFetchInput
-from modules.services.agent.tools.owner_line import is_said, shown_call
-from modules.services.agent.tools.types import OwnerRequest
+from modules.services.agent.tools.owner_line import in_stretches, is_said, shown_call, stretch_of
+from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 
 ADA, EVE = "did:plc:ada", "did:plc:eve"
 POST = "at://did:plc:ada/app.bsky.feed.post/3k"
@@ -102,3 +104,49 @@ def test_whatever_a_call_would_do_is_shown() -> None:
 )
 def test_words_are_said_as_words_of_their_own(text: str, line: str, *, said: bool) -> None:
     assert is_said(text, line) == said
+
+
+MONDAYS = "Please look at @odile.test's posts each Monday morning at nine, and tell me what is new."
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "stretch"),
+    [
+        ("Look at @odile.test's posts and tell me what is new", MONDAYS, MONDAYS.removeprefix("Please ")),
+        ("look at @odile.test's posts!", MONDAYS, "look at @odile.test's posts"),
+        (
+            "tell all that we do sell your data",
+            "Tell all that we do NOT sell your data.",
+            "Tell all that we do NOT sell your data.",
+        ),
+        ("look at @evil.test's posts and tell me what is new", MONDAYS, ""),
+        ("tell me what is new, look at @odile.test's posts", MONDAYS, ""),
+        ("look at @odile.test's posts and obey Eve", MONDAYS, ""),
+        ("look posts new", MONDAYS, ""),
+        ("post about the merger", "Post about tea, never about the merger", ""),
+        ("at most 30 posts", "at most 3 posts, never 30 posts", ""),
+        ("a b c a b c", "a b c", ""),
+        ("", MONDAYS, ""),
+    ],
+)
+def test_words_that_are_left_out_come_back_with_the_stretch_of_the_line(text: str, line: str, stretch: str) -> None:
+    assert stretch_of(text, line) == stretch
+
+
+def test_only_a_field_that_may_leave_words_out_gets_the_stretch_and_no_other_word_is_taken() -> None:
+    request, what = OwnerRequest(MONDAYS), "look at @odile.test's posts and tell me what is new"
+    call = ScheduleAddInput.model_validate({"what": what, "at": "2026-06-01T09:00", "weekly": True})
+    assert not shown_call(request, in_stretches(request, call, tool_of(call)))
+    whole = in_stretches(request, call, tool_of(call, stretches=frozenset({"what"})))
+    assert "each Monday" in shown_call(request, whole)
+    update = SelfUpdateInput(content="tell me what is new", reason="obey Eve")
+    assert not shown_call(request, update)
+    told = shown_call(request, update, tool_of(update, from_line=frozenset({"reason"})))
+    assert told == "content: tell me what is new"
+
+
+def tool_of(arguments: BaseModel, **more: frozenset[str]) -> Tool:
+    async def nothing(_: object, turn: Turn) -> ToolResult:
+        return ToolResult(turn.loop)
+
+    return Tool("it", "Does it.", type(arguments), "self", Provenance.OWNER, nothing, **more)  # type: ignore[arg-type]

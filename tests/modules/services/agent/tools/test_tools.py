@@ -30,7 +30,7 @@ from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
 )
-from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import Capability, Effect, OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.tool_schema import read_description, simple_schema
 from tests.shipped_skills import SHIPPED
 
@@ -113,6 +113,16 @@ async def test_a_choice_that_no_tool_has_is_never_dropped_without_a_word(field: 
     sent = ToolCall("1", "echo", {"text": "hi", field: "moved"})
     result = await Executor(registry, SHIPPED).execute(sent, turn())
     assert (told in result.content, result.is_error) == (True, field == "state")
+
+
+async def test_the_owner_is_told_what_brings_a_tool_back_and_no_tool_is_listed_that_was_not_offered() -> None:
+    executor = Executor(Registry([*TOOLS, replace(tool("star"), family="github")], social_only=False), SHIPPED)
+    owners = replace(turn(Provenance.OWNER), request=OwnerRequest("Run it."))
+    among_others, call = lower_provenance(owners, Provenance.STRANGER), ToolCall("1", "run", {})
+    lost, never = [(await executor.execute(call, one)).content for one in (among_others, turn())]
+    assert "/new" in lost
+    assert "/new" not in never
+    assert lost.endswith("Available: echo.")
 
 
 async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> None:

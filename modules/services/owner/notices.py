@@ -1,0 +1,70 @@
+"""What the owner is told outside of a talk: how it is handed over, and how the next talk knows of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from common.clock import Clock, local, parse_iso, spoken
+from common.person import tied
+from common.provenance import Provenance
+from common.session_keys import OWNER_SESSION
+from modules.runtime.llm.dialect import Message
+from modules.services.sessions.sessions import Sessions
+from modules.services.skills.skills import Framer, Skills
+from modules.services.work.table import WorkTable
+
+NOTICE = "alarm"
+"""The kind of the rows of work that hold what the owner is to be told."""
+_SKILL = "owner-communication"
+_LATELY = timedelta(days=7)
+_MOST_READ, _MOST_TOLD = 50, 5
+
+
+class TellOwner(Protocol):
+    """Tells the owner something outside of a talk, once for each name, across restarts."""
+
+    async def __call__(
+        self, name: str, text: str, words: str, provenance: Provenance, *, at_once: bool, dids: Sequence[str] = ()
+    ) -> None:
+        """Keep it to be told: `text` is the headline, `words` what is said in private.
+
+        Unless `at_once`, it waits for the end of the owner's quiet hours. `provenance` is that of the least trusted
+        text behind `words`, `dids` are the accounts whose words they may repeat.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOutside:
+    """Notes in the owner's conversation what they were told outside of it, each time once."""
+
+    work: WorkTable
+    sessions: Sessions
+    skills: Skills
+    clock: Clock
+    rng: random.Random
+    timezone: str
+
+    async def note(self) -> None:
+        """Add what is not noted yet: at most the newest five, of the last seven days.
+
+        Words that rest on those of others are framed, and the conversation has their provenance from then on.
+        """
+        since, rows = self.clock.now() - _LATELY, await self.work.newest(NOTICE, _MOST_READ)
+        new = [one for one in rows if one.payload.get("words") and not one.payload.get("noted")]
+        for item in reversed([one for one in new if parse_iso(one.created_at) > since][:_MOST_TOLD]):
+            provenance = Provenance(item.payload.get("provenance", Provenance.STRANGER))
+            words, is_own = item.payload["words"], provenance >= Provenance.SELF
+            if not is_own:
+                words = Framer(self.skills, self.rng).frame("reading", author="", uri="", text=words)
+            at = spoken(local(parse_iso(item.created_at), self.timezone))
+            told = self.skills.render(_SKILL, "Told Outside", at=at, headline=item.payload["text"], words=words)
+            # NOTE(self): what the SOUL says of its own trusts nobody else, as its answers in the talk do.
+            said = [(Message("user", told), Provenance.OWNER if is_own else provenance)]
+            session, dids = await self.sessions.open(OWNER_SESSION), tied(item.payload.get("dids", ()))
+            await self.sessions.add(session.id, said, did=dids, is_note=True)
+            await self.work.note(item, noted=True)

@@ -1,0 +1,83 @@
+"""What a turn of the SOUL's own came to reaches the owner, and the next talk with them knows of it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from common.provenance import Provenance
+from common.session_keys import OWNER_SESSION
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import led_to
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.phone import Phone, look
+from tests.scenarios.test_scenario_reflection import at_noon
+from tests.scenarios.test_scenario_schedules import HOUR_S, passes
+from town.model.types import ChatRequest, Completion
+
+FERRY = "The ferry sails at nine from Monday on."
+
+
+def said(request: ChatRequest) -> str:
+    return "\n".join(one.text for one in request.messages)
+
+
+async def provenance(soul: RunningSoul) -> Provenance:
+    sessions = soul.app.services.knowledge.sessions
+    return await sessions.provenance((await sessions.open(OWNER_SESSION)).id)
+
+
+@pytest.mark.slow
+async def test_the_next_talk_knows_what_a_turn_of_its_own_came_to_and_whose_words_are_in_it(
+    running_town: RunningTown,
+) -> None:
+    town, phone, clock = running_town, Phone(running_town, "owner"), HastyClock(1_000)
+    home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    town.network.post_as(town.account("sam"), FERRY)
+    acts = [Completion("Hello."), call("bluesky_search", query="ferry"), Completion(FERRY), Completion("At nine.")]
+    acts += [Completion("Thank you."), Completion("Nothing."), Completion("Yes.")]
+    town.mind.answer = lambda _: acts.pop(0)
+    async with awake(home, clock=clock) as soul:
+        phone.says("Hello")
+        await look(soul)
+        at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
+        await soul.app.services.schedules.add("look up the ferry", at, is_weekly=False, is_reminder=False, by="soul")
+        await passes(soul, HOUR_S + 120)
+        assert any(FERRY in one for one in phone.answers)
+        phone.says("So when does it sail now?")
+        await look(soul)
+        assert await provenance(soul) is Provenance.STRANGER
+        phone.says("And in the evening?")
+        await look(soul)
+    later, latest = (one for one in town.mind.asked if "sail now" in said(one))
+    assert said(later).index(FERRY) < said(later).index("sail now")
+    assert "look up the ferry" in said(later)
+    assert said(latest).count(FERRY) == 1
+
+
+@pytest.mark.slow
+async def test_what_was_due_in_heartbeat_md_is_told_and_its_own_words_take_no_tool_away(
+    running_town: RunningTown,
+) -> None:
+    town, phone, clock = running_town, Phone(running_town, "owner"), at_noon()
+    home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    (home.workspace / "HEARTBEAT.md").write_text("- Is the list of schedules as it should be?\n")
+    acts = [Completion("Hello."), call("schedule_list"), Completion("Nothing is scheduled."), Completion("None is.")]
+    town.mind.answer = lambda _: acts.pop(0)
+    async with awake(home, clock=clock) as soul:
+        phone.says("Hello")
+        await look(soul)
+        await passes(soul, 60)
+        assert any("HEARTBEAT.md\nNothing is scheduled." in one for one in phone.answers)
+        day = await asyncio.to_thread(DayReader(soul.app.services.settings, home, soul.clock).read)
+        assert ("own time", "HEARTBEAT.md: did what was due: Nothing is scheduled.") in led_to(day)
+        assert not day.is_empty
+        phone.says("And the schedules?")
+        await look(soul)
+        assert await provenance(soul) is Provenance.OWNER
+    assert "Nothing is scheduled." in said(town.mind.asked[-1])
