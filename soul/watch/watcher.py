@@ -68,9 +68,10 @@ class Sleeper:
 
 @dataclass(slots=True)
 class Watcher:
-    """The watcher. `call` wakes the SOUL of a name; `homes` are the folders by name."""
+    """The watcher. `call` wakes the SOUL of a name; `homes` are their folders by name; sessions lie in `folder`."""
 
     homes: Mapping[str, Path]
+    folder: Path
     call: Callable[[str], object]
     clock: Clock
     token: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
@@ -144,7 +145,7 @@ class Watcher:
         except SoulError as error:
             return PlainTextResponse(str(error), 503)
         home = Home.at(self.homes[name], settings.memory_dir)
-        reader = self._reader(settings, home)
+        reader = self._reader(settings)
         seen = await reader.read()
         if isinstance(seen, Err):
             return PlainTextResponse(seen.error, 503)
@@ -176,7 +177,7 @@ class Watcher:
         self.sleepers.pop(request.query_params["name"], None)
         return Response(status_code=204)
 
-    def _reader(self, settings: Settings, home: Home) -> NewestReader:
+    def _reader(self, settings: Settings) -> NewestReader:
         url, private_ok = str(settings.atproto_service_url), settings.soul_allow_private_net
         if (url, private_ok) not in self._requests:
             self._requests[url, private_ok] = shared_request(http_transport_factory(url, private_ok=private_ok)())
@@ -185,7 +186,7 @@ class Watcher:
             service_url=url,
             identifier=settings.agent_bluesky_username,
             password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=home.memory / "watch_session.json",
+            session_path=self.folder / f"{settings.agent_bluesky_username}.json",
             clock=self.clock,
             messages=settings.soul_direct_messages,
         )
@@ -195,7 +196,7 @@ async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[s
     """SleepWatch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    watcher = Watcher(homes, call, clock)
+    watcher = Watcher(homes, address.parent, call, clock)
     async with serve(watcher.app()) as url:
         write_atomic(address, json.dumps({"url": url, "token": watcher.token}))
         watching = asyncio.create_task(watcher.watch(), name="watch")
