@@ -329,10 +329,11 @@ def request_tool(
     *,
     holdable: bool = True,
     named_only: bool = False,
+    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
 ) -> Tool:
     """Return a tool for the owner alone, in private and by a public post."""
-    served = telling_of(name, handler, words)
-    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable, named_only=named_only)
+    served, owner = telling_of(name, handler, words), Provenance.OWNER
+    return words.tool(name, model, "social", owner, served, holdable=holdable, named_only=named_only, own_act=own_act)
 
 
 def corrected(text: str, turn: Turn) -> str:

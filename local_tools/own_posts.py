@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from common.clock import from_local, local, parse_iso, spoken
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.errors import NotWaiting
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import (
@@ -24,7 +25,7 @@ from local_tools.bluesky_turns import (
     request_tool,
     telling_of,
 )
-from local_tools.words import ToolWords
+from local_tools.words import ToolStopped, ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, lacks_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
@@ -63,9 +64,10 @@ class OwnPostInput(BaseModel):
     post: str = ""
 
 
-class ScheduledMomentInput(BaseModel):
-    """The local date and time of a scheduled post. Empty means the only one."""
+class WaitingActInput(BaseModel):
+    """An act that waits, by its number, or a scheduled post by its local date and time. Empty: the only scheduled."""
 
+    number: int = Field(default=0, ge=0)
     at: str = ""
 
 
@@ -162,17 +164,32 @@ class OwnPostTools:
             bounded_example=self.rng.choice(prompts.invitations("Bounded")),
         )
 
-    async def unschedule(self, args: ScheduledMomentInput, turn: Turn) -> ToolResult:
-        """Take back the scheduled post of that moment, or the only one; else tell for which moments there are some."""
+    async def withdraw(self, args: WaitingActInput, _: Turn) -> ToolResult:
+        """Withdraw what waits under that number, or is scheduled; else tell for which moments posts are scheduled."""
+        given = str(args.number) if args.number else await self._scheduled_at(args.at)
+        return await self._withdrawn(*await self.outbox.waiting(given))
+
+    async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
+        """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
+        try:
+            given = str(args.number) if args.number else await self._scheduled_at(args.at)
+            act = (await self.outbox.waiting(given))[1]
+            return self.words.answer("Own Act", act=act, waits=True, newest=False)
+        except (NotWaiting, ToolStopped):
+            return ""
+
+    async def _scheduled_at(self, at: str) -> str:
+        """Return the id of the post scheduled for that moment, or of the only one. Raises `ToolStopped`."""
         scheduled = await self.outbox.scheduled()
-        moment = self._moment(args.at) if args.at else None
-        meant = [one for one in scheduled if not args.at or _moment_of(one) == moment]
-        if len(meant) != 1:
-            moments = "; ".join(self._spoken(one) for one in scheduled)
-            return self.words.error("Unclear Scheduled", moments=moments) if moments else self.words.error("None Waits")
-        taken = await self.outbox.reject(meant[0].id)
-        when = self._spoken(taken)
-        return ToolResult(self.words.answer("Unscheduled", when=when), told={"at": when})
+        meant = [one for one in scheduled if not at or _moment_of(one) == self._moment(at)]
+        if len(meant) == 1:
+            return meant[0].id
+        moments = "; ".join(spoken(local(_moment_of(one), self.timezone)) for one in scheduled)
+        return self.words.stop("Unclear Scheduled", moments=moments) if moments else self.words.stop("None Waits")
+
+    async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
+        await self.outbox.reject(intent.id)
+        return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "when": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Say who may reply to a post of ours."""
@@ -192,12 +209,25 @@ class OwnPostTools:
         return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Take back a post or a reply of ours; nothing else can be named. A deletion needs no approval."""
+        """Take back a post or a reply of ours; nothing else can be named. What has not left is withdrawn."""
         uri = await self.limits.own_post(_meant(args.post, turn))
         if not uri:
             return self.words.error("Not Your Record" if args.post else "No Post")
-        published = await self.publisher.delete(DeleteBody(uri=uri), act_terms(turn, is_order=names(turn, args.post)))
-        return self.on_bluesky.answered(published, "deleted", ends=False)
+        terms = act_terms(turn, is_order=True)
+        intent, act = await self.outbox.own_record(uri)
+        if intent and not terms.hold and _is_unsent(intent):
+            return await self._withdrawn(intent, act)
+        published = await self.publisher.delete(DeleteBody(uri=uri), terms)
+        answered = self.on_bluesky.answered(published, "deleted", ends=False)
+        return replace(answered, told={**answered.told, "withdrawn": ""})
+
+    async def own_post_meant(self, args: OwnPostInput, turn: Turn) -> str:
+        """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's."""
+        uri = await self.limits.own_post(_meant(args.post, turn))
+        intent, act = await self.outbox.own_record(uri)
+        newest = bool(uri) and uri == await self.limits.own_post("")
+        waits = intent is not None and _is_unsent(intent)
+        return self.words.answer("Own Act", act=act, waits=waits, newest=newest) if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""
@@ -207,8 +237,9 @@ class OwnPostTools:
         except (ValueError, OverflowError):
             return None
 
-    def _spoken(self, intent: Intent) -> str:
-        return spoken(local(_moment_of(intent), self.timezone))
+
+def _is_unsent(intent: Intent) -> bool:
+    return intent.state in {"held", "pending"} and intent.first_sent_at is None
 
 
 def _moment_of(intent: Intent) -> datetime:
@@ -245,6 +276,14 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             holdable=True,
         ),
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
-        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete),
-        request_tool(words, "bluesky_unschedule_post", ScheduledMomentInput, tools.unschedule, holdable=False),
+        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete, own_act=tools.own_post_meant),
+        request_tool(
+            words,
+            "withdraw_act",
+            WaitingActInput,
+            tools.withdraw,
+            holdable=False,
+            named_only=True,
+            own_act=tools.waiting_act_meant,
+        ),
     )

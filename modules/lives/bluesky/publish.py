@@ -497,7 +497,7 @@ class Publisher:
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self.atproto.did, intent)
-        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait)
+        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait, number=submitted.number)
         return replace(found, status="held") if submitted.held else found
 
 

@@ -125,7 +125,7 @@ class Published:
 
     `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
-    `wait` says how long an accepted one waits for its turn, and why.
+    `wait` says how long an accepted one waits for its turn, and why; `number` names it while it waits.
     """
 
     status: PublishedAs
@@ -135,6 +135,7 @@ class Published:
     ends: bool = False
     problem: Problem | None = None
     wait: Wait = NO_WAIT
+    number: int = 0
 
     def came(self, act: Act, reason: str, code: str = "") -> Disposition:
         """Return a disposition of which this act of ours came, or was blocked."""

@@ -32,12 +32,12 @@ def held(connection: sqlite3.Connection) -> list[Intent]:
 
 
 def waiting(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's approval, oldest first, and then what waits for its moment, by that moment."""
-    return [*held(connection), *(one for one in store.scheduled(connection)[::-1] if one.waits_for_its_moment)]
+    """What waits for the owner's approval, oldest first, and then what waits to leave, by when it is due."""
+    return [*held(connection), *store.on_the_way(connection)]
 
 
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The draft or scheduled act that the owner means: by its number, its id, or 4 or more of its first characters.
+    """The waiting act that the owner means: by its number, its id, or 4 or more of its first characters.
 
     Raises:
         NotWaiting: none waits under it, or more than one does.
@@ -74,7 +74,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
-        raise NotWaiting(f"{intent_id} needs no approval: it is scheduled, and leaves by itself", remedy=_SHOW)
+        raise NotWaiting(f"{intent_id} needs no approval: it leaves by itself", remedy=_SHOW)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
     for other in _decided_with(connection, intent):

@@ -124,8 +124,9 @@ class Outbox:
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
+            number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            return Submitted(intent, admission.advice, wait), audit.admission_entry(admission, what)
+            return Submitted(intent, admission.advice, wait, number), audit.admission_entry(admission, what, number)
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:
@@ -189,6 +190,24 @@ class Outbox:
     async def scheduled(self) -> list[Intent]:
         """What waits for a moment of its own, also where it needs approval first; the latest moment first."""
         return await self._database.run(store.scheduled)
+
+    async def waiting(self, given: str) -> tuple[Intent, str]:
+        """Return an act that waits, named as in `approval.find`, and what it is, in words. Raises `NotWaiting`."""
+
+        def read(connection: sqlite3.Connection) -> tuple[Intent, str]:
+            found = approval.find(connection, given)
+            return found, act_words(connection, found).line
+
+        return await self._database.run(read)
+
+    async def own_record(self, uri: str) -> tuple[Intent | None, str]:
+        """Return the intent whose record stands, or would stand, at `uri`, and what it is, in words; or None."""
+
+        def read(connection: sqlite3.Connection) -> tuple[Intent | None, str]:
+            found = store.at_address(connection, uri)
+            return found, act_words(connection, found).line if found else ""
+
+        return await self._database.run(read)
 
     async def approve(self, intent_id: str) -> Intent:
         """Approve an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""

@@ -439,10 +439,13 @@ def remember_words(connection: sqlite3.Connection, keys: Iterable[tuple[str, str
 
 _NUMBERS = "draft_numbers"
 _MOST_NUMBERS = 999
-_NUMBERED = (
-    "SELECT id FROM intents WHERE state = 'held'"
-    " OR (state = 'pending' AND scheduled_for IS NOT NULL AND first_sent_at IS NULL) ORDER BY created_at"
-)
+_ON_THE_WAY = "state = 'pending' AND first_sent_at IS NULL AND kind <> 'direct_message'"
+_NUMBERED = f"SELECT id FROM intents WHERE state = 'held' OR ({_ON_THE_WAY}) ORDER BY created_at"  # noqa: S608 - a constant
+
+
+def on_the_way(connection: sqlite3.Connection) -> list[Intent]:
+    """Return what needs no approval and has not set out, without direct messages, by when it is due."""
+    return sorted(_select(connection, _ON_THE_WAY), key=lambda one: one.scheduled_for or one.created_at)
 
 
 def number_drafts(connection: sqlite3.Connection) -> None:

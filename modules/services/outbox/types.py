@@ -206,12 +206,13 @@ class Advice:
 class Submitted:
     """The answer to a proposed action: the row that was kept of it, and the advice.
 
-    `wait` says how long it waits for its turn, and why.
+    `wait` says how long it waits for its turn, and why; `number` names it for as long as it waits, 0 without one.
     """
 
     intent: Intent
     advice: Advice
     wait: Wait
+    number: int = 0
 
     @property
     def accepted(self) -> bool:

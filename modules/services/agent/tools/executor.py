@@ -215,10 +215,13 @@ class Executor:
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
 
     async def _is_ordered(self, tool: Tool, arguments: BaseModel, turn: Turn) -> bool:
-        """Return whether the owner's line asks for this call; never where one of its arguments is not the owner's."""
+        """Return whether the owner's line asks for this call.
+
+        Never where one of its arguments is not the owner's, unless these only name an act of the SOUL's own.
+        """
         if not (self._judge and turn.request):
             return False
-        shown = shown_call(turn.request, arguments)
+        shown = await tool.own_act(arguments, turn) if tool.own_act else shown_call(turn.request, arguments)
         return bool(shown) and await self._judge.is_ordered(
             f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
             turn.request.text,

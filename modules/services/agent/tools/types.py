@@ -160,6 +160,8 @@ class Tool:
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
         named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
             tool stays there, and is run where a judge finds that the line asks for it.
+        own_act: of a tool whose arguments only say which act of the SOUL's own is meant: returns that act in words, for
+            the judge, or "" where there is none.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
@@ -181,4 +183,5 @@ class Tool:
     owner_fields: frozenset[str] = frozenset()
     named_fields: frozenset[str] = frozenset()
     named_only: bool = False
+    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
     family: str = ""
