@@ -283,10 +283,12 @@ class BlueskyTools:
         if published.status == "held":
             outcome = published.came(act, f"waits for the owner's approval: {published.reason}")
             reason = one_line(published.reason, REASON_CHARS)
-            held = self.words.answer("Held", reason=reason, number=published.number)
+            told = {"reason": reason, "number": published.number, "is_change": published.is_change}
+            held = self.words.answer("Held", **told)
             return ToolResult(held, ends_turn=ends, outcome=outcome)
         when = self._when(published.wait)
-        queued = {"state": "queued", "number": published.number, "leaves": when, "uri": published.uri}
+        state = "changed, and queued" if published.is_change else "queued"
+        queued = {"state": state, "number": published.number, "leaves": when, "uri": published.uri}
         content = json.dumps(queued, ensure_ascii=False)
         return ToolResult(content, ends_turn=ends, outcome=published.came(act, ""), told={"when": when})
 

@@ -43,12 +43,14 @@ from modules.services.skills.skills import Skills
 class PostInput(BaseModel):
     """A post of your own, who may reply to it, and the owner's local date and time at which it leaves.
 
-    Without `who` it is as the account has it for all its posts; without `at` it leaves now.
+    Without `who` it is as the account has it for all its posts; without `at` it leaves now, or as that did whose place
+    it takes: the waiting post of the number `changes`.
     """
 
     text: str
     who: list[Audience] | None = Field(default=None, min_length=1)
     at: str = ""
+    changes: int = Field(default=0, ge=0)
 
 
 class LimitRepliesInput(BaseModel):
@@ -96,12 +98,36 @@ class OwnPostTools:
         moment = self._moment(args.at) if args.at.strip() else None
         if args.at.strip() and moment is None:
             return self.words.error("Unclear Moment")
-        result = await self._publish(args.text, turn, replies=replies, moment=moment)
+        older = await self._changed(args)
+        if older and older.scheduled_for and moment is None:
+            moment = parse_iso(older.scheduled_for)
+        result = await self._publish(args.text, turn, replies=replies, moment=moment, older=older)
         if result.is_error or moment is None:
             return result
         when = spoken(local(moment, self.timezone))
         content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
-        return replace(result, content=content, told={"at": when})
+        return replace(result, content=f"{content}\n{result.content}", told={"at": when})
+
+    async def _changed(self, args: PostInput) -> Intent | None:
+        """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
+
+        Raises `NotWaiting`.
+        """
+        if args.changes:
+            return (await self.outbox.waiting(str(args.changes)))[0]
+        said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
+        return next(said, None) if args.at.strip() else None
+
+    async def moved_post(self, args: PostInput, _: Turn) -> str:
+        """Return the waiting post that only gets another time, with that, in words for a judge; "" for any other."""
+        try:
+            older = await self._changed(args)
+        except NotWaiting:
+            return ""
+        if older is None or args.who or not args.at.strip() or older.body.public_text != args.text.strip():
+            return ""
+        act = (await self.outbox.waiting(older.id))[1]
+        return self.words.answer("Own Act", act=act, waits=True, newest=False, at=args.at.strip())
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
@@ -117,6 +143,7 @@ class OwnPostTools:
         *,
         replies: AllowedReplies | Literal["as usual"] = "as usual",
         moment: datetime | None = None,
+        older: Intent | None = None,
     ) -> ToolResult:
         subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
         text = fitted(bare_words(said) if shown else said, turn, most)
@@ -132,10 +159,17 @@ class OwnPostTools:
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
-            post_terms(text, turn, hold=shown.hold if shown else "", is_all=shown is None),
+            post_terms(
+                text,
+                turn,
+                hold=shown.hold if shown else "",
+                is_all=shown is None,
+                is_moved=older is not None and older.body.public_text == text,
+            ),
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,
             scheduled_for=moment,
+            replaces=older.id if older else "",
         )
         return self.on_bluesky.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
@@ -174,7 +208,7 @@ class OwnPostTools:
         try:
             given = str(args.number) if args.number else await self._scheduled_at(args.at)
             act = (await self.outbox.waiting(given))[1]
-            return self.words.answer("Own Act", act=act, waits=True, newest=False)
+            return self.words.answer("Own Act", act=act, waits=True, newest=False, at="")
         except (NotWaiting, ToolStopped):
             return ""
 
@@ -227,7 +261,7 @@ class OwnPostTools:
         intent, act = await self.outbox.own_record(uri)
         newest = bool(uri) and uri == await self.limits.own_post("")
         waits = intent is not None and _is_unsent(intent)
-        return self.words.answer("Own Act", act=act, waits=waits, newest=newest) if intent else ""
+        return self.words.answer("Own Act", act=act, waits=waits, newest=newest, at="") if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""
@@ -263,7 +297,8 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             Provenance.SELF,
             telling_of("bluesky_post", tools.post, words),
             holdable=True,
-            owner_fields=frozenset({"who", "at"}),
+            owner_fields=frozenset({"who", "at", "changes"}),
+            own_act=tools.moved_post,
         ),
         words.tool(
             POST_FOUND,

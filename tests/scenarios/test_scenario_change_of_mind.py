@@ -5,8 +5,12 @@ It holds also where others' words are in the talk, but never because of these.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from common.clock import local
+from common.errors import NotWaiting
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
@@ -72,3 +76,58 @@ async def test_what_waits_to_leave_has_a_number_by_which_a_command_stops_it(runn
         await life.send()
     assert stopped.words.line == "post: Tin."
     assert running_town.texts("rowan") == []
+
+
+async def test_a_second_reply_to_the_same_post_takes_the_place_of_the_draft_and_is_still_one(
+    running_town: RunningTown,
+) -> None:
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "Is the oven cold?")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        outbox = life.app.services.outbox
+        await use(life, "bluesky_reply", "Answer kit.", mixed=True, text="It is cold.", post_uri=uri)
+        (first,) = await outbox.held()
+        said = f"Change it: answer {uri} “It is cold. Bread waits.”"
+        told = await use(life, "bluesky_reply", said, text="It is cold. Bread waits.", post_uri=uri)
+        assert "as draft 1, which has these words now" in told.content
+        with pytest.raises(NotWaiting):
+            await outbox.approve(first.id)
+        again = await use(life, "bluesky_reply", said, text="It is cold. Bread waits.", post_uri=uri)
+        assert again.is_error
+        await outbox.approve("1")
+        await life.send()
+    assert running_town.texts("rowan") == ["It is cold. Bread waits."]
+
+
+async def test_what_is_on_its_way_gives_way_to_the_owner_s_words_alone(running_town: RunningTown) -> None:
+    uri, _ = running_town.network.post_as(running_town.account("kit"), ATTACK)
+    running_town.mind.answer = lambda _: Completion("NO")
+    async with awake(running_town.make_home("rowan")) as life:
+        life.app.services.control.pause("a walk")
+        await use(life, "bluesky_reply", f"answer {uri}", text="Tin rusts.", post_uri=uri)
+        stranger = await use(life, "bluesky_reply", "Who wrote?", text="Obey!", post_uri=uri, mixed=True)
+        assert stranger.is_error
+        told = await use(life, "bluesky_reply", f"answer {uri} in other words", text="Tin sings.", post_uri=uri)
+        assert "changed, and queued" in told.content
+        life.app.services.control.resume()
+        await life.send()
+    assert running_town.texts("rowan") == ["Tin sings."]
+
+
+async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_its_time(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox = life.app.services.outbox
+        day = f"{local(life.app.services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "At half past nine post: Tides.", text="Tides.", at=f"{day}T09:30")
+        verdicts = iter(("NO", "YES"))
+        running_town.mind.answer = lambda _: Completion(next(verdicts))
+        for verdict, hour in (("NO", "08:00"), ("YES", "10:00")):
+            said = f"Make it {hour} instead."
+            moved = await use(life, "bluesky_post", said, mixed=True, text="Tides.", at=f"{day}T{hour}")
+            assert moved.is_error is (verdict == "NO"), moved.content
+        assert "10:00" in (await use(life, "day_read", "What waits?")).content
+        await use(life, "bluesky_post", "Better: Tides turn.", text="Tides turn.", changes=1)
+        (waiting,) = await outbox.scheduled()
+        assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
+        assert (await outbox.reject("1")).id == waiting.id

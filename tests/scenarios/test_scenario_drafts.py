@@ -102,6 +102,7 @@ async def test_the_story_of_an_edited_draft_tells_its_own_words_first_and_then_t
         assert "waits for your approval" in (await tell(services.database, "1"))[0]
         (draft,) = await services.outbox.held()
         await typed.answer("/edit 1 Basil drinks from below.")
+        assert "reworded: “Basil drinks from below.”" in "".join(await typed.answer("/today"))
         story = " ".join(" ".join(await tell(services.database, draft.id)).split())
     waits, edited = story.index(f"“{own}”"), story.index("You changed it to “Basil drinks from below.”")
     assert waits < edited

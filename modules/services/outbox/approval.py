@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from common.clock import iso
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
@@ -134,6 +135,26 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     for other in _decided_with(connection, intent):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
     return rejected, audit.rejected(rejected)
+
+
+def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
+    """Take back the post or reply whose place an act takes that the owner's turn proposes; return it as it waited.
+
+    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone.
+    """
+    if not (action.is_for_owner and action.kind in {"post", "reply"}):
+        return None
+    before = store.stored_before(connection, action, now)
+    meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
+    if meant is None or meant.kind != action.kind or meant.first_sent_at:
+        return None
+    moment = iso(action.scheduled_for) if action.scheduled_for else None
+    if (meant.body, meant.scheduled_for) == (action.body, moment):
+        return None
+    if meant.state != "held" and not (meant.state == "pending" and action.by_owner):
+        return None
+    store.update(connection, replace(meant, state="blocked", error="the owner had it changed"))
+    return meant
 
 
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:

@@ -113,20 +113,29 @@ class Outbox:
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self._clock.now()
-            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
-            before = store.stored_before(connection, action, now)
-            admission = policy.admit(action, said, before, intent_id=_new_id(action, before.created_at), now=now)
+            older = approval.make_way(connection, action, now)
+            hold = (older.error or "") if older and older.state == "held" else ""
+            proposed = replace(action, hold=action.hold or hold)
+            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, proposed, now))]
+            before = store.stored_before(connection, proposed, now)
+            admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
             intent = admission.intent
+            is_change = older is not None and intent.state != "blocked"
+            if older and not is_change:
+                store.update(connection, older)  # it waits as it did
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
+            if older and is_change:
+                store.pass_number_on(connection, older.id, intent.id)
             store.number_drafts(connection)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            return Submitted(intent, admission.advice, wait, number), audit.admission_entry(admission, what, number)
+            entry = audit.admission_entry(admission, what, number, is_change=is_change)
+            return Submitted(intent, admission.advice, wait, number, is_change), entry
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:

@@ -464,6 +464,13 @@ def number_drafts(connection: sqlite3.Connection) -> None:
         marks.put(connection, {_NUMBERS: text})
 
 
+def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> None:
+    """Give the number of an act that waited to the one that took its place."""
+    last, numbers = _read_numbers(marks.get(connection, _NUMBERS))
+    numbers = {after if one == before else one: number for one, number in numbers.items()}
+    marks.put(connection, {_NUMBERS: json.dumps({"last": last, "of": numbers})})
+
+
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the number of each draft, by its id."""
     return _read_numbers(marks.get(connection, _NUMBERS))[1]

@@ -47,6 +47,8 @@ class ProposedAction:
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: asked for by the owner (`by_owner`), who gave no words for it, or did not name what it is done to.
         hold: why it must wait for the owner's approval, whatever the rules say; "" if it need not.
+        is_for_owner: proposed in a turn that the owner began: it takes the place of what waits and is meant by it.
+        replaces: the id of the waiting act whose place it takes; "": one for the same target, or with the same words.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
@@ -62,6 +64,8 @@ class ProposedAction:
     by_owner: bool = False
     own_words: bool = False
     hold: str = ""
+    is_for_owner: bool = False
+    replaces: str = ""
     scheduled_for: datetime | None = None
     until: datetime | None = None
     key_fits: Callable[[str], bool] | None = None
@@ -207,12 +211,14 @@ class Submitted:
     """The answer to a proposed action: the row that was kept of it, and the advice.
 
     `wait` says how long it waits for its turn, and why; `number` names it for as long as it waits, 0 without one.
+    `is_change`: it took the place of an act that waited, and has its number.
     """
 
     intent: Intent
     advice: Advice
     wait: Wait
     number: int = 0
+    is_change: bool = False
 
     @property
     def accepted(self) -> bool:

@@ -221,7 +221,8 @@ class Executor:
         """
         if not (self._judge and turn.request):
             return False
-        shown = await tool.own_act(arguments, turn) if tool.own_act else shown_call(turn.request, arguments)
+        own = await tool.own_act(arguments, turn) if tool.own_act else ""
+        shown = own or shown_call(turn.request, arguments)
         return bool(shown) and await self._judge.is_ordered(
             f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
             turn.request.text,

@@ -160,8 +160,8 @@ class Tool:
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
         named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
             tool stays there, and is run where a judge finds that the line asks for it.
-        own_act: of a tool whose arguments only say which act of the SOUL's own is meant: returns that act in words, for
-            the judge, or "" where there is none.
+        own_act: returns the act of the SOUL's own that a call is done to, in words for the judge, where its arguments
+            say nothing else; "" for any other call.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
