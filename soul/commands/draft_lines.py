@@ -87,7 +87,7 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     intent = draft.intent
     last = intent.scheduled_for or intent.expires_at
     until = "expired" if is_expired(intent, now) else f"{_verb(intent)} {_time(last, timezone)}"
-    number, act = draft.number or "", draft.words.line
+    number, act = draft.number or "", draft.words.with_theirs
     why = draft.reason or ("scheduled" if intent.scheduled_for else "needs no approval; reject stops it")
     return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({why})"
 

@@ -156,3 +156,18 @@ async def test_an_account_is_named_by_a_name_that_no_other_known_account_has(
         await life.send()
     follows = running_town.network.index.follows.between(rowan, kit)
     assert bool(follows) is is_followed
+
+
+async def test_the_judge_never_reads_the_post_that_a_waiting_act_is_done_to(running_town: RunningTown) -> None:
+    uri, _ = running_town.network.post_as(running_town.account("kit"), ATTACK)
+    running_town.mind.answer = lambda _: Completion("NO")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        await use(life, "bluesky_like", "like it", mixed=True, post_uri=uri)
+        refused = await use(life, "withdraw_act", "What did kit write?", mixed=True, number=1)
+        assert refused.is_error
+        assert len(await life.app.services.outbox.held()) == 1
+        with pytest.raises(NotWaiting, match="nothing was decided"):
+            await decide(life.app.services.settings, life.app.services.home, DraftAction.REJECT, ["1", "9"], "")
+        assert len(await life.app.services.outbox.held()) == 1
+    (asked,) = ["\n".join(one.text for one in each.messages) for each in running_town.mind.asked]
+    assert ("like of @kit.test" in asked, "all that waits" in asked) == (True, False)

@@ -50,6 +50,7 @@ async def test_a_draft_can_be_judged_on_every_surface(
         like = f"like of @tobias.test: '{shortened(PRUNED, 90)}'"
         reply = f"reply to @carl.test: {BASIL}"
         assert sorted(draft.words.line for draft in drafts) == [like, reply]
+        reply = f"reply to @carl.test, who wrote '@rowan.test how do I keep basil alive?': {BASIL}"
         terminal = await typed.answer("/drafts")
         await asyncio.to_thread(run_drafts, home.root, DraftAction.LIST, as_json=False)
         for text in ("\n".join(terminal), capsys.readouterr().out, drafts_text(drafts, 0)):

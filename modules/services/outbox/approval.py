@@ -71,6 +71,15 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
 
 
+def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
+    """Return the ids of the waiting acts that all of these name, each once. Raises `NotWaiting` where one does not."""
+    try:
+        return [*dict.fromkeys(find(connection, one).id for one in given)]
+    except NotWaiting as problem:
+        more = "; nothing was decided about the others" if len(given) > 1 else ""
+        raise NotWaiting(f"{problem}{more}", remedy=problem.remedy) from None
+
+
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)

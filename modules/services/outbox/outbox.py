@@ -201,20 +201,23 @@ class Outbox:
         return await self._database.run(store.scheduled)
 
     async def waiting(self, given: str) -> tuple[Intent, str]:
-        """Return an act that waits, named as in `approval.find`, and what it is, in words. Raises `NotWaiting`."""
+        """Return an act that waits, named as in `approval.find`, and what it is, without anybody else's words.
+
+        Raises `NotWaiting`.
+        """
 
         def read(connection: sqlite3.Connection) -> tuple[Intent, str]:
             found = approval.find(connection, given)
-            return found, act_words(connection, found).line
+            return found, act_words(connection, found).own
 
         return await self._database.run(read)
 
     async def own_record(self, uri: str) -> tuple[Intent | None, str]:
-        """Return the intent whose record stands, or would stand, at `uri`, and what it is, in words; or None."""
+        """Return the intent whose record stands, or would stand, at `uri`, or None, and what it is, as in `waiting`."""
 
         def read(connection: sqlite3.Connection) -> tuple[Intent | None, str]:
             found = store.at_address(connection, uri)
-            return found, act_words(connection, found).line if found else ""
+            return found, act_words(connection, found).own if found else ""
 
         return await self._database.run(read)
 
