@@ -164,7 +164,7 @@ class OwnPostTools:
                 turn,
                 hold=shown.hold if shown else "",
                 is_all=shown is None,
-                is_moved=older is not None and older.body.public_text == text,
+                is_moved=older is not None and not older.own_words and older.body.public_text == text,
             ),
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,
@@ -200,24 +200,24 @@ class OwnPostTools:
 
     async def withdraw(self, args: WaitingActInput, _: Turn) -> ToolResult:
         """Withdraw what waits under that number, or is scheduled; else tell for which moments posts are scheduled."""
-        given = str(args.number) if args.number else await self._scheduled_at(args.at)
-        return await self._withdrawn(*await self.outbox.waiting(given))
+        return await self._withdrawn(*await self._waiting(args))
 
     async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
         """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
         try:
-            given = str(args.number) if args.number else await self._scheduled_at(args.at)
-            act = (await self.outbox.waiting(given))[1]
-            return self.words.answer("Own Act", act=act, waits=True, newest=False, at="")
+            act = (await self._waiting(args))[1]
         except (NotWaiting, ToolStopped):
             return ""
+        return self.words.answer("Own Act", act=act, waits=True, newest=False, at="")
 
-    async def _scheduled_at(self, at: str) -> str:
-        """Return the id of the post scheduled for that moment, or of the only one. Raises `ToolStopped`."""
+    async def _waiting(self, args: WaitingActInput) -> tuple[Intent, str]:
+        """Return the act that is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
+        if args.number:
+            return await self.outbox.waiting(str(args.number))
         scheduled = await self.outbox.scheduled()
-        meant = [one for one in scheduled if not at or _moment_of(one) == self._moment(at)]
+        meant = [one for one in scheduled if not args.at or _moment_of(one) == self._moment(args.at)]
         if len(meant) == 1:
-            return meant[0].id
+            return await self.outbox.waiting(meant[0].id)
         moments = "; ".join(spoken(local(_moment_of(one), self.timezone)) for one in scheduled)
         return self.words.stop("Unclear Scheduled", moments=moments) if moments else self.words.stop("None Waits")
 
@@ -249,7 +249,7 @@ class OwnPostTools:
             return self.words.error("Not Your Record" if args.post else "No Post")
         terms = act_terms(turn, is_order=True)
         intent, act = await self.outbox.own_record(uri)
-        if intent and not terms.hold and _is_unsent(intent):
+        if intent and not terms.hold and intent.is_unsent:
             return await self._withdrawn(intent, act)
         published = await self.publisher.delete(DeleteBody(uri=uri), terms)
         answered = self.on_bluesky.answered(published, "deleted", ends=False)
@@ -260,7 +260,7 @@ class OwnPostTools:
         uri = await self.limits.own_post(_meant(args.post, turn))
         intent, act = await self.outbox.own_record(uri)
         newest = bool(uri) and uri == await self.limits.own_post("")
-        waits = intent is not None and _is_unsent(intent)
+        waits = intent is not None and intent.is_unsent
         return self.words.answer("Own Act", act=act, waits=waits, newest=newest, at="") if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
@@ -270,10 +270,6 @@ class OwnPostTools:
             return from_local(moment.replace(tzinfo=None, second=0, microsecond=0), self.timezone)
         except (ValueError, OverflowError):
             return None
-
-
-def _is_unsent(intent: Intent) -> bool:
-    return intent.state in {"held", "pending"} and intent.first_sent_at is None
 
 
 def _moment_of(intent: Intent) -> datetime:

@@ -157,7 +157,7 @@ class DayReader:
         lines: list[str] = []
         for one in now.on_the_way:
             due = known.get(one.intent.id) or Departure(one.intent.scheduled_for or iso(moment), "")
-            lines.append(f"{one.number}, {shortened(one.words.own, _LEAVING_CHARS)}, {told(due, moment, zone)}")
+            lines.append(f"{one.number}, {shortened(one.words.own, _LEAVING_CHARS)} {told(due, moment, zone)}")
         return tuple(lines)
 
     def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:

@@ -155,12 +155,12 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
         return None
     before = store.stored_before(connection, action, now)
     meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
-    if meant is None or meant.kind != action.kind or meant.first_sent_at:
+    if meant is None or meant.kind != action.kind or not meant.is_unsent:
         return None
     moment = iso(action.scheduled_for) if action.scheduled_for else None
     if (meant.body, meant.scheduled_for) == (action.body, moment):
         return None
-    if meant.state != "held" and not (meant.state == "pending" and action.by_owner):
+    if meant.state != "held" and not action.by_owner:
         return None
     store.update(connection, replace(meant, state="blocked", error="the owner had it changed"))
     return meant

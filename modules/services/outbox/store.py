@@ -89,7 +89,7 @@ def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
 def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
     """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
     unwanted = at_address(connection, uri)
-    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.first_sent_at is None:
+    if unwanted is not None and unwanted.is_unsent:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
 
 
@@ -116,8 +116,7 @@ def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
     What never set out is not sent any more, unless `newest` waits for an approval that may not come.
     """
     for older in by_target(connection, newest.kind, newest.target):
-        is_unsent = older.state in {"held", "pending"} and older.first_sent_at is None
-        if is_unsent and newest.state == "pending":
+        if older.is_unsent and newest.state == "pending":
             update(connection, dataclasses.replace(older, state="blocked", error="overtaken by a later word"))
     earlier = "UPDATE intents SET undone = 1 WHERE kind = ? AND target = ?"
     connection.execute(earlier, (newest.kind, newest.target))

@@ -142,9 +142,9 @@ class Intent:
         return self.body.deed or deed(self.kind)
 
     @property
-    def waits_for_its_moment(self) -> bool:
-        """Whether it is scheduled, needs no approval any more, and has not set out."""
-        return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
+    def is_unsent(self) -> bool:
+        """Whether it waits, for approval or to leave, and has not set out."""
+        return self.state in {"held", "pending"} and self.first_sent_at is None
 
     def made(self, kind: ResultKind) -> str:
         """Return the id of what it made, "" where it made nothing of that kind."""
