@@ -90,11 +90,11 @@ class PageActs:
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
         decided = await decide(self.settings, self.home, DraftAction.APPROVE, _needed(given, "id").split(), "")
-        return f"Approved: {_decided(decided)}. {leaving_of(self.settings, self.home, decided)}"
+        return f"Approved: {_decided(decided).rstrip('.')}. {leaving_of(self.settings, self.home, decided)}"
 
     async def run_edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {one.words.line}. {leaving_of(self.settings, self.home, [one])}"
+        return f"Edited and approved: {one.words.line.rstrip('.')}. {leaving_of(self.settings, self.home, [one])}"
 
     async def run_reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")

@@ -84,6 +84,6 @@ async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
     await rig.use("schedule_add", OWNERS, **PLANTS)
     tool = rig.executor.registry.get("schedule_remove")
     assert tool is not None
-    assert tool.meant is not None
-    assert "water the plants" in await tool.meant(ScheduleRemoveInput(number=1))
-    assert await tool.meant(ScheduleRemoveInput(number=9)) == ""
+    assert tool.own_act is not None
+    assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number=1), OWNERS)
+    assert await tool.own_act(ScheduleRemoveInput(number=9), OWNERS) == ""

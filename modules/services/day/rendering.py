@@ -39,7 +39,7 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered, or only approved: what it is, without its words, and its state in the outbox."""
+    """An act that the owner ordered, or only approved: what it is, with their words for a draft, and its state."""
 
     what: str
     state: IntentState
@@ -169,7 +169,7 @@ class DaySummary:
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
         drafts: what waits for the owner's approval, each act in words.
-        leaving: when each act leaves that waits for longer than a minute, and why not sooner.
+        leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.

@@ -32,7 +32,7 @@ def leaving(
     expected: Mapping[str, Departure] | None = None,
 ) -> str:
     """Return when what was approved leaves; `expected` is what the running SOUL expects, by id, where it is asked."""
-    later = [one.scheduled_for for one in approved if one.waits_for_its_moment and one.scheduled_for]
+    later = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
     if later and standing.may_act:
         return f"It leaves by itself on {local(parse_iso(max(later)), timezone):%Y-%m-%d %H:%M}"
     if standing.writes_blocked and not standing.paused and not standing.safe_mode:
