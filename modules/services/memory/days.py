@@ -72,14 +72,17 @@ def in_file(memory: Memory, at: str) -> str:
 
 
 def told_in_prompt(
-    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, hidden: int
 ) -> tuple[str, Sequence[Memory]]:
-    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`."""
+    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`.
+
+    `hidden` is how many more there are that may not stand in the prompt.
+    """
     newest = entries[max(0, len(entries) - most) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)
     )
-    left_out = len(entries) - len(newest)
+    left_out = hidden + len(entries) - len(newest)
     note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
     return "\n".join(part for part in (page, note) if part), newest
 
