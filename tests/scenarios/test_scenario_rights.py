@@ -280,7 +280,7 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
     assert not any("declarations" in fact or "rude" in fact for fact in known)
     assert any("from talks with my owner" in fact and fact.endswith(": 1") for fact in known)
     assert len(forgotten) == 1
-    assert "within the hour, but for what my owner wrote" in forgotten[0]
+    assert "within the hour, but for what only my owner can change" in forgotten[0]
     assert len(ForgetRequests(home.memory).all()) == 1
     assert len(running_town.texts("rowan")) == 1, "they hear of it before nothing is left of them"
 

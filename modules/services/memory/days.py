@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from common.clock import local, parse_iso
 from common.text.untrusted import clean
 from modules.services.memory.admission import Memory
-from modules.services.memory.recall import MemoryRenderer, words_of
+from modules.services.memory.recall import MemoryRenderer, words_from, words_of
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES = 10
@@ -68,7 +68,7 @@ def in_file(memory: Memory, at: str) -> str:
     if words_of([memory]) is None:
         return f"- {at} {memory.kind}, {' '.join(memory.subject.split())}: {_below(memory.body.strip(), '  ')}"
     quoted = _below(clean(f"{memory.subject}\n{memory.body}"), "  > ")
-    return f"- {at} {memory.kind}, in the words of a {memory.trust}:\n  > {quoted}"
+    return f"- {at} {memory.kind}, {words_from(memory)}:\n  > {quoted}"
 
 
 def told_in_prompt(

@@ -119,9 +119,9 @@ class RightsVoice:
         said = await self._ask(kind, f"{asked}\n{joined}", facts, importance)
         if text := fitting_answer(said, facts if kind == "know" else None, contacts=(variables["contact"],), most=most):
             return text
-        for kept in range(len(facts), -1, -1):
-            shown = "; ".join((*facts[:kept], "\u2026") if kept < len(facts) else facts)
-            plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, "facts": shown}), _MOST_CHARS)
+        for kept in range(len(facts) or 1, 0, -1):
+            shown = {"facts": "; ".join(facts[:kept]), "more": kept < len(facts)}
+            plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, **shown}), _MOST_CHARS)
             if grapheme_len(plain) <= most:
                 break
         return fit_post_text(plain, max_graphemes=most)

@@ -335,14 +335,22 @@ async def test_notes_from_talks_with_the_owner_that_name_somebody_are_counted_an
         ):
             await knowledge.stores.memories.save(new, now)
         await knowledge.refresh()
+        with closing(sqlite3.connect(home.database)) as connection, connection:
+            connection.execute(
+                "INSERT INTO archives (state, key, session_id, session_key, last_seq, message_count, metadata,"
+                " distilled, prepared_at) VALUES ('done', 'k', 's', 'owner:terminal', 1, 1, '{}', ?, '2026-01-05')",
+                ('{"summary": "We spoke of @quillon.test and the lantern.", "memories": []}',),
+            )
+        write_atomic(home.self_md, "# Rowan\n\n- Quillon (@quillon.test) taught me to wait.\n")
         await asyncio.to_thread(run_know, home.root, "quillon.test", as_json=True)
-        held = {one["store"]: one["count"] for one in json.loads(capsys.readouterr().out)["held"]}
-        assert held["memories"] == 4
+        held = {one["store"]: one for one in json.loads(capsys.readouterr().out)["held"]}
+        assert held["memories"]["count"] == 4
+        assert "SELF.md" in held["files"]["words"]
         person = Person(did, ("quillon.test",))
         assert await life.app.services.database.run(partial(owner_notes, person=person)) == 2
     await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
     assert "memory" not in capsys.readouterr().out
-    assert places_that_hold(home.root, did, "had me mute him", "finds @") == []
+    assert places_that_hold(home.root, did, "had me mute him", "finds @", "and the lantern") == []
     async with awake(home) as life:
         kept = [one.subject for one in await life.app.services.knowledge.stores.memories.listed()]
     assert kept == ["my.quillon.test"]
