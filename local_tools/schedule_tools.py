@@ -15,7 +15,7 @@ from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, Schedule
+from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
@@ -25,7 +25,7 @@ class ScheduleAddInput(BaseModel):
 
     what: str
     at: str
-    weekly: bool = False
+    repeat: Repeat = "once"
     remind: bool = False
 
 
@@ -57,7 +57,7 @@ class ScheduleTools:
             added = await self.schedules.add(
                 what,
                 at,
-                is_weekly=args.weekly,
+                repeat=args.repeat,
                 is_reminder=args.remind,
                 by="owner" if turn.request else "soul",
             )

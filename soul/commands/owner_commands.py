@@ -13,6 +13,7 @@ from adapters.github.types import Repo
 from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
 from common.redact import Redactor
+from common.wording import counted
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.control import Control
 from modules.runtime.home import Home
@@ -202,8 +203,9 @@ class OwnerCommands(Commands):
         outcome = await self.app.owner.start_afresh()
         if outcome.status == "waiting":
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
-        if outcome.status == "done":
-            return ["This conversation is over, and what matters of it is remembered; your next line begins another"]
+        if outcome.status == "done" and outcome.archive:
+            notes = counted(len(outcome.archive.distilled.memories), "note")
+            return [f"This conversation is over, with {notes} kept of it; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def run_later(self, _: str) -> Sequence[str]:

@@ -45,4 +45,4 @@ def leaving(
     if waits:
         return "; ".join(f"{one.deed} {told(departure, now, timezone)}" for one, departure in waits)
     number = f" {approved[0].id[:SHORT_ID_CHARS]}" if len(approved) == 1 else ""
-    return f"It leaves within a minute, unless a limit is reached; `soul why{number}` tells how it went"
+    return f"It leaves in its turn, mostly within a minute; `soul why{number}` tells when, and how it went"
