@@ -283,10 +283,14 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=published.ends, outcome=outcome)
         if published.status == "held":
             outcome = published.came(act, f"waits for the owner's approval: {published.reason}")
-            held = self.words.answer("Held", reason=one_line(published.reason, REASON_CHARS))
+            reason = one_line(published.reason, REASON_CHARS)
+            told = {"reason": reason, "number": published.number, "is_change": published.is_change}
+            held = self.words.answer("Held", **told)
             return ToolResult(held, ends_turn=ends, outcome=outcome)
         when = self._when(published.wait)
-        content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
+        state = "changed, and queued" if published.is_change else "queued"
+        queued = {"state": state, "number": published.number, "leaves": when, "uri": published.uri}
+        content = json.dumps(queued, ensure_ascii=False)
         return ToolResult(content, ends_turn=ends, outcome=published.came(act, ""), told={"when": when})
 
     def _when(self, wait: Wait) -> str:

@@ -67,7 +67,7 @@ class MeantAccounts:
         if not (is_named or waits or turn.hold):
             self._words.stop("Not Named")
         name = account.lower()
-        if not name.startswith("did:"):
+        if "." in name and not name.startswith("did:"):
             return MeantAccount(did, name, is_named)
         profile = (await self._atproto.get_profile(did)).or_else(None)
         return MeantAccount(did, profile.handle if profile else "", is_named)

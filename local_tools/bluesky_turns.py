@@ -258,17 +258,19 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
     """
     is_order = is_order and turn.is_ordered
     by_owner = is_order or is_by_owner(turn)
-    hold = "" if is_order else turn.hold
-    return ActTerms(turn.cause_id, by_owner=by_owner, own_words=by_owner and not is_seen, hold=hold)
+    hold, is_for_owner = "" if is_order else turn.hold, turn.asked_by is Provenance.OWNER
+    own_words = by_owner and not is_seen
+    return ActTerms(turn.cause_id, by_owner=by_owner, own_words=own_words, hold=hold, is_for_owner=is_for_owner)
 
 
-def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True) -> ActTerms:
+def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is_moved: bool = False) -> ActTerms:
     """Return the terms under which a post with this text leaves.
 
     What answers a request in public is said only once. `hold` is why it must wait, beside the turn's reason; `is_all`
-    says that it is its text and nothing else: no picture, and no post that it answers.
+    says that it is its text and nothing else: no picture, and no post that it answers; `is_moved`, that a post which
+    waits only gets another time.
     """
-    is_given = gives(text, turn)
+    is_given = is_moved or gives(text, turn)
     terms = act_terms(turn, is_seen=is_given, is_order=is_given and is_all)
     return replace(
         terms,
@@ -329,10 +331,11 @@ def request_tool(
     *,
     holdable: bool = True,
     named_only: bool = False,
+    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
 ) -> Tool:
     """Return a tool for the owner alone, in private and by a public post."""
-    served = telling_of(name, handler, words)
-    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable, named_only=named_only)
+    served, owner = telling_of(name, handler, words), Provenance.OWNER
+    return words.tool(name, model, "social", owner, served, holdable=holdable, named_only=named_only, own_act=own_act)
 
 
 def corrected(text: str, turn: Turn) -> str:

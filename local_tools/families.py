@@ -20,7 +20,7 @@ from modules.services.skills.skills import Skills
 FAMILIES: Mapping[str, Sequence[str]] = {
     "bluesky": (
         *("bluesky_reply", "bluesky_like", "bluesky_repost", "bluesky_limit_replies", "bluesky_delete_post"),
-        *("bluesky_unschedule_post", "bluesky_unfollow", "mute_account"),
+        *("withdraw_act", "bluesky_unfollow", "mute_account"),
         *("bluesky_get_followers", "bluesky_get_follows"),
     ),
     "reading": (

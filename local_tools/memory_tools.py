@@ -78,6 +78,7 @@ class ProfileUpdateInput(BaseModel):
     field: str
     value: str
     evidence: str
+    taken_back: str = ""
 
 
 class OnboardingInput(BaseModel):
@@ -201,16 +202,17 @@ class MemoryTools:
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
-        value = args.value
-        if turn.provenance is not Provenance.OWNER:
-            value = await self._added(args)
+        if args.taken_back and turn.provenance is not Provenance.OWNER:
+            return self.words.error("Not Taken Back")
         change = await self.profiles.update(
             args.subject,
             args.field,
-            value,
+            args.value,
             evidence=args.evidence,
             owner_words=await self.owner_words(),
             by="owner",
+            taken_back=args.taken_back,
+            timezone=self.timezone,
         )
         done = "was changed" if change.accepted else "was not changed"
         await self.journal.record(
@@ -220,20 +222,12 @@ class MemoryTools:
                 f"The profile of {'the SOUL' if args.subject == 'agent' else 'the owner'} {done}: {args.field}",
                 line="mem" if change.accepted else "warn",
                 reason=change.reason,
-                data={"field": args.field, "value": value, "before": change.before, "evidence": args.evidence},
+                data={"field": args.field, "value": args.value, "before": change.before, "evidence": args.evidence},
             )
         )
         if not change.accepted:
             return self.words.error("Profile Not Changed", reason=change.reason)
         return self.words.done("Profile Changed", field=args.field)
-
-    async def _added(self, args: ProfileUpdateInput) -> str:
-        """Return the value to keep among others' words: limits are added to those that stand, and take none away."""
-        fields = await self.profiles.get()
-        standing = fields.agent.get(LIMITS, "") if args.subject == "agent" and args.field == LIMITS else ""
-        return (
-            f"{standing.rstrip()} {args.value}" if standing and args.value not in standing else standing or args.value
-        )
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
         if len(await self.owner_words()) < _LINES_BEFORE_THE_END:

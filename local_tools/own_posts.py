@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from common.clock import from_local, local, parse_iso, spoken
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.errors import NotWaiting
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import (
@@ -24,7 +25,7 @@ from local_tools.bluesky_turns import (
     request_tool,
     telling_of,
 )
-from local_tools.words import ToolWords
+from local_tools.words import ToolStopped, ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, lacks_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
@@ -42,12 +43,14 @@ from modules.services.skills.skills import Skills
 class PostInput(BaseModel):
     """A post of your own, who may reply to it, and the owner's local date and time at which it leaves.
 
-    Without `who` it is as the account has it for all its posts; without `at` it leaves now.
+    Without `who` it is as the account has it for all its posts; without `at` it leaves now, or as that did whose place
+    it takes: the waiting post of the number `changes`.
     """
 
     text: str
     who: list[Audience] | None = Field(default=None, min_length=1)
     at: str = ""
+    changes: int = Field(default=0, ge=0)
 
 
 class LimitRepliesInput(BaseModel):
@@ -63,9 +66,10 @@ class OwnPostInput(BaseModel):
     post: str = ""
 
 
-class ScheduledMomentInput(BaseModel):
-    """The local date and time of a scheduled post. Empty means the only one."""
+class WaitingActInput(BaseModel):
+    """An act that waits, by its number, or a scheduled post by its local date and time. Empty: the only scheduled."""
 
+    number: int = Field(default=0, ge=0)
     at: str = ""
 
 
@@ -94,12 +98,36 @@ class OwnPostTools:
         moment = self._moment(args.at) if args.at.strip() else None
         if args.at.strip() and moment is None:
             return self.words.error("Unclear Moment")
-        result = await self._publish(args.text, turn, replies=replies, moment=moment)
+        older = await self._changed(args)
+        if older and older.scheduled_for and moment is None:
+            moment = parse_iso(older.scheduled_for)
+        result = await self._publish(args.text, turn, replies=replies, moment=moment, older=older)
         if result.is_error or moment is None:
             return result
         when = spoken(local(moment, self.timezone))
         content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
-        return replace(result, content=content, told={"at": when})
+        return replace(result, content=f"{content}\n{result.content}", told={"at": when})
+
+    async def _changed(self, args: PostInput) -> Intent | None:
+        """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
+
+        Raises `NotWaiting`.
+        """
+        if args.changes:
+            return (await self.outbox.waiting(str(args.changes)))[0]
+        said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
+        return next(said, None) if args.at.strip() else None
+
+    async def moved_post(self, args: PostInput, _: Turn) -> str:
+        """Return the waiting post that only gets another time, with that, in words for a judge; "" for any other."""
+        try:
+            older = await self._changed(args)
+        except NotWaiting:
+            return ""
+        if older is None or args.who or not args.at.strip() or older.body.public_text != args.text.strip():
+            return ""
+        act = (await self.outbox.waiting(older.id))[1]
+        return self.words.answer("Own Act", act=act, waits=True, newest=False, at=args.at.strip())
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
@@ -115,6 +143,7 @@ class OwnPostTools:
         *,
         replies: AllowedReplies | Literal["as usual"] = "as usual",
         moment: datetime | None = None,
+        older: Intent | None = None,
     ) -> ToolResult:
         subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
         text = fitted(bare_words(said) if shown else said, turn, most)
@@ -130,10 +159,17 @@ class OwnPostTools:
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
-            post_terms(text, turn, hold=shown.hold if shown else "", is_all=shown is None),
+            post_terms(
+                text,
+                turn,
+                hold=shown.hold if shown else "",
+                is_all=shown is None,
+                is_moved=older is not None and not older.own_words and older.body.public_text == text,
+            ),
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,
             scheduled_for=moment,
+            replaces=older.id if older else "",
         )
         return self.on_bluesky.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
@@ -162,17 +198,32 @@ class OwnPostTools:
             bounded_example=self.rng.choice(prompts.invitations("Bounded")),
         )
 
-    async def unschedule(self, args: ScheduledMomentInput, turn: Turn) -> ToolResult:
-        """Take back the scheduled post of that moment, or the only one; else tell for which moments there are some."""
+    async def withdraw(self, args: WaitingActInput, _: Turn) -> ToolResult:
+        """Withdraw what waits under that number, or is scheduled; else tell for which moments posts are scheduled."""
+        return await self._withdrawn(*await self._waiting(args))
+
+    async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
+        """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
+        try:
+            act = (await self._waiting(args))[1]
+        except (NotWaiting, ToolStopped):
+            return ""
+        return self.words.answer("Own Act", act=act, waits=True, newest=False, at="")
+
+    async def _waiting(self, args: WaitingActInput) -> tuple[Intent, str]:
+        """Return the act that is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
+        if args.number:
+            return await self.outbox.waiting(str(args.number))
         scheduled = await self.outbox.scheduled()
-        moment = self._moment(args.at) if args.at else None
-        meant = [one for one in scheduled if not args.at or _moment_of(one) == moment]
-        if len(meant) != 1:
-            moments = "; ".join(self._spoken(one) for one in scheduled)
-            return self.words.error("Unclear Scheduled", moments=moments) if moments else self.words.error("None Waits")
-        taken = await self.outbox.reject(meant[0].id)
-        when = self._spoken(taken)
-        return ToolResult(self.words.answer("Unscheduled", when=when), told={"at": when})
+        meant = [one for one in scheduled if not args.at or _moment_of(one) == self._moment(args.at)]
+        if len(meant) == 1:
+            return await self.outbox.waiting(meant[0].id)
+        moments = "; ".join(spoken(local(_moment_of(one), self.timezone)) for one in scheduled)
+        return self.words.stop("Unclear Scheduled", moments=moments) if moments else self.words.stop("None Waits")
+
+    async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
+        await self.outbox.reject(intent.id)
+        return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "when": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Say who may reply to a post of ours."""
@@ -192,12 +243,25 @@ class OwnPostTools:
         return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Take back a post or a reply of ours; nothing else can be named. A deletion needs no approval."""
+        """Take back a post or a reply of ours; nothing else can be named. What has not left is withdrawn."""
         uri = await self.limits.own_post(_meant(args.post, turn))
         if not uri:
             return self.words.error("Not Your Record" if args.post else "No Post")
-        published = await self.publisher.delete(DeleteBody(uri=uri), act_terms(turn, is_order=names(turn, args.post)))
-        return self.on_bluesky.answered(published, "deleted", ends=False)
+        terms = act_terms(turn, is_order=True)
+        intent, act = await self.outbox.own_record(uri)
+        if intent and not terms.hold and intent.is_unsent:
+            return await self._withdrawn(intent, act)
+        published = await self.publisher.delete(DeleteBody(uri=uri), terms)
+        answered = self.on_bluesky.answered(published, "deleted", ends=False)
+        return replace(answered, told={**answered.told, "withdrawn": ""})
+
+    async def own_post_meant(self, args: OwnPostInput, turn: Turn) -> str:
+        """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's."""
+        uri = await self.limits.own_post(_meant(args.post, turn))
+        intent, act = await self.outbox.own_record(uri)
+        newest = bool(uri) and uri == await self.limits.own_post("")
+        waits = intent is not None and intent.is_unsent
+        return self.words.answer("Own Act", act=act, waits=waits, newest=newest, at="") if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""
@@ -206,9 +270,6 @@ class OwnPostTools:
             return from_local(moment.replace(tzinfo=None, second=0, microsecond=0), self.timezone)
         except (ValueError, OverflowError):
             return None
-
-    def _spoken(self, intent: Intent) -> str:
-        return spoken(local(_moment_of(intent), self.timezone))
 
 
 def _moment_of(intent: Intent) -> datetime:
@@ -232,7 +293,8 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             Provenance.SELF,
             telling_of("bluesky_post", tools.post, words),
             holdable=True,
-            owner_fields=frozenset({"who", "at"}),
+            owner_fields=frozenset({"who", "at", "changes"}),
+            own_act=tools.moved_post,
         ),
         words.tool(
             POST_FOUND,
@@ -245,6 +307,14 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             holdable=True,
         ),
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
-        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete),
-        request_tool(words, "bluesky_unschedule_post", ScheduledMomentInput, tools.unschedule, holdable=False),
+        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete, own_act=tools.own_post_meant),
+        request_tool(
+            words,
+            "withdraw_act",
+            WaitingActInput,
+            tools.withdraw,
+            holdable=False,
+            named_only=True,
+            own_act=tools.waiting_act_meant,
+        ),
     )

@@ -15,7 +15,7 @@ from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, Schedule
+from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
@@ -25,7 +25,7 @@ class ScheduleAddInput(BaseModel):
 
     what: str
     at: str
-    weekly: bool = False
+    repeat: Repeat = "once"
     remind: bool = False
 
 
@@ -57,7 +57,7 @@ class ScheduleTools:
             added = await self.schedules.add(
                 what,
                 at,
-                is_weekly=args.weekly,
+                repeat=args.repeat,
                 is_reminder=args.remind,
                 by="owner" if turn.request else "soul",
             )
@@ -82,7 +82,7 @@ class ScheduleTools:
         await self.schedules.remove(args.number)
         return self.words.done("Schedule Removed", number=args.number)
 
-    async def told(self, args: ScheduleRemoveInput) -> str:
+    async def told(self, args: ScheduleRemoveInput, _: Turn) -> str:
         """Return what stands under a number, in words; "" where nothing does."""
         meant = await self._at(args)
         return meant.told(self.schedules.timezone) if meant else ""
@@ -95,9 +95,11 @@ def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
     add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True)
-    remove = tool("schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True)
+    remove = tool(
+        "schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True, own_act=tools.told
+    )
     return (
         replace(add, stretches=frozenset({"what"})),
         tool("schedule_list", NoInput, "self", own, tools.listed, effect="look"),
-        replace(remove, meant=tools.told),
+        remove,
     )

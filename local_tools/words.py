@@ -64,6 +64,7 @@ class ToolWords:
         owner_fields: frozenset[str] = frozenset(),
         named_fields: frozenset[str] = frozenset(),
         named_only: bool = False,
+        own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (its name, if left out).
 
@@ -86,6 +87,7 @@ class ToolWords:
             owner_fields=owner_fields,
             named_fields=named_fields,
             named_only=named_only,
+            own_act=own_act,
         )
 
     def _settling(self, handler: Handler) -> Handler:

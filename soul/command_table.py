@@ -248,7 +248,7 @@ COMMANDS = (
     ),
     Row(
         "new",
-        "End this conversation; what matters of it is remembered.",
+        "End this conversation; a summary and notes of it are remembered.",
         where=_TYPED,
         begins="Ending this conversation, and keeping what matters of it …",
     ),

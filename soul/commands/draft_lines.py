@@ -65,8 +65,9 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     intent = draft.intent
     last = intent.scheduled_for or intent.expires_at
     until = "expired" if is_expired(intent, now) else f"{_verb(intent)} {_time(last, timezone)}"
-    number, act = draft.number or "", draft.words.line
-    return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
+    number, act = draft.number or "", draft.words.with_theirs
+    why = draft.reason or ("scheduled" if intent.scheduled_for else "needs no approval; reject stops it")
+    return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({why})"
 
 
 def leaves_text(intent: Intent, timezone: str) -> str:

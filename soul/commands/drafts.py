@@ -100,8 +100,8 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
     database = await Database.beside(home.database)
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        meant = await database.run(lambda connection: [approval.find(connection, given).id for given in ids])
-        acts = [await _one(journal, action, intent_id, reason, clock) for intent_id in dict.fromkeys(meant)]
+        meant = await database.run(lambda connection: approval.find_all(connection, ids))
+        acts = [await _one(journal, action, intent_id, reason, clock) for intent_id in meant]
         return await database.run(lambda connection: in_words(connection, acts))
     finally:
         await database.close()

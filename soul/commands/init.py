@@ -252,6 +252,7 @@ class _Interview:
     def _tried(self, check: Callable[[Settings], Awaitable[Sequence[Finding]]]) -> list[Finding]:
         settings = self._settings()
         clean = Redactor(settings.secrets).text
+        write_lines("Trying it, which may take a minute …")
         found = asyncio.run(_all_of(check(settings)))
         return [Finding(one.check, one.level, clean(one.message), clean(one.remedy)) for one in found]
 

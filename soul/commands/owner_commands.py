@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from adapters.github.types import Repo
 from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
 from common.redact import Redactor
+from common.wording import counted
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.control import Control
 from modules.runtime.home import Home
@@ -23,7 +23,7 @@ from modules.services.explanation import why
 from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents
-from modules.services.outbox.approval import find, waiting
+from modules.services.outbox.approval import find, find_all, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
@@ -106,11 +106,7 @@ class OwnerCommands(Commands):
 
     async def _meant(self, given: Sequence[str]) -> list[str]:
         """Return the ids of the drafts that all of these words name, each once. Raises `NotWaiting`."""
-
-        def ids(connection: sqlite3.Connection) -> list[str]:
-            return [*dict.fromkeys(find(connection, one).id for one in given or [""])]
-
-        return await self._services.database.run(ids)
+        return await self._services.database.run(lambda connection: find_all(connection, given or [""]))
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
@@ -207,8 +203,9 @@ class OwnerCommands(Commands):
         outcome = await self.app.owner.start_afresh()
         if outcome.status == "waiting":
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
-        if outcome.status == "done":
-            return ["This conversation is over, and what matters of it is remembered; your next line begins another"]
+        if outcome.status == "done" and outcome.archive:
+            notes = counted(len(outcome.archive.distilled.memories), "note")
+            return [f"This conversation is over, with {notes} kept of it; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def run_later(self, _: str) -> Sequence[str]:

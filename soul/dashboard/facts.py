@@ -90,11 +90,11 @@ class PageActs:
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
         decided = await decide(self.settings, self.home, DraftAction.APPROVE, _needed(given, "id").split(), "")
-        return f"Approved: {_decided(decided)}. {leaving_of(self.settings, self.home, decided)}"
+        return f"Approved: {_decided(decided).rstrip('.')}. {leaving_of(self.settings, self.home, decided)}"
 
     async def run_edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {one.words.line}. {leaving_of(self.settings, self.home, [one])}"
+        return f"Edited and approved: {one.words.line.rstrip('.')}. {leaving_of(self.settings, self.home, [one])}"
 
     async def run_reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
@@ -288,13 +288,16 @@ class PageFacts:
             stretches = talks.stretches(connection, session) if session else []
             waiting = owner_inbox.waiting(connection)
             errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
-        said = [
-            _Said(said_at(line), who, text)
-            for one in stretches
-            for line in one.lines or ()
-            for block in blocks(line.message)
-            for who, text in _told(block, who_said(line, one.talk))
-        ]
+        said: list[_Said] = []
+        failed: dict[str, bool] = {}
+        # NOTE(self): backwards, so that what became of a call is known: one that failed used nothing.
+        for talk, line in reversed([(one.talk, line) for one in stretches for line in one.lines or ()]):
+            for block in reversed(blocks(line.message)):
+                if isinstance(block, ToolAnswer):
+                    failed[block.tool_use_id] = block.is_error
+                if not (isinstance(block, ToolCall) and failed.pop(block.id, False)):
+                    told = _told(block, who_said(line, talk))
+                    said[:0] = [_Said(said_at(line), who, text) for who, text in told]
         said += [_Said(parse_iso(one.received_at), "OWNER", one.text) for one in waiting if not one.session_id]
         begun = min((one.at for one in said), default=self.clock.now())
         said += [one for one in map(_failure, errors) if one.at >= begun]

@@ -358,18 +358,18 @@ def tomorrow_at(life: RunningSoul, hour: int) -> str:
 async def test_it_is_scheduled_in_the_owners_time_zone_and_taken_back_by_its_moment(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
         outbox = life.app.services.outbox
-        assert (await use_as_owner(life, "bluesky_unschedule_post")).is_error
+        assert (await use_as_owner(life, "withdraw_act")).is_error
         for hour, text in ((9, "Tides."), (10, "Reeds.")):
             told = await use_as_owner(life, "bluesky_post", text=text, at=tomorrow_at(life, hour))
             assert f"{hour:02}:00" in told.content
         reeds, tides = await outbox.scheduled()
         assert parse_iso(tides.scheduled_for or "") == from_local(datetime.fromisoformat(tomorrow_at(life, 9)), ZONE)
         assert local(parse_iso(tides.scheduled_for or ""), ZONE).hour == 9
-        unclear = await use_as_owner(life, "bluesky_unschedule_post")
+        unclear = await use_as_owner(life, "withdraw_act")
         assert unclear.is_error
         assert "09:00" in unclear.content
         assert "10:00" in unclear.content
-        assert not (await use_as_owner(life, "bluesky_unschedule_post", at=tomorrow_at(life, 9))).is_error
+        assert not (await use_as_owner(life, "withdraw_act", at=tomorrow_at(life, 9))).is_error
         assert [one.id for one in await outbox.scheduled()] == [reeds.id]
         assert running_town.texts("rowan") == []
 

@@ -251,8 +251,43 @@ async def test_among_others_words_a_profile_takes_what_a_judge_found_in_the_line
     for value in ("never write about politics", "write about my family"):
         arguments = ProfileUpdateInput.model_validate({**limits, "value": value})
         assert not (await tool.handler(arguments, replace(asked, is_ordered=True))).is_error
-    kept = "Do not write about my family. never write about politics"
-    assert (await rig.profiles.get()).agent["limits"].startswith(kept)
+    refused = ProfileUpdateInput.model_validate({**limits, "value": "", "taken_back": "never write about politics"})
+    assert (await tool.handler(refused, replace(asked, is_ordered=True))).is_error
+    day = "(said on 2026-01-05)"
+    kept = f"Do not write about my family. {day}; never write about politics {day}"
+    assert (await rig.profiles.get()).agent["limits"] == kept
+
+
+async def test_a_limit_is_added_with_its_day_and_goes_only_where_it_is_taken_back(rig: Rig) -> None:
+    asked = {"subject": "agent", "field": "posting", "evidence": "Call me Ana"}
+    await set_profiles(rig.memory_home.database, rig.memory_home.clock, {"posting": "none before 9, none after 8"}, {})
+
+    async def standing(**more: str) -> str:
+        assert not (await rig.use("profile_update", OWNERS, **{**asked, "value": "", **more})).is_error
+        return (await rig.profiles.get()).agent.get("posting", "")
+
+    first, second = "(said on 2026-01-05)", "(said on 2026-01-06)"
+    assert await standing(value="no posts until tomorrow") == (
+        f"none before 9, none after 8; no posts until tomorrow {first}"
+    )
+    await rig.memory_home.clock.advance(24 * 3600)
+    both = f"none before 9, none after 8; no posts until tomorrow {first}; not about roofs {second}"
+    assert await standing(value="not about roofs") == both
+    assert await standing(value=f"{both}; not about roofs") == both
+    for unknown in ("not about rain", ""):
+        result = await rig.use("profile_update", OWNERS, **asked, value="", taken_back=unknown)
+        assert (result.is_error, (await rig.profiles.get()).agent["posting"]) == (True, both)
+    assert await standing(taken_back="no posts until tomorrow") == (
+        f"none before 9, none after 8; not about roofs {second}"
+    )
+    assert await standing(taken_back=f"none before 9, none after 8; not about roofs {second}") == ""
+
+
+async def test_the_owner_has_what_is_known_of_them_deleted(rig: Rig) -> None:
+    asked = {"subject": "user", "field": "location", "evidence": "Call me Ana"}
+    for value in ("Lisbon", ""):
+        assert not (await rig.use("profile_update", OWNERS, **asked, value=value)).is_error
+    assert (await rig.profiles.get()).user == {}
 
 
 async def test_a_change_without_evidence_is_refused_and_the_journal_tells_it(rig: Rig) -> None:

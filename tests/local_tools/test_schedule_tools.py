@@ -56,9 +56,9 @@ async def test_what_the_owner_or_the_soul_schedules_is_kept_in_local_time_by_who
     told = await rig.use("schedule_add", OWNERS, **PLANTS)
     assert not told.is_error
     assert "Friday 5 June 2026, 09:00" in told.content
-    await rig.use("schedule_add", OWN, what="tidy my notes", at="2026-06-04T09:00+02:00", weekly=True)
+    await rig.use("schedule_add", OWN, what="tidy my notes", at="2026-06-04T09:00+02:00", repeat="weekly")
     mine, theirs = await rig.schedules.all()
-    assert (mine.by, mine.is_weekly, f"{mine.at:%H:%M}") == ("soul", True, "08:00")
+    assert (mine.by, mine.repeat, f"{mine.at:%H:%M}") == ("soul", "weekly", "08:00")
     assert (theirs.by, theirs.is_reminder, theirs.due) == ("owner", True, datetime(2026, 6, 5, 8, tzinfo=UTC))
     assert "water the plants" in (await rig.use("schedule_list", OWN)).content
 
@@ -84,6 +84,6 @@ async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
     await rig.use("schedule_add", OWNERS, **PLANTS)
     tool = rig.executor.registry.get("schedule_remove")
     assert tool is not None
-    assert tool.meant is not None
-    assert "water the plants" in await tool.meant(ScheduleRemoveInput(number=1))
-    assert await tool.meant(ScheduleRemoveInput(number=9)) == ""
+    assert tool.own_act is not None
+    assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number=1), OWNERS)
+    assert await tool.own_act(ScheduleRemoveInput(number=9), OWNERS) == ""

@@ -217,7 +217,11 @@ async def test_a_draft_is_told_once_and_leaves_with_a_yes(running_town: RunningT
         phone.says(f"no {3 - int(tin)} not today")
         await look(soul)
         approved, rejected = (text.splitlines() for text in phone.answers[1:])
-        assert (approved[0], len(approved), rejected) == ("Approved: 1", 2, ["Rejected: 1"])
+        assert (approved[0], len(approved), rejected) == (
+            f"Approved draft {tin}",
+            2,
+            [f"Rejected draft {3 - int(tin)}"],
+        )
         assert "leaves" in approved[1]
         assert running_town.texts("rebecca") == ["Tin sings."]
         assert await soul.app.services.outbox.held() == []
@@ -233,7 +237,7 @@ async def test_a_draft_is_decided_by_its_number_before_it_is_told(running_town: 
         await soul.app.scheduler.run_guarded("messages")
         assert await soul.app.services.outbox.held() == []
         await look(soul)
-        assert phone.answers[-1] == "Rejected: 1"
+        assert phone.answers[-1] == "Rejected draft 1"
         phone.says("no 1 snails are too slow")
         await look(soul)
         assert len(running_town.mind.asked) == 1

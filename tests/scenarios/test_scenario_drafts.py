@@ -50,6 +50,7 @@ async def test_a_draft_can_be_judged_on_every_surface(
         like = f"like of @tobias.test: '{shortened(PRUNED, 90)}'"
         reply = f"reply to @carl.test: {BASIL}"
         assert sorted(draft.words.line for draft in drafts) == [like, reply]
+        reply = f"reply to @carl.test, who wrote '@rowan.test how do I keep basil alive?': {BASIL}"
         terminal = await typed.answer("/drafts")
         await asyncio.to_thread(run_drafts, home.root, DraftAction.LIST, as_json=False)
         for text in ("\n".join(terminal), capsys.readouterr().out, drafts_text(drafts, 0)):
@@ -102,6 +103,7 @@ async def test_the_story_of_an_edited_draft_tells_its_own_words_first_and_then_t
         assert "waits for approval" in (await tell(services.database, "1"))[0]
         (draft,) = await services.outbox.held()
         await typed.answer("/edit 1 Basil drinks from below.")
+        assert "reworded: “Basil drinks from below.”" in "".join(await typed.answer("/today"))
         story = " ".join(" ".join(await tell(services.database, draft.id)).split())
     waits, edited = story.index(f"“{own}”"), story.index("You changed it to “Basil drinks from below.”")
     assert waits < edited

@@ -55,7 +55,9 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
     def mind(request: ChatRequest) -> Completion:
         if any(offer.name == "keep_memories" for offer in request.offers):
             return call(
-                "keep_memories", summary="The owner keeps bees.", facts=["bees: The owner keeps bees on the roof"]
+                "keep_memories",
+                summary="The owner keeps bees; the swarm of May is still open.",
+                facts=["bees: The owner keeps bees on the roof"],
             )
         return Completion(text="Bees on the roof, noted.")
 
@@ -74,6 +76,7 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
         assert any("bees" in body for body in found)
         await answered(life.app.owner, "Hello again.")
         assert "They swarm in May." not in told(running_town.mind.asked[-1])
+        assert "the swarm of May is still open" in told(running_town.mind.asked[-1])
         await answered(life.app.owner, "How are the bees?")
         assert "The owner keeps bees on the roof" in told(running_town.mind.asked[-1])
 

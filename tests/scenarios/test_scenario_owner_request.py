@@ -34,7 +34,7 @@ from town.github.values import StoredRepo
 from town.model.types import ChatRequest, Completion
 
 OWNER_TOOLS = {
-    *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
+    *("bluesky_post", "withdraw_act", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
 }
 ANSWER = "Done; slate deserves more friends, and kit notices every cracked tile."

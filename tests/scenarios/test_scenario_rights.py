@@ -12,6 +12,7 @@ import pytest
 
 from common.facts import MessageFacts, PostFacts, QuestionFacts
 from modules.runtime.home import Home
+from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
 from modules.services.outbox.types import ProposedAction
@@ -256,12 +257,14 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
     home, did = home_of(running_town, SOUL_APPROVAL="drafts"), running_town.account("quillon")
     running_town.network.put(did, PREFERENCE, "self", {"$type": PREFERENCE, "preferences": {}})
     running_town.mind.answer = answering({"what do you know": "know", "wipe whatever": "forget"})
+    note = NewMemory("person", "Quillon, @quillon.test", "The owner finds them rude.", source="owner:terminal")
     uri, cid = running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
     async with awake(home) as soul:
         await soul.look()
         outbox = soul.app.services.outbox
         await outbox.submit(ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri, by_owner=True))
         await outbox.deliver_due()
+        await soul.app.services.knowledge.stores.memories.save(note, soul.app.services.clock.now())
         for text in ("what do you know about me?", "and now wipe whatever you have got of me"):
             running_town.network.post_as(did, f"@rowan.test {text}")
             await soul.look()
@@ -274,8 +277,10 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
     )
     assert "replies and likes of mine to you that were sent: 1" in known
     assert "replies and likes of mine to you that wait for my owner's approval: 1" in known
-    assert not any("declarations" in fact for fact in known)
-    assert forgotten == ("all that I hold of you is deleted here within the hour",)
+    assert not any("declarations" in fact or "rude" in fact for fact in known)
+    assert any("from talks with my owner" in fact and fact.endswith(": 1") for fact in known)
+    assert len(forgotten) == 1
+    assert "within the hour, but for what only my owner can change" in forgotten[0]
     assert len(ForgetRequests(home.memory).all()) == 1
     assert len(running_town.texts("rowan")) == 1, "they hear of it before nothing is left of them"
 

@@ -67,7 +67,7 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
     town, phone, clock = running_town, Phone(running_town, "owner"), HastyClock(1_000)
     home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
     at = (clock.now() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
-    acts = [call("schedule_add", what="look at my profile", at=at, weekly=True), Completion("Each week.")]
+    acts = [call("schedule_add", what="look at my profile", at=at, repeat="weekly"), Completion("Each week.")]
     week = [call("bluesky_get_profile", actor="owner.test"), Completion("Your profile is as it was.")]
     town.mind.answer = lambda _: acts.pop(0)
     async with awake(home, clock=clock) as soul:
@@ -125,7 +125,7 @@ async def test_the_owner_removes_one_by_a_command(
             await schedules.add(
                 what,
                 datetime.fromisoformat("2030-01-01T09:00"),
-                is_weekly=False,
+                repeat="once",
                 is_reminder=True,
                 by="owner",
             )

@@ -45,7 +45,7 @@ async def test_the_next_talk_knows_what_a_turn_of_its_own_came_to_and_whose_word
         phone.says("Hello")
         await look(soul)
         at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
-        await soul.app.services.schedules.add("look up the ferry", at, is_weekly=False, is_reminder=False, by="soul")
+        await soul.app.services.schedules.add("look up the ferry", at, repeat="once", is_reminder=False, by="soul")
         await passes(soul, HOUR_S + 120)
         assert any(FERRY in one for one in phone.answers)
         phone.says("So when does it sail now?")

@@ -35,7 +35,7 @@ LEAVES_NO_ACT = {
 }
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
-    "bluesky_unschedule_post",  # takes back what waits; nothing leaves
+    "withdraw_act",  # takes back what waits; nothing leaves
     "want_to_know",  # a question that waits; nothing leaves
     "plan_claim_task",  # what is then done asks all rules by itself
     "profile_update",

@@ -44,7 +44,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
         control.pause("holiday")
         after = await facts.gather()
     budget = before["modelBudget"]
-    assert (budget["step"], budget["tokens"]) == ("normal", {"used": 0, "cap": 1000})
+    assert (budget["step"], budget["tokens"]) == ("normal", {"used": 0, "onItsWay": 0, "cap": 1000})
     assert budget["usd"] == {"used": 0, "cap": 2.5}
     assert parse_iso(budget["resetsAt"]) > SystemClock().now()
     assert before["standing"] == {"paused": False, "safeMode": False, "reasons": []}
@@ -115,7 +115,7 @@ async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> Non
             )
         )
         budget = (await facts.gather())["modelBudget"]
-    assert budget["tokens"] == {"used": 470, "cap": 1000}
+    assert budget["tokens"] == {"used": 470, "onItsWay": 350, "cap": 1000}
     assert budget["usd"] is None, "a price that is not known is not made up"
 
 

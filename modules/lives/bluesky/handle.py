@@ -80,10 +80,11 @@ class OthersFirst:
         """Return whether that was noted, within a day."""
         return uri in self.shared
 
-    def first_ms(self, item: Pending) -> float:
+    def first_ms(self, item: Pending, importance: Importance) -> float:
         """Return how many ms others who are named in a post go first; 0 where nobody else is.
 
-        Peers of ours go in the order that all of them reckon; else our own name decides.
+        Peers of ours go in the order that all of them reckon; else our own name decides. The owner's post waits for
+        peers alone.
         """
         if not item.names_several:
             return 0.0
@@ -91,6 +92,8 @@ class OthersFirst:
         if peers := self._peers(item):
             root_uri = item.notification.root.uri
             return get_peer_delay(name, peers, root_uri, pace.peer_jitter_min_ms, pace.peer_step_ms)
+        if importance == "owner":
+            return 0.0
         return get_agent_jitter(self.me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
 
     def later(self, item: Pending, answered: Collection[str]) -> LaterTurn | None:
@@ -397,7 +400,7 @@ class PostHandler(Handler):
         disposition = await self._carry_out_request(
             post.notification, item.importance, "first"
         ) or await self._too_late(post, item.importance)
-        disposition = disposition or self._others_first(post)
+        disposition = disposition or self._others_first(post, item.importance)
         # NOTE(self): a request about one's data does not wait until the limits of the hour let a turn read it.
         if disposition is None and (wait := await self._no_turn(post, item.importance)):
             disposition = await self._carry_out_request(post.notification, item.importance) or wait
@@ -458,9 +461,9 @@ class PostHandler(Handler):
             return liked.came("dropped", f"{reason}; no like: {liked.reason}", "too-late")
         return liked.came("liked", reason, "too-late")
 
-    def _others_first(self, post: Pending) -> Disposition | None:
+    def _others_first(self, post: Pending, importance: Importance) -> Disposition | None:
         """How long the post has to wait for others whom it names too; None if it need not."""
-        others_first = timedelta(milliseconds=self.others.first_ms(post))
+        others_first = timedelta(milliseconds=self.others.first_ms(post, importance))
         wait_s = (post.received + others_first - self.clock.now()).total_seconds()
         if wait_s <= 0:
             return None

@@ -311,18 +311,20 @@ class Publisher:
         pictures: Sequence[AttachedPicture] = (),
         replies: AllowedReplies | Literal["as usual"] = "as usual",
         scheduled_for: datetime | None = None,
+        replaces: str = "",
     ) -> Published:
         """A post of our own, with pictures that were made ready (`Pictures.attach`).
 
         `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts. It leaves at
-        `scheduled_for`, or else as soon as it may.
+        `scheduled_for`, or else as soon as it may. `replaces` is the id of the waiting post whose place it takes.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
         gate: dict[str, AllowedReplies] = {} if replies == "as usual" else {"replies": replies}
         post = terms.proposed(PostBody(text=text, **_attached(pictures), **gate))
-        return await self._submit(replace(post, media_id=_media_id(pictures), scheduled_for=scheduled_for))
+        timed = replace(post, scheduled_for=scheduled_for, replaces=replaces)
+        return await self._submit(replace(timed, media_id=_media_id(pictures)))
 
     async def reply(
         self,
@@ -504,7 +506,8 @@ class Publisher:
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self.atproto.did, intent)
-        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait)
+        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait, number=submitted.number)
+        found = replace(found, is_change=submitted.is_change)
         return replace(found, status="held") if submitted.held else found
 
 

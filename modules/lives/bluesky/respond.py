@@ -122,7 +122,7 @@ _REQUEST = "data_request"
 RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", _REQUEST)
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 OWNER_TOOLS = (
-    *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
+    *("bluesky_post", "withdraw_act", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
     *("workspace_create", "plan_create", "create_memo", "github_create_issue", "github_comment"),
 )

@@ -125,7 +125,8 @@ class Published:
 
     `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
-    `wait` says how long an accepted one waits for its turn, and why.
+    `wait` says how long an accepted one waits for its turn, and why; `number` names it while it waits. `is_change`:
+    it took the place of an act that waited.
     """
 
     status: PublishedAs
@@ -135,6 +136,8 @@ class Published:
     ends: bool = False
     problem: Problem | None = None
     wait: Wait = NO_WAIT
+    number: int = 0
+    is_change: bool = False
 
     def came(self, act: Act, reason: str, code: str = "") -> Disposition:
         """Return a disposition of which this act of ours came, or was blocked."""
@@ -152,6 +155,7 @@ class ActTerms:
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: the owner asked for it, and neither gave its words nor named what it is done to.
         hold: why it must wait for the owner's approval; "" if it need not.
+        is_for_owner: the owner began the turn that wants it.
 
     """
 
@@ -161,6 +165,7 @@ class ActTerms:
     by_owner: bool = False
     own_words: bool = False
     hold: str = ""
+    is_for_owner: bool = False
 
     def proposed(self, body: KnownBody) -> ProposedAction:
         """Return an act under these terms."""

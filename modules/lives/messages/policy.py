@@ -100,7 +100,9 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -
 
 def drafts_text(drafts: Sequence[Draft], more: int) -> str:
     """Return the message that tells the owner what waits for approval and why; `more` drafts are not listed."""
-    lines = [clean(f"{one.number}  {one.words.line}" + (f" ({one.reason})" if one.reason else "")) for one in drafts]
+    lines = [
+        clean(f"{one.number}  {one.words.with_theirs}" + (f" ({one.reason})" if one.reason else "")) for one in drafts
+    ]
     one = len(drafts) == 1
     head = "This waits for your approval:" if one and not more else "These wait for your approval:"
     first = drafts[0].number

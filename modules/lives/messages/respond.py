@@ -142,7 +142,9 @@ class OwnerMessageHandler(Handler):
         told = told_before(message.rev, await self.outbox.done(_DRAFTS))
         if told.ids:
             said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
-            told = replace(told, is_latest=is_latest(told, message.rev, said))
+            open_ids = {one.id for one in await self.outbox.held()}
+            ids = tuple(one for one in told.ids if one in open_ids)
+            told = replace(told, ids=ids, is_latest=is_latest(told, message.rev, said))
         return read_draft_answer(message.text, told, await self.state.waiting_numbers())
 
     async def _decide(self, answer: DraftAnswer) -> str:
@@ -150,6 +152,7 @@ class OwnerMessageHandler(Handler):
             return 'Which of them? "yes 1", "no 2" or "yes all" says it; /drafts lists what waits.'
         problems: list[str] = []
         approved: list[Intent] = []
+        numbers, decided = await self.state.waiting_numbers(), list[str]()
         for draft_id in answer.ids:
             try:
                 if answer.is_yes:
@@ -158,9 +161,10 @@ class OwnerMessageHandler(Handler):
                     await self.outbox.reject(draft_id, answer.reason)
             except NotWaiting as problem:
                 problems.append(str(problem))
-        done = len(answer.ids) - len(problems)
+            else:
+                decided.append(f"draft {numbers.get(draft_id, 0)}")
         verb = "Approved" if answer.is_yes else "Rejected"
-        lines = [f"{verb}: {done}"] if done else []
+        lines = [f"{verb} {', '.join(decided)}"] if decided else []
         if approved:
             expected, now = await self.outbox.departures(approved), self.clock.now()
             lines.append(leaving(approved, self.standing(), self.timezone, is_awake=True, now=now, expected=expected))

@@ -123,11 +123,11 @@ class MessageState:
         return await self.database.run(lambda connection: in_words(connection, drafts))
 
     async def waiting_numbers(self) -> dict[str, int]:
-        """Return the numbers of the drafts that wait for approval, by their ids."""
+        """Return the numbers of what waits for approval or to leave, by their ids."""
 
         def numbered(connection: sqlite3.Connection) -> dict[str, int]:
             numbers = store.draft_numbers(connection)
-            return {one.id: numbers.get(one.id, 0) for one in approval.held(connection)}
+            return {one.id: numbers.get(one.id, 0) for one in approval.waiting(connection)}
 
         return await self.database.run(numbered)
 

@@ -40,7 +40,7 @@ class ScheduleHandler(Handler):
         return await self.turns.run(item, told, private=one.what, query=one.what, asked_by=asked_by)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Keep what the owner is to be told, and the next time of a weekly schedule."""
+        """Keep what the owner is to be told, and the next time of a schedule that repeats."""
         one = schedule_of(item)
         if one.is_reminder:
             headline = f"{self.turns.name} reminds you"

@@ -92,6 +92,7 @@ class AttentionNeeds:
     branches: tuple[Item, ...] = ()
     leaving: int = 0
     reflection: Reflection = field(default_factory=Reflection)
+    scheduled: tuple[Item, ...] = ()
 
     def __add__(self, other: AttentionNeeds) -> AttentionNeeds:
         return AttentionNeeds(
@@ -105,6 +106,7 @@ class AttentionNeeds:
             Reflection(
                 self.reflection.events + other.reflection.events, self.reflection.insights + other.reflection.insights
             ),
+            self.scheduled + other.scheduled,
         )
 
 
@@ -148,6 +150,7 @@ def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str
         ),
         *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
         *due("Ritual", attention.rituals, "%H:%M"),
+        *due("Scheduled", attention.scheduled, "%Y-%m-%d %H:%M"),
         *([] if public else _reflection(attention.reflection, skills)),
     ]
     return "\n".join([line("Opening"), *lines]) if lines else ""

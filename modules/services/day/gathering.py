@@ -13,6 +13,7 @@ from common.clock import Clock, from_local, iso, local
 from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
+from common.text.graphemes import shortened
 from modules.runtime.budget.report import report_at, zone_of
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Control
@@ -45,7 +46,7 @@ from modules.services.memory.admission import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
-from modules.services.outbox.departures import told
+from modules.services.outbox.departures import Departure, expected, told
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import all_runs
 
@@ -62,6 +63,7 @@ _FIRST_YEAR = 1970
 _MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
 _MOST_SCHEDULED = 3
 _MUCH = 0.7
+_LEAVING_CHARS, _REWORDED_CHARS = 80, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class DayReader:
             cases=_cases(connection, decided),
             waits=now.waits,
             drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
-            leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
+            leaving=self._leaving(connection, now, zone),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
             tasks=now.tasks,
@@ -153,13 +155,27 @@ class DayReader:
             kept_since=kept_since if kept_since > start else "",
         )
 
+    def _leaving(self, connection: sqlite3.Connection, now: Situation, zone: str) -> tuple[str, ...]:
+        """Return what waits to leave, each with its number, its first words and when it leaves."""
+        known, moment = expected(connection), self.clock.now()
+        lines: list[str] = []
+        for one in now.on_the_way:
+            due = known.get(one.intent.id) or Departure(one.intent.scheduled_for or iso(moment), "")
+            lines.append(f"{one.number}, {shortened(one.words.own, _LEAVING_CHARS)} {told(due, moment, zone)}")
+        return tuple(lines)
+
     def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
         """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
         owner = self.settings.owner_bluesky_social_handle_did
+        orders = [one for one in store.ordered_between(connection, start, end) if _is_order(one, owner)]
+        edited = {
+            one["intent_id"]: f", reworded: “{shortened(one['data']['words'], _REWORDED_CHARS)}”"
+            for one in rows.about(connection, (), [order.id for order in orders])
+            if "before" in one["data"]
+        }
+        whats = [named(connection, act_words(connection, one).what) + edited.get(one.id, "") for one in orders]
         return tuple(
-            DayOrder(named(connection, act_words(connection, one).what), one.state, _was_ordered(one, owner))
-            for one in store.ordered_between(connection, start, end)
-            if _is_order(one, owner)
+            DayOrder(what, one.state, _was_ordered(one, owner)) for what, one in zip(whats, orders, strict=True)
         )
 
     def _with_whom(self, connection: sqlite3.Connection, left: Iterable[Intent]) -> dict[IntentKind, tuple[str, ...]]:

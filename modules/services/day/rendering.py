@@ -39,7 +39,7 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered, or only approved: what it is, without its words, and its state in the outbox."""
+    """An act that the owner ordered, or only approved: what it is, with their words for a draft, and its state."""
 
     what: str
     state: IntentState
@@ -169,7 +169,7 @@ class DaySummary:
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
         drafts: what waits for the owner's approval, each act in words.
-        leaving: when each act leaves that waits for longer than a minute, and why not sooner.
+        leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
@@ -296,7 +296,9 @@ def brief_text(summary: DaySummary) -> str:
         *([f"refused or failed {number(refused)}"] if refused else []),
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
-    lines += [f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary) if told]
+    lines += [
+        f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary, most=_MOST_TITLES) if told
+    ]
     if summary.wishes:
         lines.append(f"Who wants work that your owner can order (day_read tells what): {_wanting(summary)}")
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
@@ -331,18 +333,18 @@ def _acts(summary: DaySummary) -> list[Row]:
     ]
 
 
-def _orders(summary: DaySummary) -> list[Row]:
-    """Return what the owner ordered, and what they only approved, each act with how it stands."""
+def _orders(summary: DaySummary, most: int = _MOST_NAMES) -> list[Row]:
+    """Return what the owner ordered, and what they only approved, each act with how it stands; what waits is first."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
-    for one in summary.orders:
+    for one in sorted(summary.orders, key=lambda one: one.state not in {"held", "pending", "sending"}):
         told = f"{one_line(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
         rows["ordered" if one.was_ordered else "approved"].append(told)
-    return [(label, _first(told)) for label, told in rows.items()]
+    return [(label, _first(told, most)) for label, told in rows.items()]
 
 
-def _first(told: Sequence[str]) -> str:
+def _first(told: Sequence[str], most: int = _MOST_NAMES) -> str:
     """Return the first of these on one line, and how many more there are."""
-    return ", ".join(told[:_MOST_NAMES]) + (f" and {len(told) - _MOST_NAMES} more" if len(told) > _MOST_NAMES else "")
+    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
 
 
 def _total(reasons: Iterable[DayReason]) -> int:

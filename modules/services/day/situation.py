@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from common.clock import parse_iso
 from common.settings import Settings
+from common.text.graphemes import shortened
 from modules.runtime.budget.report import report_at, used_up
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Standing
@@ -29,6 +31,7 @@ from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 
 _MOST_TASKS = 100
+_FIRST_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Situation:
         drafts: what waits for the owner's approval, oldest first.
         waits: how much waits, of each kind.
         leaving: the acts that wait for longer than a minute: what each is, when it leaves, and why not sooner.
+        on_the_way: the acts that need no approval and have not left, by when they are due.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves.
         schedules: what is scheduled, that which is due next first.
@@ -51,6 +55,7 @@ class Situation:
     drafts: tuple[Draft, ...]
     waits: DayWaits
     leaving: tuple[tuple[str, Departure], ...]
+    on_the_way: tuple[Draft, ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
     schedules: tuple[Schedule, ...]
@@ -65,14 +70,17 @@ class Situation:
     def attention(self) -> AttentionNeeds:
         """Return what of it a turn has in mind.
 
-        A draft may repeat what strangers said, so a turn of the owner's is told what it is, without anybody's words.
+        An act may repeat what strangers said, so only of what the owner ordered or approved its first words are told.
         """
-        drafts = (
-            Item(f"draft {draft.number}, {draft.words.what}", draft.reason, private=True, asked=True)
-            for draft in self.drafts
+        drafts = (Item(f"draft {_brief(draft)}", draft.reason, private=True, asked=True) for draft in self.drafts)
+        scheduled = (
+            Item(_brief(one), at=parse_iso(one.intent.scheduled_for), private=True)
+            for one in self.on_the_way
+            if one.intent.scheduled_for
         )
         return AttentionNeeds(
             blocked=tuple(drafts),
+            scheduled=tuple(scheduled),
             mentions=self.waits.posts,
             leaving=self.waits.acts,
         )
@@ -98,11 +106,17 @@ def read_situation(
         tuple(in_words(connection, drafts)),
         waits,
         tuple(expected_kinds(connection)),
+        tuple(in_words(connection, store.on_the_way(connection))),
         tuple(held_tasks(connection)),
         tuple(_blocked_tasks(connection)),
         tuple(schedules_in(connection)),
         report_at(connection, settings, moment),
     )
+
+
+def _brief(draft: Draft) -> str:
+    ours = shortened(draft.words.ours, _FIRST_CHARS) if draft.intent.by_owner else ""
+    return f"{draft.number}, {draft.words.what}" + (f": “{ours}”" if ours else "")
 
 
 def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from common.clock import local, parse_iso
 from common.text.untrusted import clean
 from modules.services.memory.admission import Memory
-from modules.services.memory.recall import MemoryRenderer, words_of
+from modules.services.memory.recall import MemoryRenderer, words_from, words_of
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES = 10
@@ -68,18 +68,21 @@ def in_file(memory: Memory, at: str) -> str:
     if words_of([memory]) is None:
         return f"- {at} {memory.kind}, {' '.join(memory.subject.split())}: {_below(memory.body.strip(), '  ')}"
     quoted = _below(clean(f"{memory.subject}\n{memory.body}"), "  > ")
-    return f"- {at} {memory.kind}, in the words of a {memory.trust}:\n  > {quoted}"
+    return f"- {at} {memory.kind}, {words_from(memory)}:\n  > {quoted}"
 
 
 def told_in_prompt(
-    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, hidden: int
 ) -> tuple[str, Sequence[Memory]]:
-    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`."""
+    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`.
+
+    `hidden` is how many more there are that may not stand in the prompt.
+    """
     newest = entries[max(0, len(entries) - most) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)
     )
-    left_out = len(entries) - len(newest)
+    left_out = hidden + len(entries) - len(newest)
     note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
     return "\n".join(part for part in (page, note) if part), newest
 

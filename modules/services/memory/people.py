@@ -1,12 +1,18 @@
-"""What the memories in soul.db hold of a person: those that rest on their words."""
+"""What the memories in soul.db hold of a person: those that rest on their words, and those that name their account.
+
+The sections of MEMORY.md (the kind `curated`) are a file of the owner's: they stay, and the owner is told.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 
+from common.person import Person
+from modules.runtime.database.functions import know_person
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
-_THEIRS = "(instr(dids, :did) AND is_in(dids))"
+_TIED = "(instr(dids, :did) AND is_in(dids))"
+_THEIRS = f"({_TIED} OR (kind <> 'curated' AND named(subject, body, tags)))"
 
 MEMORIES_OF_PEOPLE = PersonalRows(
     "memories",
@@ -18,7 +24,8 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             at="updated_at",
             order="id",
             redacts={"source": "without_did(source)"},
-            named="SELECT 'memory ' || id FROM memories WHERE dids = '' AND named(subject, body, tags) ORDER BY id",
+            named="""SELECT 'memory ' || id FROM memories WHERE kind = 'curated' AND named(subject, body, tags)
+                ORDER BY id""",
         ),
         PersonalTable(
             name="profiles",
@@ -35,8 +42,15 @@ MEMORIES_OF_PEOPLE = PersonalRows(
 )
 
 
+def owner_notes(connection: sqlite3.Connection, person: Person) -> int:
+    """Return how many memories of a person come from talks with the owner, and rest on none of the person's words."""
+    know_person(connection, person)
+    query = f"SELECT count(*) FROM memories WHERE {_THEIRS} AND NOT {_TIED} AND source LIKE 'owner:%'"  # noqa: S608 - constants
+    return int(connection.execute(query, {"did": person.did}).fetchone()[0])
+
+
 def copies_of(connection: sqlite3.Connection, did: str) -> list[str]:
-    """Return the memories that rest on the words of an account: subject and body, with the end of a line between.
+    """Return the memories that are an account's: subject and body, with the end of a line between.
 
     The connection must know the person (`modules/runtime/database/functions.py`).
     """

@@ -10,11 +10,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, get_args
 
-from common.clock import Clock, iso
-from common.text.untrusted import one_line
+from common.clock import Clock, iso, local
+from common.text.untrusted import clean, one_line
 from modules.runtime.database.database import Database
 from modules.services.skills.skills import Skills
 
@@ -23,11 +23,16 @@ SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 FIELD_LENGTH, VALUE_LENGTH = 40, 500
 LIMITS, POSTING, POSTS_A_DAY = "limits", "posting", "posts_a_day"
 """Fields of the SOUL's profile: what its owner rules out, what they want of its own posts, and how many at most."""
+STANDING = (LIMITS, POSTING)
+"""The fields to which words are added, each with its day: only an order that takes some back removes them."""
 
-BLOCK_TOKENS = 200
+BLOCK_TOKENS = 400
 
 _SHOWN_LENGTH = 160
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
+_ENDS = " ;,"
+_LONE_DAY = re.compile(r"(?:^|;) *\(said on [\d-]{10}\)")
+"""A day whose words were taken back."""
 _EVIDENCE_BYTES, _WORDS_BYTES = 8, 5
 _UPSERT = """
 INSERT INTO profiles (subject, field, value, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
@@ -57,6 +62,15 @@ def field_name(name: str) -> str:
     """A field's name as it is kept: lower case, words joined by `_`; "" when there is none in it."""
     plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:FIELD_LENGTH].strip("_")
     return plain if _FIELD.fullmatch(plain) else ""
+
+
+def with_added(standing: str, said: str, day: date, taken_back: str = "") -> str:
+    """Return the words that stand in a field without those `taken_back`, and with what was `said` on a day."""
+    left = _LONE_DAY.sub("", standing.replace(taken_back, "", 1) if taken_back else standing).strip(_ENDS)
+    new = (said.replace(left, "", 1) if left else said).strip(_ENDS)
+    if not new or new in left:
+        return left
+    return f"{left}; {new} (said on {day.isoformat()})" if left else f"{new} (said on {day.isoformat()})"
 
 
 def most_posts(profile: ProfileFields) -> int | None:
@@ -103,14 +117,17 @@ def profile_block(
     public_only: bool,
     max_tokens: int = BLOCK_TOKENS,
 ) -> str:
-    """The profiles as a compact part of a prompt, whole fields, the first ones first; "" when there are none.
+    """The profiles as a compact part of a prompt, whole fields, limits first; "" when there are none.
 
     With `public_only` what is known of the owner stays out, and what they want of the SOUL's own posts.
     """
-    private = {POSTING, POSTS_A_DAY} if public_only else ()
-    wanted = [("agent", name, value) for name, value in profile.agent.items() if name not in private]
-    wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
-    told = [(subject, f"{name}: {_shortened(value)}") for subject, name, value in wanted]
+    private = {POSTING, POSTS_A_DAY} if public_only else set()
+    standing = [
+        ("agent", f"{name}: {profile.agent[name]}") for name in STANDING if name in profile.agent.keys() - private
+    ]
+    others = [("agent", name, value) for name, value in profile.agent.items() if name not in {*private, *STANDING}]
+    others += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
+    told = [*standing, *((subject, f"{name}: {_shortened(value)}") for subject, name, value in others)]
     if estimate(text := _block(told, skills)) <= max_tokens:
         return text
     shown: list[tuple[str, str]] = []
@@ -132,28 +149,55 @@ class Profiles:
         return await self._database.run(profile_of)
 
     async def update(
-        self, subject: Subject, field: str, value: str, *, evidence: str, owner_words: Sequence[str], by: str
+        self,
+        subject: Subject,
+        field: str,
+        value: str,
+        *,
+        evidence: str,
+        owner_words: Sequence[str],
+        by: str,
+        taken_back: str = "",
+        timezone: str = "",
     ) -> ProfileChange:
-        """Change one field, if the owner's own words of this session bear it out; never raises for a refusal."""
-        known, said = field_name(field), one_line(value, VALUE_LENGTH)
+        """Change one field, if the owner's own words of this session bear it out; never raises for a refusal.
+
+        To limits and wishes for posts the value is added, with the day in `timezone`; only what is `taken_back`, as
+        it stands there, goes. Any other field takes the value; an empty one deletes it.
+        """
+        known, said, gone = field_name(field), _plain(clean(value)), _plain(clean(taken_back))
         if not known:
             return ProfileChange(accepted=False, reason="the field has no usable name")
-        if not said:
+        is_standing = subject == "agent" and known in STANDING
+        if is_standing and not said and not gone:
             return ProfileChange(accepted=False, reason="the value is empty")
-        if (subject, known) == ("agent", POSTS_A_DAY) and not said.isdecimal():
+        if len(said) > VALUE_LENGTH:
+            return ProfileChange(accepted=False, reason=f"it is longer than {VALUE_LENGTH} characters")
+        if (subject, known) == ("agent", POSTS_A_DAY) and said and not said.isdecimal():
             return ProfileChange(accepted=False, reason=f"{POSTS_A_DAY} takes a whole number")
         if reason := unfounded(evidence, owner_words):
             return ProfileChange(accepted=False, reason=reason)
-        now = iso(self._clock.now())
+        now = self._clock.now()
 
-        def write(connection: sqlite3.Connection) -> str:
-            where = "SELECT value FROM profiles WHERE subject = ? AND field = ?"
-            row = connection.execute(where, (subject, known)).fetchone()
-            connection.execute(_UPSERT, (subject, known, said, now, by))
-            return row["value"] if row else ""
+        def write(connection: sqlite3.Connection) -> ProfileChange:
+            row = connection.execute(
+                "SELECT value FROM profiles WHERE subject = ? AND field = ?", (subject, known)
+            ).fetchone()
+            before = row["value"] if row else ""
+            if is_standing and gone not in before:
+                return ProfileChange(
+                    accepted=False, reason="what is to be taken back does not stand there in these words"
+                )
+            after = with_added(before, said, local(now, timezone).date(), gone) if is_standing else said
+            if len(after) > VALUE_LENGTH:
+                return ProfileChange(accepted=False, reason=f"all of it would be longer than {VALUE_LENGTH} characters")
+            if after:
+                connection.execute(_UPSERT, (subject, known, after, iso(now), by))
+            else:
+                connection.execute("DELETE FROM profiles WHERE subject = ? AND field = ?", (subject, known))
+            return ProfileChange(accepted=True, reason="the owner said so", before=before)
 
-        before = await self._database.run(write)
-        return ProfileChange(accepted=True, reason="the owner said so", before=before)
+        return await self._database.run(write)
 
 
 def _block(told: Iterable[tuple[str, str]], skills: Skills) -> str:

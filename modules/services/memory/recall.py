@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
 from common.provenance import Provenance, Trust
-from modules.services.memory.admission import Memory, Query
+from modules.services.memory.admission import OWNER_SOURCE, Memory, Query
 from modules.services.memory.rows import MemoryStore, is_about
 from modules.services.skills.skills import Framer, Skills
 
@@ -39,6 +39,13 @@ def words_of(memories: Iterable[Memory]) -> Provenance | None:
 def trusted(memory: Memory, least: Provenance) -> bool:
     """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
     return FOREIGN.get(memory.trust, Provenance.OWNER) >= least
+
+
+def words_from(memory: Memory) -> str:
+    """Return from whose words a memory is that does not rest on ours or the owner's alone."""
+    if memory.source.startswith(OWNER_SOURCE):
+        return f"from a talk with your owner that also held the words of a {memory.trust}"
+    return f"from the words of a {memory.trust}"
 
 
 def as_told(memory: Memory) -> Memory:
@@ -69,7 +76,7 @@ class MemoryRenderer:
         tags = ", ".join(memory.tags)
         if memory.trust in FOREIGN:
             text = f"{memory.subject}\n{memory.body}" + (f"\n({tags})" if tags else "")
-            author = f"you, from the words of a {memory.trust}"
+            author = f"you, {words_from(memory)}"
             frame = self.framer.frame("reading", author=author, uri=memory.source, text=text)
             return self.skills.render(_SKILL, f"Foreign {section}", **known, frame=frame)
         subject, body = " ".join(memory.subject.split()), "\n  ".join(memory.body.strip().splitlines())

@@ -428,16 +428,18 @@ class DayFiles:
     ) -> tuple[DayText, ...]:
         """Yesterday and today for a prompt of the owner's, without those of which there is nothing to tell.
 
-        What rests on words less trusted than `least` is left out. What was noted before a talk `began` is told apart
-        from the rest.
+        What rests on words less trusted than `least` is left out, and counted unless it was noted in this talk. What
+        was noted before the talk `began` is told apart from the rest.
         """
         texts: list[DayText] = []
         for day in reversed(self._days()):
-            entries = [one for one in await self._of(day) if trusted(one, least)]
-            for part, noted in _parted(entries, began):
-                text, shown = told_in_prompt(day, noted, memory_renderer, most=PROMPT_ENTRIES)
-                text = self._as_before((day, part, least), _ToldPage(text, len(noted), tuple(map(as_told, shown))))
-                if shown:
+            for part, noted in _parted(await self._of(day), began):
+                kept = [one for one in noted if trusted(one, least)]
+                hidden = 0 if part == "since" else len(noted) - len(kept)
+                text, shown = told_in_prompt(day, kept, memory_renderer, most=PROMPT_ENTRIES, hidden=hidden)
+                count = len(kept) + hidden
+                text = self._as_before((day, part, least), _ToldPage(text, count, tuple(map(as_told, shown))))
+                if text:
                     ids = tuple(one.id for one in shown)
                     texts.insert(0, DayText(day_name(day), text, words_of(shown), ids, part))
         return tuple(texts)

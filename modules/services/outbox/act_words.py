@@ -51,9 +51,19 @@ class ActWords:
     @property
     def line(self) -> str:
         """All of it on one line: our own words whole, else the beginning of theirs."""
-        if self.ours:
-            return f"{self.what}: {' '.join(self.ours.split())}"
-        return f"{self.what}: '{shortened(self.theirs, _THEIRS_CHARS)}'" if self.theirs else self.what
+        return f"{self.what}: '{shortened(self.theirs, _THEIRS_CHARS)}'" if self.theirs and not self.ours else self.own
+
+    @property
+    def own(self) -> str:
+        """What it is with our own words alone, on one line."""
+        return f"{self.what}: {' '.join(self.ours.split())}" if self.ours else self.what
+
+    @property
+    def with_theirs(self) -> str:
+        """All of it on one line, the beginning of their words also where it has words of ours."""
+        if not (self.ours and self.theirs):
+            return self.line
+        return f"{self.what}, who wrote '{shortened(clean(self.theirs), _THEIRS_CHARS)}': {' '.join(self.ours.split())}"
 
 
 def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
@@ -73,7 +83,8 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
         )
     if isinstance(body, DeleteBody | ThreadgateBody):
         own = store.at_address(connection, body.uri)
-        return ActWords(body.deed, own.body.public_text if own else "")
+        is_post = isinstance(body, DeleteBody) and not body.did
+        return ActWords("delete a post of its own" if is_post else body.deed, own.body.public_text if own else "")
     if isinstance(body, OnGitHub):
         return ActWords(body.about) if body.about else ActWords(body.deed, ours=getattr(body, "title", ""))
     if body.deed:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from common.clock import iso
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
@@ -32,12 +33,12 @@ def held(connection: sqlite3.Connection) -> list[Intent]:
 
 
 def waiting(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's approval, oldest first, and then what waits for its moment, by that moment."""
-    return [*held(connection), *(one for one in store.scheduled(connection)[::-1] if one.waits_for_its_moment)]
+    """What waits for the owner's approval, oldest first, and then what waits to leave, by when it is due."""
+    return [*held(connection), *store.on_the_way(connection)]
 
 
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The draft or scheduled act that the owner means: by its number, its id, or 4 or more of its first characters.
+    """The waiting act that the owner means: by its number, its id, or 4 or more of its first characters.
 
     Raises:
         NotWaiting: none waits under it, or more than one does.
@@ -70,11 +71,20 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
 
 
+def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
+    """Return the ids of the waiting acts that all of these name, each once. Raises `NotWaiting` where one does not."""
+    try:
+        return [*dict.fromkeys(find(connection, one).id for one in given)]
+    except NotWaiting as problem:
+        more = "; nothing was decided about the others" if len(given) > 1 else ""
+        raise NotWaiting(f"{problem}{more}", remedy=problem.remedy) from None
+
+
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
-        raise NotWaiting(f"{intent_id} needs no approval: it is scheduled, and leaves by itself", remedy=_SHOW)
+        raise NotWaiting(f"{intent_id} needs no approval: it leaves by itself", remedy=_SHOW)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
     for other in _decided_with(connection, intent):
@@ -134,6 +144,26 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     for other in _decided_with(connection, intent):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
     return rejected, audit.rejected(rejected)
+
+
+def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
+    """Take back the post or reply whose place an act takes that the owner's turn proposes; return it as it waited.
+
+    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone.
+    """
+    if not (action.is_for_owner and action.kind in {"post", "reply"}):
+        return None
+    before = store.stored_before(connection, action, now)
+    meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
+    if meant is None or meant.kind != action.kind or not meant.is_unsent:
+        return None
+    moment = iso(action.scheduled_for) if action.scheduled_for else None
+    if (meant.body, meant.scheduled_for) == (action.body, moment):
+        return None
+    if meant.state != "held" and not action.by_owner:
+        return None
+    store.update(connection, replace(meant, state="blocked", error="the owner had it changed"))
+    return meant
 
 
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:

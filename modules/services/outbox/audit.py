@@ -19,10 +19,11 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
-def admission_entry(admission: Admission, what: str) -> Entry:
+def admission_entry(admission: Admission, what: str, number: int, *, is_change: bool) -> Entry:
     """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
 
-    `what` is the act in words, for the owner who is to approve it.
+    `what` is the act in words, and `number` that of the draft, for the owner who is to approve it. `is_change`: a
+    draft had that number before.
     """
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
@@ -31,17 +32,18 @@ def admission_entry(admission: Admission, what: str) -> Entry:
         case "blocked":
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":
-            entry = held(intent, what)
+            entry = held(intent, what, number)
+            entry = replace(entry, summary=f"Changed. {entry.summary}") if is_change else entry
         case _:
             entry = _queued(intent)
     rules = [_told(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
 
-def held(intent: Intent, what: str) -> Entry:
-    """Return the entry of an intent that waits for the owner's approval; `what` is the act in words."""
-    short = intent.id[:SHORT_ID_CHARS]
-    summary = f"Waits for your approval (/approve {short} or /reject {short}): {what}"
+def held(intent: Intent, what: str, number: int = 0) -> Entry:
+    """Return the entry of an intent that waits for approval; `what` is the act in words, `number` that of the draft."""
+    named = number or intent.id[:SHORT_ID_CHARS]
+    summary = f"Waits for your approval (/approve {named} or /reject {named}): {what}"
     return _entry(intent, "act", summary, intent.error or "")
 
 

@@ -366,7 +366,8 @@ class Delivery:
         )
         try:
             what = await self._database.run(lambda connection: act_words(connection, held).line)
-            return await self._write(held, audit.held(held, what), was=intent)
+            number = (await self._database.run(store.draft_numbers)).get(held.id, 0)
+            return await self._write(held, audit.held(held, what, number), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
 

@@ -36,12 +36,13 @@ def anything_waits(connection: sqlite3.Connection) -> bool:
 
 def told(departure: Departure, now: datetime, timezone: str) -> str:
     """Return when it leaves and why, as `leaves at 14:32: 30 min after the last post`."""
+    why = f": {departure.reason}" if departure.reason else ""
     if not departure.at:
         return f"cannot leave yet: {departure.reason}"
     if (at := parse_iso(departure.at)) <= now:
-        return f"leaves in its turn: {departure.reason}"
+        return f"leaves in its turn{why}"
     moment, today = local(at, timezone), local(now, timezone).date()
-    return f"leaves at {moment:%H:%M}{'' if moment.date() == today else f' on {moment:%Y-%m-%d}'}: {departure.reason}"
+    return f"leaves at {moment:%H:%M}{'' if moment.date() == today else f' on {moment:%Y-%m-%d}'}{why}"
 
 
 _MARK = "departures"

@@ -32,7 +32,7 @@ def leaving(
     expected: Mapping[str, Departure] | None = None,
 ) -> str:
     """Return when what was approved leaves; `expected` is what the running SOUL expects, by id, where it is asked."""
-    later = [one.scheduled_for for one in approved if one.waits_for_its_moment and one.scheduled_for]
+    later = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
     if later and standing.may_act:
         return f"It leaves by itself on {local(parse_iso(max(later)), timezone):%Y-%m-%d %H:%M}"
     if standing.writes_blocked and not standing.paused and not standing.safe_mode:
@@ -45,4 +45,4 @@ def leaving(
     if waits:
         return "; ".join(f"{one.deed} {told(departure, now, timezone)}" for one, departure in waits)
     number = f" {approved[0].id[:SHORT_ID_CHARS]}" if len(approved) == 1 else ""
-    return f"It leaves within a minute, unless a limit is reached; `soul why{number}` tells how it went"
+    return f"It leaves in its turn, mostly within a minute; `soul why{number}` tells when, and how it went"

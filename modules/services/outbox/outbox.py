@@ -113,19 +113,29 @@ class Outbox:
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self._clock.now()
-            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
-            before = store.stored_before(connection, action, now)
-            admission = policy.admit(action, said, before, intent_id=_new_id(action, before.created_at), now=now)
+            older = approval.make_way(connection, action, now)
+            hold = (older.error or "") if older and older.state == "held" else ""
+            proposed = replace(action, hold=action.hold or hold)
+            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, proposed, now))]
+            before = store.stored_before(connection, proposed, now)
+            admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
             intent = admission.intent
+            is_change = older is not None and intent.state != "blocked"
+            if older and not is_change:
+                store.update(connection, older)  # it waits as it did
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
+            if older and is_change:
+                store.pass_number_on(connection, older.id, intent.id)
             store.number_drafts(connection)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
+            number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            return Submitted(intent, admission.advice, wait), audit.admission_entry(admission, what)
+            entry = audit.admission_entry(admission, what, number, is_change=is_change)
+            return Submitted(intent, admission.advice, wait, number, is_change), entry
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:
@@ -189,6 +199,27 @@ class Outbox:
     async def scheduled(self) -> list[Intent]:
         """What waits for a moment of its own, also where it needs approval first; the latest moment first."""
         return await self._database.run(store.scheduled)
+
+    async def waiting(self, given: str) -> tuple[Intent, str]:
+        """Return an act that waits, named as in `approval.find`, and what it is, without anybody else's words.
+
+        Raises `NotWaiting`.
+        """
+
+        def read(connection: sqlite3.Connection) -> tuple[Intent, str]:
+            found = approval.find(connection, given)
+            return found, act_words(connection, found).own
+
+        return await self._database.run(read)
+
+    async def own_record(self, uri: str) -> tuple[Intent | None, str]:
+        """Return the intent whose record stands, or would stand, at `uri`, or None, and what it is, as in `waiting`."""
+
+        def read(connection: sqlite3.Connection) -> tuple[Intent | None, str]:
+            found = store.at_address(connection, uri)
+            return found, act_words(connection, found).own if found else ""
+
+        return await self._database.run(read)
 
     async def approve(self, intent_id: str) -> Intent:
         """Approve an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""

@@ -90,7 +90,7 @@ def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
 def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
     """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
     unwanted = at_address(connection, uri)
-    if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.first_sent_at is None:
+    if unwanted is not None and unwanted.is_unsent:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
 
 
@@ -117,8 +117,7 @@ def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
     What never set out is not sent any more, unless `newest` waits for an approval that may not come.
     """
     for older in by_target(connection, newest.kind, newest.target):
-        is_unsent = older.state in {"held", "pending"} and older.first_sent_at is None
-        if is_unsent and newest.state == "pending":
+        if older.is_unsent and newest.state == "pending":
             update(connection, dataclasses.replace(older, state="blocked", error="overtaken by a later word"))
     earlier = "UPDATE intents SET undone = 1 WHERE kind = ? AND target = ?"
     connection.execute(earlier, (newest.kind, newest.target))
@@ -454,10 +453,13 @@ def remember_words(connection: sqlite3.Connection, keys: Iterable[tuple[str, str
 
 _NUMBERS = "draft_numbers"
 _MOST_NUMBERS = 999
-_NUMBERED = (
-    "SELECT id FROM intents WHERE state = 'held'"
-    " OR (state = 'pending' AND scheduled_for IS NOT NULL AND first_sent_at IS NULL) ORDER BY created_at"
-)
+_ON_THE_WAY = "state = 'pending' AND first_sent_at IS NULL AND kind <> 'direct_message'"
+_NUMBERED = f"SELECT id FROM intents WHERE state = 'held' OR ({_ON_THE_WAY}) ORDER BY created_at"  # noqa: S608 - a constant
+
+
+def on_the_way(connection: sqlite3.Connection) -> list[Intent]:
+    """Return what needs no approval and has not set out, without direct messages, by when it is due."""
+    return sorted(_select(connection, _ON_THE_WAY), key=lambda one: one.scheduled_for or one.created_at)
 
 
 def number_drafts(connection: sqlite3.Connection) -> None:
@@ -474,6 +476,13 @@ def number_drafts(connection: sqlite3.Connection) -> None:
     text = json.dumps({"last": last, "of": numbers})
     if text != kept and (kept or numbers):
         marks.put(connection, {_NUMBERS: text})
+
+
+def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> None:
+    """Give the number of an act that waited to the one that took its place."""
+    last, numbers = _read_numbers(marks.get(connection, _NUMBERS))
+    numbers = {after if one == before else one: number for one, number in numbers.items()}
+    marks.put(connection, {_NUMBERS: json.dumps({"last": last, "of": numbers})})
 
 
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:

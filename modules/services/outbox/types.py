@@ -57,6 +57,8 @@ class ProposedAction:
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: asked for by the owner (`by_owner`), who gave no words for it, or did not name what it is done to.
         hold: why it must wait for the owner's approval, whatever the rules say; "" if it need not.
+        is_for_owner: proposed in a turn that the owner began: it takes the place of what waits and is meant by it.
+        replaces: the id of the waiting act whose place it takes; "": one for the same target, or with the same words.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
@@ -72,6 +74,8 @@ class ProposedAction:
     by_owner: bool = False
     own_words: bool = False
     hold: str = ""
+    is_for_owner: bool = False
+    replaces: str = ""
     scheduled_for: datetime | None = None
     until: datetime | None = None
     key_fits: Callable[[str], bool] | None = None
@@ -148,9 +152,9 @@ class Intent:
         return self.body.deed or deed(self.kind)
 
     @property
-    def waits_for_its_moment(self) -> bool:
-        """Whether it is scheduled, needs no approval any more, and has not set out."""
-        return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
+    def is_unsent(self) -> bool:
+        """Whether it waits, for approval or to leave, and has not set out."""
+        return self.state in {"held", "pending"} and self.first_sent_at is None
 
     def made(self, kind: ResultKind) -> str:
         """Return the id of what it made, "" where it made nothing of that kind."""
@@ -216,12 +220,15 @@ class Advice:
 class Submitted:
     """The answer to a proposed action: the row that was kept of it, and the advice.
 
-    `wait` says how long it waits for its turn, and why.
+    `wait` says how long it waits for its turn, and why; `number` names it for as long as it waits, 0 without one.
+    `is_change`: it took the place of an act that waited, and has its number.
     """
 
     intent: Intent
     advice: Advice
     wait: Wait
+    number: int = 0
+    is_change: bool = False
 
     @property
     def accepted(self) -> bool:

@@ -41,6 +41,7 @@ from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import story_of
 from modules.services.inbox.messages import MESSAGES
+from modules.services.memory.people import owner_notes
 from modules.services.outbox.people import ActEnd, counts_by_end, messages_to, replies_to
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS
@@ -118,9 +119,9 @@ class RightsVoice:
         said = await self._ask(kind, f"{asked}\n{joined}", facts, importance)
         if text := fitting_answer(said, facts if kind == "know" else None, contacts=(variables["contact"],), most=most):
             return text
-        for kept in range(len(facts), -1, -1):
-            shown = "; ".join((*facts[:kept], "\u2026") if kept < len(facts) else facts)
-            plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, "facts": shown}), _MOST_CHARS)
+        for kept in range(len(facts) or 1, 0, -1):
+            shown = {"facts": "; ".join(facts[:kept]), "more": kept < len(facts)}
+            plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, **shown}), _MOST_CHARS)
             if grapheme_len(plain) <= most:
                 break
         return fit_post_text(plain, max_graphemes=most)
@@ -229,6 +230,7 @@ _PUBLIC_STORES = (
     *get_args(ActEnd),
     "conversations",
     "memories",
+    "owner's notes",
     "rights",
     "journal",
     "store",
@@ -425,6 +427,8 @@ class PersonRequests:
         trace = await self.forgetting.trace(asked.did)
         held = {one.store: one.count for one in await self.forgetting.about(trace)}
         held |= await self.database.run(partial(counts_by_end, ids=trace.intents))
+        held["owner's notes"] = notes = await self.database.run(partial(owner_notes, person=trace.person))
+        held["memories"] -= notes
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 

@@ -131,7 +131,9 @@ class Forgetting:
             return [one.about(connection, trace) for one in STORES], archives_of(connection, trace.person.did)
 
         held, archives = await self._database.run(rows)
-        files = await asyncio.to_thread(lambda: [self._shown(path) for path, _ in self._changes(trace)])
+        files = await asyncio.to_thread(
+            lambda: [*self._own_documents(trace.person), *map(self._shown, dict(self._changes(trace)))]
+        )
         return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
     async def carry_out(self, request: ForgetRequest, *keepers: SelfKeeper) -> Forgotten:
@@ -161,6 +163,11 @@ class Forgetting:
         left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
         return Forgotten(rows, stored + changed, (*left, *map(NamingFile, named)))
+
+    def _own_documents(self, person: Person) -> list[str]:
+        """Return the documents that the SOUL writes of itself and that name the person."""
+        own = kept_documents(self._home) if person.did else []
+        return [one.path for one in self._left(person, {}) if PurePath(one.path).name in own]
 
     async def _person(self, who: str) -> Person:
         relationships = self._home.memory / "relationships.json"

@@ -6,12 +6,16 @@ clocks were set forward; one that comes twice in autumn counts the first time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from common.clock import from_local, local, spoken
 
+Repeat: TypeAlias = Literal["once", "daily", "weekly"]
+DAYS: Mapping[Repeat, int] = {"daily": 1, "weekly": 7}
+"""How many days lie between two times."""
 WEEK = timedelta(days=7)
 MOST = 20
 """How many schedules there may be."""
@@ -28,7 +32,7 @@ class Schedule:
         number: by which it is named.
         what: what to do, or the words to remind the owner of.
         at: the local date and time of the first time, without a zone.
-        is_weekly: whether it comes again each week, on that day of the week; else it comes once.
+        repeat: whether it comes again each day, or each week on that day of the week; else it comes once.
         is_reminder: whether it only tells the owner its words.
         by: at whose word it was made.
         due: when it comes next, in UTC.
@@ -39,7 +43,7 @@ class Schedule:
     number: int
     what: str
     at: datetime
-    is_weekly: bool
+    repeat: Repeat
     is_reminder: bool
     by: By
     due: datetime
@@ -47,7 +51,8 @@ class Schedule:
 
     def told_due(self, timezone: str) -> str:
         """Return when it comes next, as people say it."""
-        return spoken(local(self.due, timezone)) + (", each week" if self.is_weekly else "")
+        again = {"once": "", "daily": ", each day", "weekly": ", each week"}[self.repeat]
+        return spoken(local(self.due, timezone)) + again
 
     def told(self, timezone: str) -> str:
         """Return it as a line for the owner."""
@@ -55,19 +60,20 @@ class Schedule:
         return f"{self.number}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
 
 
-def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, *, is_weekly: bool) -> datetime:
+def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, repeat: Repeat) -> datetime:
     """Return the UTC moment at which a schedule comes next: after `now`, and after the moment for which it came last.
 
-    Times that were missed are not made up for. A `last` more than a week ahead was kept by a clock that was wrong, and
-    is disregarded.
+    Times that were missed are not made up for. A `last` further ahead than the next time was kept by a clock that was
+    wrong, and is disregarded.
     """
-    if not is_weekly:
+    if repeat == "once":
         return from_local(at, timezone)
-    after = last if last and timedelta(0) < last - now <= WEEK else now
+    step = DAYS[repeat]
+    after = last if last and timedelta(0) < last - now <= timedelta(days=step) else now
     day = max(at, local(after, timezone).replace(tzinfo=None) - WEEK).date()
+    day += timedelta(days=(at.date() - day).days % step)
     while True:
-        day += timedelta(days=(at.weekday() - day.weekday()) % WEEK.days)
         moment = from_local(datetime.combine(day, at.time()), timezone)
         if moment > after:
             return moment
-        day += timedelta(days=1)
+        day += timedelta(days=step)

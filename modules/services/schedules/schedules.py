@@ -10,7 +10,7 @@ from typing import Any, Literal
 from common.clock import Clock, iso, parse_iso, parse_iso_or_none
 from common.importance import Importance
 from common.text.untrusted import one_line
-from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Schedule, next_due
+from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Repeat, Schedule, next_due
 from modules.services.work.table import WorkTable, waiting
 from modules.services.work.types import NewWork, Perceiver, WorkItem
 
@@ -35,7 +35,7 @@ def schedule_of(item: WorkItem) -> Schedule:
         number=_number_of(item),
         what=str(kept["what"]),
         at=datetime.fromisoformat(kept["at"]),
-        is_weekly=bool(kept["weekly"]),
+        repeat=kept.get("repeat") or ("weekly" if kept.get("weekly") else "once"),
         is_reminder=bool(kept["reminder"]),
         by="owner" if kept["by"] == "owner" else "soul",
         due=parse_iso(kept["due"]),
@@ -55,22 +55,22 @@ class Schedules(Perceiver):
         """Return all schedules, the one that is due next first."""
         return await self.table.database.run(schedules_in)
 
-    async def add(self, what: str, at: datetime, *, is_weekly: bool, is_reminder: bool, by: By) -> Schedule | Problem:
-        """Schedule `what` for the local date and time `at`, and each week from then if `is_weekly`.
+    async def add(self, what: str, at: datetime, *, repeat: Repeat, is_reminder: bool, by: By) -> Schedule | Problem:
+        """Schedule `what` for the local date and time `at`, and then as `repeat` says.
 
         Raises:
             OverflowError: `at` is at the end of the calendar.
 
         """
         now = self.clock.now()
-        due = next_due(at, now, None, self.timezone, is_weekly=is_weekly)
+        due = next_due(at, now, None, self.timezone, repeat)
         if due <= now:
             return "Schedule Past"
         if len(await self.all()) >= MOST:
             return "Schedules Full"
         known = await self.table.newest(KIND, _NUMBERS_READ)
         number = max((_number_of(one) for one in known), default=0) + 1
-        made = Schedule(number, one_line(what, WHAT_CHARS), at, is_weekly, is_reminder, by, due)
+        made = Schedule(number, one_line(what, WHAT_CHARS), at, repeat, is_reminder, by, due)
         while not await self.table.add(self._row(made, 1)):
             made = replace(made, number=made.number + 1)
         return made
@@ -84,12 +84,12 @@ class Schedules(Perceiver):
         return schedule_of(item)
 
     async def go_on(self, item: WorkItem) -> None:
-        """Add the row for the next time of a weekly schedule whose row is about to be settled; may be repeated."""
+        """Add the row for the next time of a schedule that repeats, before its row is settled; may be called again."""
         schedule, now = schedule_of(item), self.clock.now()
         known = await self.table.get(KIND, item.key)
-        if not schedule.is_weekly or known is None or known.state != "pending":  # it was removed meanwhile
+        if schedule.repeat == "once" or known is None or known.state != "pending":  # it was removed meanwhile
             return
-        due = next_due(schedule.at, now, schedule.due, self.timezone, is_weekly=True)
+        due = next_due(schedule.at, now, schedule.due, self.timezone, schedule.repeat)
         count = int(item.key.partition("/")[2]) + 1
         await self.table.add(self._row(replace(schedule, due=due, last=schedule.due), count))
 
@@ -98,7 +98,7 @@ class Schedules(Perceiver):
         now = self.clock.now()
         for item in await self._waiting():
             one, waits_until = schedule_of(item), parse_iso_or_none(item.not_before) or now
-            due = next_due(one.at, now, one.last, self.timezone, is_weekly=one.is_weekly)
+            due = next_due(one.at, now, one.last, self.timezone, one.repeat)
             if one.due > now and (waits_until != due or parse_iso(item.created_at) > now):
                 await self.table.retry(item, _kept(replace(one, due=due)), due)
             elif one.due <= now and waits_until - now > _LONGEST_PUT_OFF:
@@ -122,7 +122,7 @@ def _kept(one: Schedule) -> dict[str, Any]:
     return {
         "what": one.what,
         "at": one.at.isoformat(timespec="minutes"),
-        "weekly": one.is_weekly,
+        "repeat": one.repeat,
         "reminder": one.is_reminder,
         "by": one.by,
         "due": iso(one.due),

@@ -27,6 +27,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.sessions import archives, endings, store
 from modules.services.sessions.archives import Archive, ArchiveOutcome, Distilled, Distiller
 from modules.services.sessions.distil_policy import worth
@@ -38,6 +39,8 @@ COMPACTION = "compaction"
 """The tag of memories that were extracted because a conversation had grown too long."""
 
 _LOOP = "sessions"
+_OWNER_TALK = "talk with the owner"
+"""What the summary of a talk with the owner is about, as a memory: the next talk begins with it."""
 _LEFT_OVER = "it had been left unfinished"
 _WENT_ON = "the conversation went on meanwhile"
 
@@ -199,6 +202,12 @@ class Archivist:
         distilled = Distilled("", "", provenance, (), at)
         if worth(rows):
             distilled = await self.distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+            if whole and is_main(session.key) and distilled.summary:
+                noted = NewMemory(
+                    "episode", _OWNER_TALK, distilled.summary, source=session.key, trust=trust_of(provenance)
+                )
+                # NOTE(self): last, so that it is among the newest notes of its day.
+                distilled = replace(distilled, memories=(*distilled.memories, noted))
         if self.may_remember and not await self.may_remember(session.key):
             distilled = replace(distilled, memories=())
         dids = tuple(tied(did for row in rows for did in row.dids.split()).split())

@@ -18,7 +18,7 @@ from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
-from modules.services.agent.tools.executor import Executor, Registry
+from modules.services.agent.tools.executor import Executor, KnownAccount, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
@@ -29,6 +29,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.context_file import ContextFile
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
+from modules.services.outbox.bodies import FollowBody
 from modules.services.owner.notices import ToldOutside
 from modules.services.owner.talk import OwnerTalk
 from modules.services.owner_files import OwnerFiles
@@ -41,6 +42,7 @@ from soul.composition.services import Services
 
 _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
+_MOST_KNOWN = 1000
 
 
 def build_attention_list(services: Services, queue: CommitmentQueue) -> AttentionList:
@@ -190,10 +192,18 @@ class TurnServices:
             nudge=lambda: services.skills.render("core", "Nudge"),
             on_told=self._was_told,
             resolve=partial(services.atproto.resolve_handle, fresh=True),
+            known=self._known_accounts,
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
             name=services.me.agent_name,
             tracing=services.gateway.tracing,
         )
+
+    async def _known_accounts(self) -> list[KnownAccount]:
+        met = [
+            (one.did, one.handle, one.display_name or "") for one in self._services.relationships.newest(_MOST_KNOWN)
+        ]
+        follows = [one.body for one in await self._services.outbox.of_kind("follow", _MOST_KNOWN)]
+        return [*met, *((body.did, body.handle, "") for body in follows if isinstance(body, FollowBody))]
 
     def _build_distiller(self) -> Distiller:
         services, settings = self._services, self._services.settings

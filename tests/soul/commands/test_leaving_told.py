@@ -20,6 +20,6 @@ async def test_each_surface_tells_when_a_waiting_act_leaves_and_why_not_sooner(r
         await outbox.deliver_due()
         for line in ("/status", "/today", f"/why {waiting.id}"):
             said = " ".join(" ".join(await typed.answer(line)).split())
-            assert "post leaves at" in said, line
+            assert "leaves at" in said, line
             assert "after the last post" in said, line
         assert "a post waits until" in await life.app.status_report.moment()

@@ -75,7 +75,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
             if await button.evaluate("node => node === document.activeElement"):
                 break
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("status")).to_contain_text("It leaves within a minute")
+        await expect(page.get_by_role("status")).to_contain_text("Approved")
         await expect(page.get_by_text("Tin roofs sing.")).to_have_count(0)
 
         Control(home.memory).pause("tea")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import in_stretches, shown_call
+from modules.services.agent.tools.owner_line import in_stretches, is_said, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -219,13 +219,16 @@ class Executor:
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
 
     async def _is_ordered(self, tool: Tool, arguments: BaseModel, turn: Turn) -> bool:
-        """Return whether the owner's line asks for this call; never where one of its arguments is not the owner's."""
+        """Return whether the owner's line asks for this call.
+
+        Never where one of its arguments is not the owner's, unless these only name an act of the SOUL's own.
+        """
         if not (self._judge and turn.request):
             return False
-        shown = shown_call(turn.request, arguments, tool)
-        meant = await tool.meant(arguments) if shown and tool.meant else ""
+        own = await tool.own_act(arguments, turn) if tool.own_act else ""
+        shown = own or shown_call(turn.request, arguments, tool)
         return bool(shown) and await self._judge.is_ordered(
-            f"{one_line(tool.description, _DEED_CHARS)} ({'; that is: '.join(filter(None, (shown, meant)))})",
+            f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
             turn.request.text,
             importance=turn.importance,
             loop=turn.loop,
@@ -283,6 +286,9 @@ def _said(error: Exception) -> str:
 Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
 """Looks up the DID of a handle anew."""
 
+KnownAccount: TypeAlias = tuple[str, str, str]
+"""An account that the SOUL met or follows: its DID, its handle, and its display name."""
+
 _MOST_NAMES = 10
 # NOTE(self): the host of an address or of a mail address is no account; neither is a path.
 _BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
@@ -297,10 +303,12 @@ def handles_in(text: str) -> list[str]:
     return list(dict.fromkeys(match[1].lower() for match in _HANDLE.finditer(text)))[:_MOST_NAMES]
 
 
-async def look_up_named(request: OwnerRequest, resolve: Resolve) -> None:
+async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable[KnownAccount] = ()) -> None:
     """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
 
     A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
+    Of the `known` accounts one also counts that the text names as no other of them: by its display name, or by the
+    first part of its handle.
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
     due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
@@ -310,3 +318,11 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve) -> None:
             request.named[handle] = answer.data
         elif answer.kind != "transient":
             request.named[handle] = ""
+    whose: dict[str, dict[str, str]] = {}
+    for did, handle, shown_name in known:
+        for name in (handle.partition(".")[0], " ".join(shown_name.split())):
+            whose.setdefault(name.lower(), {})[did] = handle
+    for name, accounts in whose.items():
+        if len(accounts) == 1 and is_said(name, request.text):
+            ((did, handle),) = accounts.items()
+            request.named.update({one: did for one in (name, handle.lower()) if one not in request.named})

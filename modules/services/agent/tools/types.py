@@ -162,7 +162,8 @@ class Tool:
             tool stays there, and is run where a judge finds that the line asks for it.
         stretches: the fields that may leave out words of the owner's line: they become the whole stretch of it.
         from_line: the fields that its handler takes from the owner's line where `Turn.is_ordered`.
-        meant: returns what a call names by a number, in words; "" for nothing. A judge of the owner's line is told.
+        own_act: returns the act of the SOUL's own that a call is done to, in words for the judge, where its arguments
+            say nothing else; "" for any other call.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
@@ -186,5 +187,5 @@ class Tool:
     named_only: bool = False
     stretches: frozenset[str] = frozenset()
     from_line: frozenset[str] = frozenset()
-    meant: Callable[[Any], Awaitable[str]] | None = None
+    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
     family: str = ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -43,7 +43,7 @@ from modules.runtime.tracing import Tracing, model_attributes
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.fitting import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.prompter import TurnPrompt
-from modules.services.agent.tools.executor import Executor, Resolve, look_up_named
+from modules.services.agent.tools.executor import Executor, KnownAccount, Resolve, look_up_named
 from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
@@ -335,6 +335,7 @@ class TurnRunner:
         nudge: gives the words for a model that forgot to call a tool.
         on_told: receives each prompt that a model has answered.
         resolve: looks up a handle that the owner's words name.
+        known: returns the accounts that these words may name without a handle.
         agent: tells who the SOUL is, as data for a model service that reads it.
         name: what it is called.
         tracing: tells of each turn, without its words.
@@ -351,6 +352,7 @@ class TurnRunner:
     nudge: Callable[[], str]
     on_told: Callable[[TurnPrompt], None]
     resolve: Resolve
+    known: Callable[[], Awaitable[Iterable[KnownAccount]]]
     agent: Callable[[], AgentFacts] = AgentFacts
     name: str = ""
     tracing: Tracing = field(default_factory=Tracing)
@@ -396,7 +398,7 @@ class TurnRunner:
         asks = Urgency.AT_ONCE if turn.importance == "owner" else Urgency.AHEAD
         if turn.request:
             with urgency(asks):
-                await look_up_named(turn.request, self.resolve)
+                await look_up_named(turn.request, self.resolve, await self.known())
         turn = lower_provenance(turn, system.provenance)
         room = self.room(system, turn, only, messages)
         tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)

@@ -60,7 +60,7 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
     if why := _needs_none(act, circle, unseen=unseen, said_there=said_there):
         return Verdict(_NAME, reason=why)
     if approval == "drafts":
-        seen = "the owner neither gave its words nor named what it is done to"
+        seen = "the order did not give its words, or did not name its target"
         why = f"{seen if unseen else 'every public act needs approval'} (SOUL_APPROVAL=drafts)"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):

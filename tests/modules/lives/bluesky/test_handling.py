@@ -42,6 +42,16 @@ async def test_where_others_are_addressed_too_they_go_first_and_the_post_waits_i
     assert reasons[0] == "others are addressed too and go first"
 
 
+async def test_an_order_of_the_owners_does_not_wait_for_a_plain_account_that_it_names(
+    running_town: RunningTown,
+) -> None:
+    home, _ = running_town.make_home("rowan", SOUL_SPEED="1"), running_town.account("wren")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test tell @wren.test which roof is louder")
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        assert running_town.mind.asked
+
+
 async def test_peers_that_are_named_together_go_twenty_seconds_apart_by_the_thread(running_town: RunningTown) -> None:
     names = ("ada", "rowan", "wren")
     handles = [f"{name}.test" for name in names]

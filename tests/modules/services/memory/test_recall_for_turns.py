@@ -244,9 +244,11 @@ async def test_a_change_without_the_owners_own_words_is_refused(
     assert (await profiles.get()).user == {"name": "Anna"}
 
 
-@pytest.mark.parametrize(("field", "value"), [("?!", "x"), ("name", " \n")])
-async def test_a_field_without_a_name_or_a_value_is_refused(profiles: Profiles, field: str, value: str) -> None:
-    change = await profiles.update("user", field, value, evidence="call me Ana", owner_words=SAID, by="owner")
+@pytest.mark.parametrize(("field", "value"), [("?!", "x"), ("limits", " \n"), ("limits", "x" * 501)])
+async def test_a_field_without_a_name_and_a_limit_without_a_value_or_too_long_is_refused(
+    profiles: Profiles, field: str, value: str
+) -> None:
+    change = await profiles.update("agent", field, value, evidence="call me Ana", owner_words=SAID, by="owner")
     assert not change.accepted
     assert await profiles.get() == ProfileFields()
 

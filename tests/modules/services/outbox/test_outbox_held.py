@@ -99,9 +99,8 @@ async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(r
     )
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
-    short = intent.id[:6]
     what = f"reply to {web_url(intent.target)}: {intent.body.preview}"
-    told = f"Waits for your approval (/approve {short} or /reject {short}): {what}"
+    told = f"Waits for your approval (/approve 1 or /reject 1): {what}"
     assert running_outbox.messages() == [f"{told} | a stranger asked"]
 
 
@@ -178,12 +177,17 @@ async def test_a_beginning_that_fits_several_drafts_decides_none(running_outbox:
     assert (await running_outbox.outbox.approve("ABCD2")).id == "abcd2"
 
 
-async def test_a_decision_is_made_once(running_outbox: RunningOutbox) -> None:
-    intent = await hold(running_outbox)
+async def test_what_was_approved_can_be_rejected_until_it_leaves(running_outbox: RunningOutbox) -> None:
+    intents = [await hold(running_outbox, "the first"), await hold(running_outbox, "the second", thread(STRANGER, 2))]
+    await running_outbox.outbox.approve(intents[0].id)
+    with pytest.raises(NotWaiting, match="needs no approval"):
+        await running_outbox.outbox.approve(intents[0].id)
+    assert (await running_outbox.outbox.reject(intents[0].id)).state == "blocked"
+    intent = intents[1]
     await running_outbox.outbox.approve(intent.id)
-    with pytest.raises(NotWaiting, match="it is pending"):
-        await running_outbox.outbox.reject(intent.id)
     await running_outbox.outbox.deliver_due()
+    with pytest.raises(NotWaiting, match="it is done"):
+        await running_outbox.outbox.reject(intent.id)
     with pytest.raises(NotWaiting, match="it is done"):
         await running_outbox.outbox.approve(intent.id)
 
@@ -231,9 +235,9 @@ async def test_what_has_not_left_waits_for_the_yes_at_once_and_the_journal_says_
     await running_outbox.outbox.deliver_due()
     assert {one.id for one in await running_outbox.outbox.held()} == {one.id for one in intents}
     assert running_outbox.service.writes == []
-    for intent in intents:
+    for number, intent in enumerate(intents, start=1):
         *_, entry = await told_of(running_outbox.journal, intent.id)
-        assert entry.entry.summary.startswith(f"Waits for your approval (/approve {intent.id[:6]}")
+        assert entry.entry.summary.startswith(f"Waits for your approval (/approve {number} ")
         assert (entry.entry.reason, (await now(running_outbox, intent)).error) == (WHY, WHY)
 
 

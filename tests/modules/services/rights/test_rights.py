@@ -293,8 +293,14 @@ async def test_numbers_that_no_fact_tells_give_way_to_those_that_fit_and_to_whom
     assert told
     assert told == FACTS[: len(told)]
     assert re.findall(r"\d+", said) == [re.findall(r"\d+", fact)[0] for fact in told]
-    assert ("\u2026" in said) == (len(told) < known)
+    assert ("and more." in said) == (len(told) < known)
     assert len(told) == known or grapheme_len(said) + grapheme_len(FACTS[len(told)]) > most - 3
+
+
+async def test_a_right_sentence_about_forgetting_is_said_as_it_is(voice: RightsVoice, model: ScriptedModel) -> None:
+    right = "I delete all that I hold of you here within the hour."
+    model.plays(calls(("answer_request", json.dumps({"sentence": right}))))
+    assert await voice.say({"forget": ["all is deleted within the hour"]}, "en", "stranger") == right
 
 
 async def test_where_two_answers_become_one_reply_both_prompts_say_so(voice: RightsVoice, model: ScriptedModel) -> None:

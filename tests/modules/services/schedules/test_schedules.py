@@ -12,7 +12,7 @@ import pytest
 from common.clock import iso, local
 from modules.runtime.control import Standing
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.schedules.policy import MOST, Schedule
+from modules.services.schedules.policy import MOST, Repeat, Schedule
 from modules.services.schedules.schedules import KIND, Schedules, schedule_of
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
@@ -64,10 +64,8 @@ class Rig:
     def came(self) -> list[str]:
         return [at for _, at in self.handler.came]
 
-    async def add(self, at: str, what: str = "look", *, weekly: bool = True) -> Schedule:
-        added = await self.schedules.add(
-            what, datetime.fromisoformat(at), is_weekly=weekly, is_reminder=False, by="owner"
-        )
+    async def add(self, at: str, what: str = "look", *, repeat: Repeat = "weekly") -> Schedule:
+        added = await self.schedules.add(what, datetime.fromisoformat(at), repeat=repeat, is_reminder=False, by="owner")
         assert isinstance(added, Schedule)
         return added
 
@@ -120,10 +118,33 @@ async def test_a_time_that_is_skipped_or_comes_twice_comes_once_and_the_others_k
     assert {iso(one.due) for one in await rig.schedules.all()} == {"2026-11-08T01:30:00.000Z"}
 
 
+async def test_each_day_keeps_its_hour_over_both_changes_of_the_clocks_and_comes_once(rig: Rig) -> None:
+    rig.set_clock("2026-03-27T12:00")
+    await rig.add("2026-03-28T01:30", repeat="daily")  # skipped on 29 March
+    await rig.live(4)
+    assert rig.came == ["2026-03-28 01:30", "2026-03-29 02:30", "2026-03-30 01:30", "2026-03-31 01:30"]
+    (item,) = await rig.schedules.all()
+    assert item.told_due(ZONE).endswith(", each day")
+    rig.set_clock("2026-10-24T00:00")
+    await rig.look()
+    rig.handler.came.clear()
+    await rig.live(3)  # twice on 25 October
+    assert rig.came == ["2026-10-24 01:30", "2026-10-25 01:30", "2026-10-26 01:30"]
+
+
+def test_a_weekly_row_of_an_earlier_version_stays_weekly() -> None:
+    kept = {"what": "look", "at": "2026-06-01T09:00", "reminder": False, "by": "owner", "due": "2026-06-08T08:00:00Z"}
+    for weekly, repeat in ((True, "weekly"), (False, "once")):
+        row = WorkItem(
+            1, KIND, "1/1", {**kept, "weekly": weekly}, "", "owner", "", 0, "pending", "", "schedule:1/1", "", ""
+        )
+        assert schedule_of(row).repeat == repeat
+
+
 async def test_what_came_due_while_the_machine_slept_comes_once_when_it_wakes(rig: Rig) -> None:
     rig.set_clock("2026-06-01T06:00")
     await rig.add("2026-06-01T09:00", "weekly")
-    await rig.add("2026-06-01T10:00", "once", weekly=False)
+    await rig.add("2026-06-01T10:00", "once", repeat="once")
     await rig.look()
     rig.outbox.clock.jump(9 * HOUR_S)
     await rig.look()
@@ -146,7 +167,7 @@ async def test_what_came_due_while_the_machine_slept_comes_once_when_it_wakes(ri
 async def test_each_time_comes_once_although_the_clock_was_wrong_for_a_while(rig: Rig, by: float, hours: float) -> None:
     rig.set_clock("2026-06-01T06:30")  # a Monday, 07:30 in Lisbon
     await rig.add("2026-06-01T09:00", "weekly")
-    await rig.add("2026-06-01T09:00", "once", weekly=False)
+    await rig.add("2026-06-01T09:00", "once", repeat="once")
     await rig.look()
     rig.outbox.clock.jump(by)
     await rig.live(hours / 24)
@@ -172,7 +193,7 @@ async def test_no_time_is_lost_to_a_clock_that_was_far_ahead_for_a_week(rig: Rig
 
 async def test_what_was_put_off_by_a_clock_that_was_ahead_comes_when_it_is_set_right(rig: Rig) -> None:
     rig.set_clock("2026-06-01T06:30")
-    await rig.add("2026-06-01T09:00", weekly=False)
+    await rig.add("2026-06-01T09:00", repeat="once")
     rig.outbox.clock.jump(400 * DAY_S)
     rig.handler.puts_off = True
     await rig.look()
@@ -184,7 +205,7 @@ async def test_what_was_put_off_by_a_clock_that_was_ahead_comes_when_it_is_set_r
 
 async def test_a_schedule_made_while_the_clock_was_ahead_is_not_due_at_once_when_it_is_set_right(rig: Rig) -> None:
     rig.set_clock("2027-06-01T06:30")
-    await rig.add("2027-06-02T09:00", "once", weekly=False)
+    await rig.add("2027-06-02T09:00", "once", repeat="once")
     rig.set_clock("2026-06-01T06:30")
     await rig.live(1)
     assert rig.came == []
@@ -207,6 +228,6 @@ async def test_there_are_twenty_at_most_and_none_in_the_past(rig: Rig) -> None:
     for _ in range(MOST):
         await rig.add("2026-06-02T09:00")
     at = datetime.fromisoformat("2026-06-02T09:00")
-    full = await rig.schedules.add("more", at, is_weekly=True, is_reminder=False, by="soul")
-    past = await rig.schedules.add("late", at - timedelta(days=2), is_weekly=False, is_reminder=True, by="owner")
+    full = await rig.schedules.add("more", at, repeat="weekly", is_reminder=False, by="soul")
+    past = await rig.schedules.add("late", at - timedelta(days=2), repeat="once", is_reminder=True, by="owner")
     assert (full, past) == ("Schedules Full", "Schedule Past")

@@ -353,9 +353,11 @@ async def test_a_reset_remembers_at_the_time_of_the_last_activity_not_today(sess
     await session_home.clock.advance(3 * 24 * 3600)
     session_home.model.plays(keeps(events=["Kit's roof: the tiles were leaking"]))
     await session_home.archivist.reset(OWNER_SESSION)
-    (memory,) = await session_home.memories.listed()
-    assert memory.updated_at == "2026-01-05T12:07:00.000Z"
-    assert memory.tags == ()
+    noted = await session_home.memories.listed()
+    assert {one.updated_at for one in noted} == {"2026-01-05T12:07:00.000Z"}
+    assert {one.tags for one in noted} == {()}
+    summaries = [(one.kind, one.private) for one in noted if one.body == SUMMARY]
+    assert summaries == [("episode", True)]
 
 
 async def test_a_reset_deletes_the_media_of_the_conversation_and_no_others(session_home: SessionHome) -> None:
