@@ -173,7 +173,7 @@ def next_moment(connection: sqlite3.Connection) -> str | None:
     """
     leave = expected(connection)
     moments = [
-        leave[one.id].at if one.id in leave else (one.scheduled_for or "") if one.waits_for_its_moment else ""
+        leave[one.id].at if one.id in leave else (one.scheduled_for or "") if one.is_unsent else ""
         for one in (*in_state(connection, "pending"), *in_state(connection, "sending"))
     ]
     again = connection.execute("SELECT min(not_before) FROM intents WHERE state = 'done'").fetchone()[0]
