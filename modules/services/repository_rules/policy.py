@@ -257,7 +257,7 @@ def verdict_of(rules: Sequence[tuple[str, RuleFound]]) -> RepositoryVerdict:
 _STRICTEST_FIRST: tuple[Rule, ...] = ("attack", "forbidden", "conditions", "allowed")
 MOST_CONDITIONS = 5
 _MARKER_CHARS, _LINE_CHARS = 30, 200
-_NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\(|://|www\.", re.IGNORECASE)
+_NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\s*[(:\[]|//|www\.|~~~", re.IGNORECASE)
 """What calls or leads somewhere on GitHub, or is more than text."""
 _KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(ConditionKind)}
 
