@@ -135,7 +135,7 @@ RULES = (
     ("given", "path"),
     [
         *((text, "") for text in ("@kit", "https://evil.test", "[x](y)", "<b>AI</b>", "Fixes #3", "&#64;kit", "`AI`")),
-        *((text, "") for text in ("[x]: //evil.test/a", "[y][x]", "~~~")),
+        *((text, "") for text in ("[x]: //evil.test/a", "[y][x]", "~~~", "Fixes")),
         *(
             (text, "")
             for text in ("www.evil.test", "AI\u200b here", "two\nlines", "long " * 60, "not in it", "", " Use")
