@@ -226,7 +226,7 @@ class StatusReport:
     def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
-            "tokens": {"used": (of := report.tokens).taken, "onItsWay": of.on_its_way, "cap": of.cap},
+            "tokens": {"used": (of := report.tokens).taken, "onItsWay": of.reserved - of.unanswered, "cap": of.cap},
             "usd": {"used": usd.taken, "cap": usd.cap} if (usd := report.usd) else None,
             "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }

@@ -395,7 +395,8 @@ class GitHub:
     async def acted_since(self, account: Account, repo: Repo, moment: datetime) -> ApiResult[bool]:
         """Return whether an account did anything since then in public, or in a repository, as far as GitHub tells.
 
-        Of the newest `PAGE` events of each.
+        Of the newest `PAGE` events of each. Where all of these in a private repository are newer, they may hide what
+        it did, so that it counts as done.
         """
         what = f"read what {account.login} did"
         if wrong := wrong_place(what, repo):
@@ -403,8 +404,11 @@ class GitHub:
         urls = (f"/users/{quote(account.login, safe='')}/events/public", f"{repo_path(repo)}/events")
 
         def work(ask: Ask) -> bool:
-            events = (one for url in urls for one in first(PAGE, ask.pages(url)))
-            return any(one["actor"]["id"] == account.id and parse_iso(one["created_at"]) >= moment for one in events)
+            by_it, there = (
+                [one for one in first(PAGE, ask.pages(url)) if parse_iso(one["created_at"]) >= moment] for url in urls
+            )
+            may_hide = len(there) >= PAGE and not there[-1]["public"]
+            return may_hide or any(one["actor"]["id"] == account.id for one in (*by_it, *there))
 
         return await self._caller.read(what, work)
 

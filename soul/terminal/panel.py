@@ -209,12 +209,8 @@ def _budgets(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
     tokens = model.get("tokens") or {}
     cap = tokens.get("cap")
     if cap:
-        yield (
-            (_DIM, "Tokens "),
-            *_left(
-                cap - tokens["used"] + tokens.get("onItsWay", 0), cap, parse_iso_or_none(model.get("resetsAt")), now
-            ),
-        )
+        left = cap - tokens["used"] + tokens.get("onItsWay", 0)
+        yield (_DIM, "Tokens "), *_left(left, cap, parse_iso_or_none(model.get("resetsAt")), now)
 
 
 def _requests(budget: Mapping[str, Any], now: datetime) -> Sequence[Piece]:

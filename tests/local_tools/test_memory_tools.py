@@ -255,7 +255,7 @@ async def test_among_others_words_a_profile_takes_what_a_judge_found_in_the_line
     assert (await tool.handler(refused, replace(asked, is_ordered=True))).is_error
     day = "(said on 2026-01-05)"
     kept = f"Do not write about my family. {day}; never write about politics {day}"
-    assert (await rig.profiles.get()).agent["limits"] == kept
+    assert (await rig.profiles.get()).agent["limits"].startswith(kept)
 
 
 async def test_a_limit_is_added_with_its_day_and_goes_only_where_it_is_taken_back(rig: Rig) -> None:
@@ -274,6 +274,9 @@ async def test_a_limit_is_added_with_its_day_and_goes_only_where_it_is_taken_bac
     both = f"none before 9, none after 8; no posts until tomorrow {first}; not about roofs {second}"
     assert await standing(value="not about roofs") == both
     assert await standing(value=f"{both}; not about roofs") == both
+    again = f"{both}; no posts until tomorrow {second}"
+    assert await standing(value="no posts until tomorrow") == again, "said again, it holds from another day"
+    both = again
     for unknown in ("not about rain", ""):
         result = await rig.use("profile_update", OWNERS, **asked, value="", taken_back=unknown)
         assert (result.is_error, (await rig.profiles.get()).agent["posting"]) == (True, both)

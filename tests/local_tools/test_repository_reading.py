@@ -169,6 +169,8 @@ async def test_a_private_repository_is_read_for_the_owner_s_eyes_alone_and_its_t
     assert not any(token in path.read_bytes() for path in kept)
     read.working.github.repo.private = False
     assert "gate.py" in (await read.told(PUBLIC))["content"]
+    read.working.github.repo.private = True
+    assert (await read.use(PUBLIC)).is_error, "a copy from before is kept"
 
 
 async def test_who_may_have_it_read(read: Read) -> None:

@@ -54,8 +54,11 @@ class Builder:
     soul: RunningSoul
     repo: Repo = SITE
 
-    async def offers(self, plan: int, name: str, *, picture: bool = False) -> int:
-        """Open a pull request of its own for a plan, which its merge loop sees; return its number."""
+    async def offers(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> int:
+        """Open a pull request of its own for a plan, which its merge loop sees; return its number.
+
+        It adds a file, and takes the file `away` out of the repository.
+        """
         client = self.soul.app.services.github
         main = ok(await client.refs.get(self.repo, "main")).sha
         ok(await client.refs.create(self.repo, name, main))
@@ -67,14 +70,19 @@ class Builder:
         url = f"{self.github.url}/repos/{self.repo.full_name}/contents/{path}"
         async with httpx.AsyncClient() as web:
             (await web.put(url, json=written, headers=headers)).raise_for_status()
+            if away:
+                at = f"{url.rpartition('/')[0]}/{away}"
+                sha = (await web.get(at, headers=headers)).json()["sha"]
+                gone = {"message": "m", "sha": sha, "branch": name}
+                (await web.request("DELETE", at, json=gone, headers=headers)).raise_for_status()
         body = f"Part of #{plan}"
         opened = ok(await client.pulls.create(self.repo, title=f"Count {name}", body=body, head=name, base="main"))
         await self.soul.app.scheduler.run_guarded("merges")
         return opened.number
 
-    async def has_merged(self, plan: int, name: str, *, picture: bool = False) -> None:
+    async def has_merged(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> None:
         """Have such a pull request merged, which its merge loop sees."""
-        number = await self.offers(plan, name, picture=picture)
+        number = await self.offers(plan, name, picture=picture, away=away)
         ok(await self.soul.app.services.github.pulls.merge(self.repo, number))
         self.soul.passes(300)
         await self.soul.app.scheduler.run_guarded("merges")
@@ -176,6 +184,22 @@ async def test_what_is_private_not_worth_it_or_not_its_own_is_never_told(
         assert await _announces(soul, 24) == ["not-worth", "not-public"]
     assert len(editor.asked) == 1
     assert town.network.posts(100) == []
+
+
+async def test_a_picture_that_the_work_took_away_is_not_shown(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    town = running_town
+    town.mind.answer = Editor().answer
+    async with awake(home_of(town_github), clock=at_noon()) as soul:
+        builder = await _begins(town_github, soul)
+        plan = await builder.plans("A scan is taken away")
+        await builder.has_merged(0, "scan", picture=True)
+        await builder.has_merged(plan, "away", away="scan.png")
+        await builder.closes(plan)
+        assert await _announces(soul) == ["posted"]
+    (record,) = town.network.records(town.account("rowan"), "app.bsky.feed.post")
+    assert "embed" not in record.value
 
 
 async def test_it_waits_for_the_morning_and_for_the_owner(running_town: RunningTown, town_github: TownGitHub) -> None:

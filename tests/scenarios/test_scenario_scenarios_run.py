@@ -285,6 +285,35 @@ async def test_of_two_souls_one_runs_them_and_being_cut_off_doubles_nothing(runn
         assert len(roman.follow_ups) == 1
 
 
+async def test_of_a_soul_that_ended_between_its_issue_and_its_comment_another_opens_no_second_issue(
+    running_town: RunningTown,
+) -> None:
+    async with roman_town(running_town, peer="wren") as roman:
+        place, other = roman.place, roman.place.home("wren")
+        async with place.living(other) as living:
+            await living.look(HOUR_S)
+
+        async def is_opened() -> bool:
+            return bool(roman.follow_ups)
+
+        async with place.living(place.home()) as living:
+            await living.look(HOUR_S)
+            for request in ("POST /repos/*/issues/*/comments", "DELETE /repos/*"):
+                place.faults.arm(Fault("bad_gateway", request, times=400))
+            working = asyncio.create_task(works(living, TASKS))
+            await until(is_opened, what="the issue")
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+        place.faults.clear()
+        async with place.living(other) as living:
+            for _ in range(6):
+                await living.look(HOUR_S)
+                await works(living, TASKS)
+        (told,) = roman.told
+        assert "What fails is now #2." in told
+        assert len(roman.follow_ups) == 1
+
+
 async def test_without_a_sandbox_it_is_told_that_nothing_was_tried(running_town: RunningTown) -> None:
     async with roman_town(running_town) as roman:
         place = roman.place

@@ -83,8 +83,7 @@ class OthersFirst:
     def first_ms(self, item: Pending, importance: Importance) -> float:
         """Return how many ms others who are named in a post go first; 0 where nobody else is.
 
-        Peers of ours go in the order that all of them reckon; else our own name decides. The owner's post waits for
-        peers alone.
+        Peers go in the order that all of them reckon; else our own name decides, and the owner's post does not wait.
         """
         if not item.names_several:
             return 0.0

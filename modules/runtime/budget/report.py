@@ -146,10 +146,11 @@ def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str
 
 def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
+    on_its_way = amount.reserved - amount.unanswered
     reserved = (
-        f", {spoken(amount.on_its_way)} of them reserved for calls on their way, or that ended with the program and may"
-        " have been billed"
-        if amount.on_its_way
+        f", {spoken(on_its_way)} of them reserved for calls on their way, or that ended with the program and may have"
+        " been billed"
+        if on_its_way
         else ""
     )
     unanswered = (

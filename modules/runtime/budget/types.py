@@ -70,11 +70,6 @@ class Amount:
     def taken(self) -> float:
         return self.used + self.reserved
 
-    @property
-    def on_its_way(self) -> float:
-        """Return what calls hold that are on their way, or were lost with a process."""
-        return self.reserved - self.unanswered
-
 
 @dataclass(frozen=True, slots=True)
 class Share:

@@ -72,7 +72,7 @@ class Gateway:
         address_of: returns the address of a host and port, or raises `OSError`; None: whatever the name resolves to.
         reached: the hosts that were asked for and allowed.
         refused: the hosts that were asked for and not allowed.
-        bytes_left: how much may still come in, over all connections.
+        bytes_left: how much may still pass, in and out, over all connections.
 
     """
 
@@ -152,7 +152,7 @@ class Gateway:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 back.write(_request(method, target, rest, self.upstream.header if self.upstream else ""))
-            copies = (self._copy(reader, back, counts=False), self._copy(there, writer, counts=True))
+            copies = (self._copy(reader, back), self._copy(there, writer))
             await asyncio.gather(*copies, return_exceptions=True)  # one that fails closes what the other reads
         finally:
             await self._close(back)
@@ -179,13 +179,13 @@ class Gateway:
         (self.reached if is_allowed else self.refused).add(host)
         return is_allowed
 
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counts: bool) -> None:
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while self.bytes_left > 0:
                 async with asyncio.timeout(_IDLE_TIMEOUT_S):
                     if not (data := await reader.read(_CHUNK)):
                         return
-                    self.bytes_left -= len(data) if counts else 0
+                    self.bytes_left -= len(data)
                     writer.write(data)
                     await writer.drain()
         finally:
@@ -214,7 +214,7 @@ async def open_gateway(
     most_bytes: int = _MOST_BYTES,
     address_of: Callable[[str, int], Awaitable[str]] | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Serve a gateway to `allowed`, or to every host where that is None; `most_bytes` may come in."""
+    """Serve a gateway to `allowed`, or to every host where that is None; `most_bytes` may pass, in and out."""
     with tempfile.TemporaryDirectory(prefix="soul-") as folder:
         gateway = Gateway(Path(folder), allowed, upstream, address_of, bytes_left=most_bytes)
         server = await asyncio.start_unix_server(gateway.accept, Path(folder) / "socket", limit=_HEAD_BYTES)

@@ -74,10 +74,7 @@ def in_file(memory: Memory, at: str) -> str:
 def told_in_prompt(
     day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, hidden: int
 ) -> tuple[str, Sequence[Memory]]:
-    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`.
-
-    `hidden` is how many more there are that may not stand in the prompt.
-    """
+    """Return the page for a prompt, untrusted text framed, and its entries: the newest; `hidden` ones are counted."""
     newest = entries[max(0, len(entries) - most) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)

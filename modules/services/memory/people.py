@@ -1,7 +1,4 @@
-"""What the memories in soul.db hold of a person: those that rest on their words, and those that name their account.
-
-The sections of MEMORY.md (the kind `curated`) are a file of the owner's: they stay, and the owner is told.
-"""
+"""What the memories in soul.db hold of a person: those that rest on their words or name them, but for MEMORY.md's."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ BLOCK_TOKENS = 400
 
 _SHOWN_LENGTH = 160
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
-_ENDS = " ;,"
 _LONE_DAY = re.compile(r"(?:^|;) *\(said on [\d-]{10}\)")
-"""A day whose words were taken back."""
 _EVIDENCE_BYTES, _WORDS_BYTES = 8, 5
 _UPSERT = """
 INSERT INTO profiles (subject, field, value, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
@@ -66,11 +64,10 @@ def field_name(name: str) -> str:
 
 def with_added(standing: str, said: str, day: date, taken_back: str = "") -> str:
     """Return the words that stand in a field without those `taken_back`, and with what was `said` on a day."""
-    left = _LONE_DAY.sub("", standing.replace(taken_back, "", 1) if taken_back else standing).strip(_ENDS)
-    new = (said.replace(left, "", 1) if left else said).strip(_ENDS)
-    if not new or new in left:
-        return left
-    return f"{left}; {new} (said on {day.isoformat()})" if left else f"{new} (said on {day.isoformat()})"
+    left = _LONE_DAY.sub("", standing.replace(taken_back, "") if taken_back else standing).strip(" ;,")
+    new = said.removeprefix(left).strip(" ;,")
+    entry = f"{new} (said on {day.isoformat()})" if new else ""
+    return left if f"; {entry};" in f"; {left};" else "; ".join(filter(None, (left, entry)))
 
 
 def most_posts(profile: ProfileFields) -> int | None:
@@ -121,13 +118,11 @@ def profile_block(
 
     With `public_only` what is known of the owner stays out, and what they want of the SOUL's own posts.
     """
-    private = {POSTING, POSTS_A_DAY} if public_only else set()
-    standing = [
-        ("agent", f"{name}: {profile.agent[name]}") for name in STANDING if name in profile.agent.keys() - private
-    ]
-    others = [("agent", name, value) for name, value in profile.agent.items() if name not in {*private, *STANDING}]
-    others += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
-    told = [*standing, *((subject, f"{name}: {_shortened(value)}") for subject, name, value in others)]
+    private = {POSTING, POSTS_A_DAY} if public_only else ()
+    agent = sorted(profile.agent.items(), key=lambda item: item[0] not in STANDING)
+    wanted = [("agent", name, value) for name, value in agent if name not in private]
+    wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
+    told = [(of, f"{name}: {value if name in STANDING else _shortened(value)}") for of, name, value in wanted]
     if estimate(text := _block(told, skills)) <= max_tokens:
         return text
     shown: list[tuple[str, str]] = []
@@ -171,8 +166,6 @@ class Profiles:
         is_standing = subject == "agent" and known in STANDING
         if is_standing and not said and not gone:
             return ProfileChange(accepted=False, reason="the value is empty")
-        if len(said) > VALUE_LENGTH:
-            return ProfileChange(accepted=False, reason=f"it is longer than {VALUE_LENGTH} characters")
         if (subject, known) == ("agent", POSTS_A_DAY) and said and not said.isdecimal():
             return ProfileChange(accepted=False, reason=f"{POSTS_A_DAY} takes a whole number")
         if reason := unfounded(evidence, owner_words):
@@ -180,14 +173,10 @@ class Profiles:
         now = self._clock.now()
 
         def write(connection: sqlite3.Connection) -> ProfileChange:
-            row = connection.execute(
-                "SELECT value FROM profiles WHERE subject = ? AND field = ?", (subject, known)
-            ).fetchone()
-            before = row["value"] if row else ""
+            profile = profile_of(connection)
+            before = (profile.agent if subject == "agent" else profile.user).get(known, "")
             if is_standing and gone not in before:
-                return ProfileChange(
-                    accepted=False, reason="what is to be taken back does not stand there in these words"
-                )
+                return ProfileChange(accepted=False, reason="what is taken back does not stand there in these words")
             after = with_added(before, said, local(now, timezone).date(), gone) if is_standing else said
             if len(after) > VALUE_LENGTH:
                 return ProfileChange(accepted=False, reason=f"all of it would be longer than {VALUE_LENGTH} characters")

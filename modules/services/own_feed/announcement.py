@@ -195,7 +195,7 @@ class AnnouncementHandler(Handler):
         """Return a picture that our merged work added, the first that can be shown; none where there is none."""
         for pull in work.merged:
             for file in (await self.github.pulls.files(work.repo, pull.number)).or_else((), *LASTING):
-                if PurePosixPath(file.path).suffix.lower() not in _PICTURES or not file.sha:
+                if PurePosixPath(file.path).suffix.lower() not in _PICTURES or file.status != "added":
                     continue
                 data = (await self.github.contents.blob(work.repo, file.sha)).or_else(b"", *LASTING)
                 page = f"{self.github.page(work.repo)}/blob/{pull.merge_commit_sha}/{file.path}"

@@ -257,7 +257,7 @@ def verdict_of(rules: Sequence[tuple[str, RuleFound]]) -> RepositoryVerdict:
 _STRICTEST_FIRST: tuple[Rule, ...] = ("attack", "forbidden", "conditions", "allowed")
 MOST_CONDITIONS = 5
 _MARKER_CHARS, _LINE_CHARS = 30, 200
-_NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\(|://|www\.", re.IGNORECASE)
+_NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\s*[(:\[]|//|www\.|~~~", re.IGNORECASE)
 """What calls or leads somewhere on GitHub, or is more than text."""
 _KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(ConditionKind)}
 
@@ -273,7 +273,8 @@ def condition_of(given: object, rules: str) -> Condition | None:
     most = _MARKER_CHARS if kind == "title" else _LINE_CHARS
     is_plain = text == one_line(clean(text), most) and not _NOT_PLAIN.search(text)
     is_asked = bool(text) and without_quotation_marks(text) in without_quotation_marks(rules)
-    if kind not in _KINDS or not is_plain or not is_asked or without_closing_words(text) != text:
+    before = f"{text} #1"  # NOTE(self): a marker may end in a word that closes the issue that a title names
+    if kind not in _KINDS or not is_plain or not is_asked or without_closing_words(before) != before:
         return None
     if kind != "file":
         return Condition(_KINDS[kind], text)

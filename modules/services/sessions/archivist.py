@@ -39,8 +39,6 @@ COMPACTION = "compaction"
 """The tag of memories that were extracted because a conversation had grown too long."""
 
 _LOOP = "sessions"
-_OWNER_TALK = "talk with the owner"
-"""What the summary of a talk with the owner is about, as a memory: the next talk begins with it."""
 _LEFT_OVER = "it had been left unfinished"
 _WENT_ON = "the conversation went on meanwhile"
 
@@ -203,11 +201,10 @@ class Archivist:
         if worth(rows):
             distilled = await self.distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
             if whole and is_main(session.key) and distilled.summary:
-                noted = NewMemory(
-                    "episode", _OWNER_TALK, distilled.summary, source=session.key, trust=trust_of(provenance)
-                )
+                about = NewMemory("episode", "talk with the owner", distilled.summary, source=session.key)
                 # NOTE(self): last, so that it is among the newest notes of its day.
-                distilled = replace(distilled, memories=(*distilled.memories, noted))
+                noted = (*distilled.memories, replace(about, trust=trust_of(provenance)))
+                distilled = replace(distilled, memories=noted)
         if self.may_remember and not await self.may_remember(session.key):
             distilled = replace(distilled, memories=())
         dids = tuple(tied(did for row in rows for did in row.dids.split()).split())

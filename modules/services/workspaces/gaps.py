@@ -58,9 +58,21 @@ class WorkspaceGaps:
         told = [one for one in listed if _GAPS in one.body and accounts.covers(one.account)]
         return sum(one.number > sentinel for one in told) < MOST_ROUNDS
 
+    async def opened(self, repo: Repo, occasion: str) -> int | None:
+        """Return the number of the issue that a SOUL opened for an occasion, None without one. Raises `SoulError`."""
+        listed = (await self.github.list_issues(repo, state="all", limit=_MOST_LOOKED_AT)).or_raise()
+        accounts = await self.trust.accounts(repo)
+        found = (one.number for one in listed if _occasion_mark(occasion) in one.body and accounts.covers(one.account))
+        return next(found, None)
+
     async def open(self, repo: Repo, occasion: str, title: str, body: str) -> ActStanding:
         """Open an issue, once for its occasion."""
-        return await self.writer.open_issue(repo, f"{gap_key(repo)}{occasion}", title, f"{body.strip()}\n\n{_GAPS}")
+        text = f"{body.strip()}\n\n{_occasion_mark(occasion)}\n{_GAPS}"
+        return await self.writer.open_issue(repo, f"{gap_key(repo)}{occasion}", title, text)
+
+
+def _occasion_mark(occasion: str) -> str:
+    return f"<!-- soul:gap={occasion} -->"
 
 
 def gap_key(repo: Repo) -> str:

@@ -217,6 +217,9 @@ class ScenarioHandler(Handler):
     async def _follow_up(self, place: TaskPlace, report: ScenarioReport) -> str:
         """Open the issue for what fails while a round is left; return what is said of it."""
         occasion, fails = f"{SCENARIOS}-{place.issue}", report.listed("fails")
+        if number := await self.gaps.opened(place.repo, occasion):
+            # NOTE(self): maybe by another SOUL, which was ended before it told that.
+            return self._words("After / Issue", number=number)
         known = await self.gaps.writer.outbox.standing("issue", f"{gap_key(place.repo)}{occasion}")
         is_left = known.is_decided or await self.gaps.has_round_left(place.repo)
         if is_left is None:

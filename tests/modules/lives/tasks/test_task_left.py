@@ -140,6 +140,24 @@ async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_
         assert await place.cycle() == []
 
 
+async def test_what_many_others_did_in_a_private_repository_hides_nobody(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with left_open(town_github) as place:
+        await place.claims()
+        place.repo.private = True
+        place.site.clock.ahead += 8 * DAY_S
+        network, now, (_, work) = town_github.network, place.site.clock.now(), place.repo.issues.values()
+        kit, other = network.find("kit"), network.create_account("wren", token="t-wren")
+        assert kit
+        assert work
+        network.write_comment(place.repo, work, kit, "It waits for a review.").created_at = now - timedelta(days=1)
+        for _ in range(100):
+            network.write_comment(place.repo, work, other, "Built.").created_at = now
+        await place.site.cycle()
+        assert await place.site.task(1) == ("in_progress", "kit")
+
+
 async def test_whoever_cannot_be_looked_up_is_not_gone(running_town: RunningTown, town_github: TownGitHub) -> None:
     async with site_with_plan(town_github, PLAN) as site:
         gone = gone_of(site.services.github, site.clock)

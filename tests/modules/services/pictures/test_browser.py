@@ -21,6 +21,7 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import MIB
 from modules.services.pictures.browser import PageBrowser, browser_program
 from modules.services.pictures.choosing import PictureFinder
 from tests.adapters.results import ok
@@ -52,14 +53,19 @@ fetch(`/away?to=http://127.0.0.1:${trap}/redirected`, {mode: 'no-cors'}).catch((
 document.body.append(Object.assign(new Image(), {src: 'file:///etc/passwd'}));
 document.title = 'Tried';
 </script>"""
+FLOOD = """<title>Flood</title><script>(async () => {
+  const sent = new Blob([new Uint8Array(16 << 20)]);
+  for (let left = 12; left; left--) await fetch('/flooded', {method: 'POST', body: sent}).catch(() => 0);
+})();</script>"""
 
 
 @dataclass
 class Site:
-    """A server and what it was asked for."""
+    """A server, what it was asked for, and how many bytes it was sent."""
 
     url: str = ""
     asked: list[str] = field(default_factory=list)
+    taken: int = 0
 
     @property
     def port(self) -> int:
@@ -70,15 +76,17 @@ class Site:
 async def site() -> AsyncIterator[Site]:
     made = Site()
 
-    def answer(request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         made.asked.append(request.url.path)
+        async for sent in request.stream():
+            made.taken += len(sent)
         match request.url.path:
             case "/away":
                 return RedirectResponse(request.query_params["to"])
             case "/works":
                 return Response("lamp bridge harbour")
-            case "/hostile":
-                return HTMLResponse(HOSTILE)
+            case "/hostile" | "/flood" as path:
+                return HTMLResponse(HOSTILE if path == "/hostile" else FLOOD)
             case "/endless":
                 return HTMLResponse(
                     "<title>Endless</title><script>for (let all = [];;) all.push(new Uint8Array(1e8).fill(1))</script>"
@@ -86,7 +94,7 @@ async def site() -> AsyncIterator[Site]:
             case _:
                 return HTMLResponse(GALLERY)
 
-    async with serve(Starlette(routes=[Route("/{path:path}", answer)])) as url:
+    async with serve(Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])) as url:
         made.url = url
         yield made
 
@@ -127,3 +135,9 @@ async def test_a_page_that_takes_all_memory_is_ended() -> None:
     async with site() as public:
         assert "<title>Gallery</title>" in await BROWSER.html_of(f"http://gallery.test:{public.port}/")
         assert not await BROWSER.html_of(f"http://gallery.test:{public.port}/endless")
+
+
+async def test_a_page_cannot_flood_others_from_here() -> None:
+    async with site() as public:
+        await BROWSER.html_of(f"http://gallery.test:{public.port}/flood")
+        assert 16 * MIB <= public.taken < 70 * MIB

@@ -125,7 +125,9 @@ def test_conditions_are_met_only_if_code_can_add_each_of_them_and_what_it_can_is
 
 RULES = (
     'Use [AI]. End with "By an agent." or @kit or see https://evil.test or [x](y) or <b>AI</b> or Fixes #3 or &#64;kit'
-    " or www.evil.test or `AI` or AI\u200b here or two\nlines. " + "long " * 60 + "Log to docs/AI.md: By an agent."
+    " or [x]: //evil.test/a or [y][x] or ~~~ or www.evil.test or `AI` or AI\u200b here or two\nlines. "
+    + "long " * 60
+    + "Log to docs/AI.md: By an agent."
 )
 
 
@@ -133,6 +135,7 @@ RULES = (
     ("given", "path"),
     [
         *((text, "") for text in ("@kit", "https://evil.test", "[x](y)", "<b>AI</b>", "Fixes #3", "&#64;kit", "`AI`")),
+        *((text, "") for text in ("[x]: //evil.test/a", "[y][x]", "~~~", "Fixes")),
         *(
             (text, "")
             for text in ("www.evil.test", "AI\u200b here", "two\nlines", "long " * 60, "not in it", "", " Use")
