@@ -42,7 +42,7 @@ from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
-from soul.exit_codes import NO_RESTART, exit_code_of
+from soul.exit_codes import NO_RESTART, ExitCode, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
@@ -52,6 +52,8 @@ from soul.watch.watcher import keep_watch
 ANEW, ASLEEP = 76, 79
 """What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
 _END_S = 90.0
+_IN_USE = 4
+"""So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,6 +68,7 @@ class SupervisedProcess:
         due_s: when it starts again; None where it runs, sleeps, or is left alone.
         is_asleep: whether it ended until something comes for it.
         is_called: whether something came before it had ended.
+        has_slept: whether it slept, so that a command, or `soul run`, could take its home meanwhile.
         starts_s: when it was started, as long as that counts.
 
     """
@@ -78,10 +81,18 @@ class SupervisedProcess:
     starts_s: list[float] = field(default_factory=list)
     is_asleep: bool = False
     is_called: bool = False
+    has_slept: bool = False
 
     @property
     def is_over(self) -> bool:
         return self.pid is None and self.due_s is None and not self.is_asleep
+
+    def note_end(self, code: int) -> None:
+        """It does not run any more. Who falls asleep or begins anew has not failed, however often that is."""
+        self.pid = None
+        self.has_slept |= code == ASLEEP
+        if code in {ANEW, ASLEEP}:
+            del self.starts_s[-1:]
 
     def wake(self, now_s: float) -> None:
         """Start it now, or as soon as it has ended."""
@@ -180,7 +191,7 @@ class Supervisor:
         for member in self.members:
             if member.pid is None or (code := _ended(member.pid)) is None:
                 continue
-            member.pid = None
+            member.note_end(code)
             if self._asked:
                 continue
             now = self.clock.monotonic()
@@ -191,6 +202,9 @@ class Supervisor:
             elif code == ASLEEP:
                 member.is_asleep = True
                 write_lines(f"{member.name}: asleep")
+            elif code == ExitCode.IN_USE and member.has_slept:
+                member.due_s = now + _IN_USE * self.restart_s
+                write_lines(f"{member.name}: its home is in use, and it tries again in {_IN_USE * self.restart_s:g} s")
             elif code in {0, *NO_RESTART}:
                 self._failed |= code != 0 and member.keeps_all
                 write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")
