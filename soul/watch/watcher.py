@@ -14,7 +14,7 @@ import secrets
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -39,6 +39,7 @@ from town.serving import serve
 
 _LOOK_S = 1.0
 _TOKEN_BYTES = 32
+_SET_BACK = timedelta(minutes=1)
 _LASTING = frozenset({"auth", "fatal"})
 
 
@@ -106,6 +107,8 @@ class Watcher:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
         if one.wake_at is None or one.since is None or one.wake_at <= now or now - one.since > KEPT_FOR:
             return "its time has come"
+        if now < one.since - _SET_BACK:
+            return "the clock was set back"
         return "something was written for it" if is_called(one.home.memory) else ""
 
     def _next(self) -> Sleeper | None:
