@@ -53,7 +53,9 @@ def build_sleep(
             "rituals": parts.rituals,
             "requests to forget": parts.forget,
         },
-        looks=[one.name for one in loops if isinstance(one, WorkLoop)],
+        looks=[
+            one.name for one in loops if isinstance(one, WorkLoop) and (one.social_only or not services.social_only)
+        ],
         watch=watch,
         memory=services.home.memory,
         soul=services.me.agent_name,
