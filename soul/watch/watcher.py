@@ -34,7 +34,7 @@ from common.settings import Settings, load_settings
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import is_called
 from soul.terminal.output import write_lines
-from soul.watch.policy import KEPT_FOR, step_s
+from soul.watch.policy import KEPT_FOR, LOOKS_PER_S, step_s
 from town.serving import serve
 
 _LOOK_S = 1.0
@@ -89,15 +89,18 @@ class Watcher:
         return Starlette(routes=routes)
 
     async def watch(self) -> None:
-        """Look and call, until cancelled."""
-        while True:
-            await self.clock.sleep(_LOOK_S)
-            now = self.clock.now()
-            for one in [*self.sleepers.values()]:
-                if one.since is not None and (why := self._due(one, now)):
-                    self._wake(one, why)
-            if late := self._next():
-                await self._look(late)
+        """Look and call, until cancelled. A service that does not answer keeps nobody else waiting."""
+        async with asyncio.TaskGroup() as looks:
+            while True:
+                await self.clock.sleep(_LOOK_S)
+                now = self.clock.now()
+                for one in [*self.sleepers.values()]:
+                    if one.since is not None and (why := self._due(one, now)):
+                        self._wake(one, why)
+                for _ in range(LOOKS_PER_S):
+                    if late := self._next():
+                        late.looked_s = self.clock.monotonic()
+                        looks.create_task(self._look(late))
 
     async def aclose(self) -> None:
         for request in self._requests.values():
@@ -118,7 +121,6 @@ class Watcher:
         return one if one and self.clock.monotonic() - one.looked_s >= step_s(len(held), one.every_s) else None
 
     async def _look(self, one: Sleeper) -> None:
-        one.looked_s = self.clock.monotonic()
         found = await one.reader.read(one.seen)
         if self.sleepers.get(one.name) is not one:
             return
