@@ -14,7 +14,6 @@ from common.result import ApiResult, Ok
 from modules.runtime.home import Home
 from soul.watch.watcher import Sleeper, Watcher
 
-
 _NOT = timedelta()
 
 
