@@ -32,7 +32,7 @@ from common.files import write_atomic
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import is_called
+from modules.runtime.sleep_note import is_called, woke
 from soul.terminal.output import write_lines
 from soul.watch.policy import KEPT_FOR, LOOKS_PER_S, step_s
 from town.serving import serve
@@ -212,6 +212,8 @@ async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[s
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
+            for one in watcher.sleepers.values():
+                woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:
             if isinstance(end, Exception):
