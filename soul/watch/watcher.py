@@ -39,6 +39,7 @@ from town.serving import serve
 
 _LOOK_S = 1.0
 _TOKEN_BYTES = 32
+_OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _SET_BACK = timedelta(minutes=1)
 _LASTING = frozenset({"auth", "fatal"})
 
@@ -54,6 +55,7 @@ class Sleeper:
         wake_at: when it wakes at the latest.
         looked_s: when it was last looked for.
         every_s: how often it asked to be looked for.
+        edited: when its owner's files were changed last.
 
     """
 
@@ -65,6 +67,7 @@ class Sleeper:
     every_s: float = 0.0
     since: datetime | None = None
     wake_at: datetime | None = None
+    edited: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -112,7 +115,9 @@ class Watcher:
             return "its time has come"
         if now < one.since - _SET_BACK:
             return "the clock was set back"
-        return "something was written for it" if is_called(one.home.memory) else ""
+        if is_called(one.home.memory):
+            return "something was written for it"
+        return "its owner edited a file" if _edited(one.home) != one.edited else ""
 
     def _next(self) -> Sleeper | None:
         """Return who was not looked for the longest, if it is time."""
@@ -173,7 +178,7 @@ class Watcher:
             self.sleepers.pop(one.name, None)
             return PlainTextResponse("Something came", 409)
         one.since, one.wake_at, one.every_s = self.clock.now(), wake_at, every_s
-        one.looked_s = self.clock.monotonic()
+        one.looked_s, one.edited = self.clock.monotonic(), _edited(one.home)
         return Response(status_code=204)
 
     async def _release(self, request: Request) -> Response:
@@ -195,6 +200,18 @@ class Watcher:
             clock=self.clock,
             messages=settings.soul_direct_messages,
         )
+
+
+def _edited(home: Home) -> tuple[int, ...]:
+    """Return when those files were changed by which an owner asks for something; 0 where there is none."""
+    return tuple(_changed_ns(home.root / name) for name in _OWNERS)
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[str], object], clock: Clock) -> None:

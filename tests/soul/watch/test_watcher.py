@@ -38,6 +38,7 @@ async def watched(
     for name, reader in readers.items():
         one = Sleeper(name, Home.at(folder), cast("NewestReader", reader), Newest("before"), clock.monotonic(), 45.0)
         one.since, one.wake_at = clock.now() + back, clock.now() + back + timedelta(hours=20)
+        one.edited = (0, 0, 0)
         watcher.sleepers[name] = one
     watching = asyncio.create_task(watcher.watch())
     for _ in range(seconds):
@@ -62,3 +63,8 @@ async def test_all_of_many_are_looked_for_in_time(tmp_path: Path) -> None:
 async def test_nobody_sleeps_on_where_the_clock_was_set_back(tmp_path: Path) -> None:
     assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3, back=timedelta(days=30)) == ["rowan"]
     assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3) == []
+
+
+async def test_an_edited_file_of_the_owner_wakes_who_sleeps(tmp_path: Path) -> None:
+    (tmp_path / "HEARTBEAT.md").write_text("Look after the roof.")
+    assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3) == ["rowan"]
