@@ -47,10 +47,13 @@ from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
+from soul.watch.policy import KEPT_FOR
 from soul.watch.watcher import keep_watch
 
 ANEW, ASLEEP = 76, 79
 """What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
+LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
+"""Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
@@ -65,7 +68,7 @@ class SupervisedProcess:
     Attributes:
         keeps_all: whether the supervisor lives as long as this does, and its exit code tells of it.
         pid: None while it does not run.
-        due_s: when it starts again; None where it runs, sleeps, or is left alone.
+        due_s: when it starts again, whoever should have woken it; None where it runs, or is left alone.
         is_asleep: whether it ended until something comes for it.
         is_called: whether something came before it had ended.
         has_slept: whether it slept, so that a command, or `soul run`, could take its home meanwhile.
@@ -174,7 +177,7 @@ class Supervisor:
     def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()
         member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
-        member.due_s, member.is_called = None, False
+        member.due_s, member.is_asleep, member.is_called = None, False, False
         sys.stdout.flush()
         # NOTE(self): a signal between the fork and the child's own handlers would be taken for one to the supervisor.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
@@ -200,7 +203,7 @@ class Supervisor:
             if code == ANEW or (code == ASLEEP and member.is_called):
                 member.due_s = now
             elif code == ASLEEP:
-                member.is_asleep = True
+                member.is_asleep, member.due_s = True, now + LONGEST_S
                 write_lines(f"{member.name}: asleep")
             elif code == ExitCode.IN_USE and member.has_slept:
                 member.due_s = now + _IN_USE * self.restart_s
