@@ -15,6 +15,7 @@ from adapters.atproto.convert import Json, text_of
 from adapters.atproto.request import CALL_ERRORS, TimedRequest, to_err
 from adapters.atproto.sdk import AsyncClientBase, DotDict
 from adapters.atproto.session import SessionFile
+from adapters.atproto.types import NotAllowedErr
 from adapters.atproto.xrpc import DIRECT_MESSAGE_SERVICE, SessionKeeper
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
@@ -77,7 +78,7 @@ class NewestReader:
         """Return the end of the log of direct messages, the same `cursor` where nothing was added."""
         given = {"cursor": cursor} if cursor else {}
         answer = await self._ask(_LOG, headers={"atproto-proxy": DIRECT_MESSAGE_SERVICE}, **given)
-        if isinstance(answer, Err) and answer.kind in {"auth", "invalid", "not_found"}:
+        if isinstance(answer, NotAllowedErr):
             self._messages = False  # the password has no access to them, which the SOUL told its owner
             return ""
         found = answer.or_raise()

@@ -42,16 +42,21 @@ from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
-from soul.exit_codes import NO_RESTART, exit_code_of
+from soul.exit_codes import NO_RESTART, ExitCode, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
+from soul.watch.policy import KEPT_FOR
 from soul.watch.watcher import keep_watch
 
 ANEW, ASLEEP = 76, 79
 """What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
+LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
+"""Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0
+_IN_USE = 4
+"""So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,9 +68,10 @@ class SupervisedProcess:
     Attributes:
         keeps_all: whether the supervisor lives as long as this does, and its exit code tells of it.
         pid: None while it does not run.
-        due_s: when it starts again; None where it runs, sleeps, or is left alone.
+        due_s: when it starts again, whoever should have woken it; None where it runs, or is left alone.
         is_asleep: whether it ended until something comes for it.
         is_called: whether something came before it had ended.
+        has_slept: whether it slept, so that a command, or `soul run`, could take its home meanwhile.
         starts_s: when it was started, as long as that counts.
 
     """
@@ -78,10 +84,18 @@ class SupervisedProcess:
     starts_s: list[float] = field(default_factory=list)
     is_asleep: bool = False
     is_called: bool = False
+    has_slept: bool = False
 
     @property
     def is_over(self) -> bool:
         return self.pid is None and self.due_s is None and not self.is_asleep
+
+    def note_end(self, code: int) -> None:
+        """It does not run any more. Who falls asleep or begins anew has not failed, however often that is."""
+        self.pid = None
+        self.has_slept |= code == ASLEEP
+        if code in {ANEW, ASLEEP}:
+            del self.starts_s[-1:]
 
     def wake(self, now_s: float) -> None:
         """Start it now, or as soon as it has ended."""
@@ -163,7 +177,7 @@ class Supervisor:
     def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()
         member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
-        member.due_s, member.is_called = None, False
+        member.due_s, member.is_asleep, member.is_called = None, False, False
         sys.stdout.flush()
         # NOTE(self): a signal between the fork and the child's own handlers would be taken for one to the supervisor.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
@@ -180,7 +194,7 @@ class Supervisor:
         for member in self.members:
             if member.pid is None or (code := _ended(member.pid)) is None:
                 continue
-            member.pid = None
+            member.note_end(code)
             if self._asked:
                 continue
             now = self.clock.monotonic()
@@ -189,8 +203,11 @@ class Supervisor:
             if code == ANEW or (code == ASLEEP and member.is_called):
                 member.due_s = now
             elif code == ASLEEP:
-                member.is_asleep = True
+                member.is_asleep, member.due_s = True, now + LONGEST_S
                 write_lines(f"{member.name}: asleep")
+            elif code == ExitCode.IN_USE and member.has_slept:
+                member.due_s = now + _IN_USE * self.restart_s
+                write_lines(f"{member.name}: its home is in use, and it tries again in {_IN_USE * self.restart_s:g} s")
             elif code in {0, *NO_RESTART}:
                 self._failed |= code != 0 and member.keeps_all
                 write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-_LOOKS_PER_S = 4.0
+LOOKS_PER_S = 4
 """A look takes two requests to a service that allows one address ten a second."""
 KEPT_FOR = timedelta(hours=26)
 """Who has slept for so long is woken, whatever else was said."""
@@ -12,4 +12,4 @@ KEPT_FOR = timedelta(hours=26)
 
 def step_s(sleepers: int, every_s: float) -> float:
     """Return how many seconds lie between two looks for one of so many, that asked for one `every_s`."""
-    return max(every_s, sleepers / _LOOKS_PER_S)
+    return max(every_s, sleepers / LOOKS_PER_S)

@@ -14,7 +14,7 @@ import secrets
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -32,13 +32,15 @@ from common.files import write_atomic
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import is_called
+from modules.runtime.sleep_note import is_called, woke
 from soul.terminal.output import write_lines
-from soul.watch.policy import KEPT_FOR, step_s
+from soul.watch.policy import KEPT_FOR, LOOKS_PER_S, step_s
 from town.serving import serve
 
 _LOOK_S = 1.0
 _TOKEN_BYTES = 32
+_OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
+_SET_BACK = timedelta(minutes=1)
 _LASTING = frozenset({"auth", "fatal"})
 
 
@@ -53,6 +55,7 @@ class Sleeper:
         wake_at: when it wakes at the latest.
         looked_s: when it was last looked for.
         every_s: how often it asked to be looked for.
+        edited: when its owner's files were changed last.
 
     """
 
@@ -64,6 +67,7 @@ class Sleeper:
     every_s: float = 0.0
     since: datetime | None = None
     wake_at: datetime | None = None
+    edited: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -88,15 +92,18 @@ class Watcher:
         return Starlette(routes=routes)
 
     async def watch(self) -> None:
-        """Look and call, until cancelled."""
-        while True:
-            await self.clock.sleep(_LOOK_S)
-            now = self.clock.now()
-            for one in [*self.sleepers.values()]:
-                if one.since is not None and (why := self._due(one, now)):
-                    self._wake(one, why)
-            if late := self._next():
-                await self._look(late)
+        """Look and call, until cancelled. A service that does not answer keeps nobody else waiting."""
+        async with asyncio.TaskGroup() as looks:
+            while True:
+                await self.clock.sleep(_LOOK_S)
+                now = self.clock.now()
+                for one in [*self.sleepers.values()]:
+                    if one.since is not None and (why := self._due(one, now)):
+                        self._wake(one, why)
+                for _ in range(LOOKS_PER_S):
+                    if late := self._next():
+                        late.looked_s = self.clock.monotonic()
+                        looks.create_task(self._look(late))
 
     async def aclose(self) -> None:
         for request in self._requests.values():
@@ -106,7 +113,11 @@ class Watcher:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
         if one.wake_at is None or one.since is None or one.wake_at <= now or now - one.since > KEPT_FOR:
             return "its time has come"
-        return "something was written for it" if is_called(one.home.memory) else ""
+        if now < one.since - _SET_BACK:
+            return "the clock was set back"
+        if is_called(one.home.memory):
+            return "something was written for it"
+        return "its owner edited a file" if _edited(one.home) != one.edited else ""
 
     def _next(self) -> Sleeper | None:
         """Return who was not looked for the longest, if it is time."""
@@ -115,7 +126,6 @@ class Watcher:
         return one if one and self.clock.monotonic() - one.looked_s >= step_s(len(held), one.every_s) else None
 
     async def _look(self, one: Sleeper) -> None:
-        one.looked_s = self.clock.monotonic()
         found = await one.reader.read(one.seen)
         if self.sleepers.get(one.name) is not one:
             return
@@ -168,7 +178,7 @@ class Watcher:
             self.sleepers.pop(one.name, None)
             return PlainTextResponse("Something came", 409)
         one.since, one.wake_at, one.every_s = self.clock.now(), wake_at, every_s
-        one.looked_s = self.clock.monotonic()
+        one.looked_s, one.edited = self.clock.monotonic(), _edited(one.home)
         return Response(status_code=204)
 
     async def _release(self, request: Request) -> Response:
@@ -192,6 +202,18 @@ class Watcher:
         )
 
 
+def _edited(home: Home) -> tuple[int, ...]:
+    """Return when those files were changed by which an owner asks for something; 0 where there is none."""
+    return tuple(_changed_ns(home.root / name) for name in _OWNERS)
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[str], object], clock: Clock) -> None:
     """SleepWatch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
     ended = asyncio.Event()
@@ -207,6 +229,8 @@ async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[s
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
+            for one in watcher.sleepers.values():
+                woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:
             if isinstance(end, Exception):

@@ -73,6 +73,7 @@ async def test_a_command_that_writes_something_for_it_wakes_it(running_town: Run
         await until(process, "something was written for it")
         await until(process, "rowan: asleep")
         assert (await ends(process))[0] == 0
+    assert read_note(rowan.memory) is None, "nobody would wake it"
 
 
 async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> None:

@@ -25,6 +25,7 @@ from adapters.atproto.types import (
 )
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock
+from common.errors import Transient
 from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
@@ -78,6 +79,8 @@ class MessagePerceiver(Perceiver):
         with urgency(Urgency.AT_ONCE):  # the owner's commands are among them
             looked = await self.look()
         if not isinstance(looked, NotAllowedErr):
+            if isinstance(looked, Err):  # told once, and it does not fall asleep without having read them
+                raise Transient(f"Direct messages could not be read: {looked.error}")
             return
         self._is_off = True
         summary = "Direct messages are off: the app password has no access to them"

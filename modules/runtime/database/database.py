@@ -97,7 +97,7 @@ class Database:
     async def beside(cls, path: Path) -> Database:
         """Open the file of a SOUL that may be awake in another process. Nothing is made, migrated or set aside.
 
-        Closing it wakes a SOUL that sleeps, for something may have been written.
+        Closing it wakes a SOUL that sleeps where something was written.
 
         Raises:
             ConfigError: there is no database yet, or another version wrote it.
@@ -160,10 +160,16 @@ class Database:
 
     async def close(self) -> None:
         """Close the file; what was handed in before is finished first."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
+        wrote = await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown()
-        if self._is_beside:
+        if wrote and self._is_beside:
             call(self._path.parent)
+
+    def _close(self) -> bool:
+        """Return whether something was written."""
+        wrote = self._connection.total_changes > 0
+        self._connection.close()
+        return wrote
 
     def _rewrite(self) -> None:
         try:

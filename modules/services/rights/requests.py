@@ -17,6 +17,7 @@ from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
 from common.state import set_aside
 from common.text.untrusted import one_line
+from modules.runtime.sleep_note import call
 
 FORGET_AFTER = timedelta(minutes=5)
 """So long the answer has to leave, once there is one."""
@@ -50,10 +51,11 @@ class ForgetRequests:
         self._folder = memory / "forget"
 
     def give(self, request: ForgetRequest) -> None:
-        """Keep a request; of two for the same person the earlier moment holds."""
+        """Keep a request, and wake a SOUL that sleeps; of two for the same person the earlier moment holds."""
         moments = [one.not_before for one in (request, *self.all()) if one.name == request.name]
         text = json.dumps({"did": request.did, "not_before": iso(min(moments))}, indent=2)
         write_atomic(self._folder / request.name, f"{text}\n")
+        call(self._folder.parent)
 
     def all(self) -> list[ForgetRequest]:
         """Return those that can be read, in the order of their names."""

@@ -32,7 +32,7 @@ class SleepLoop(Loop):
 
     Attributes:
         parts: what each part of the SOUL waits for, by its name.
-        looks: the loops that read the world; each runs once more before it sleeps.
+        looks: the loops that read the world; each runs once more before it sleeps, and keeps it awake where it fails.
         runs: the scheduler.
 
     """
@@ -61,12 +61,12 @@ class SleepLoop(Loop):
         if isinstance(began := await self.watch.begin(), Err):
             return Outcome(ran=False, reason=began.error)
         note.heard(self.memory)
-        for name in self.looks:
-            await self.runs().run_guarded(name)
+        looked = [(name, await self.runs().run_guarded(name)) for name in self.looks]
+        unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
-        if rest.reasons:
+        if unread or rest.reasons:
             await self.watch.release()
-            return Outcome(ran=False, reason="; ".join(rest.reasons))
+            return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]))
         told = note.SleepNote(self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at))
         note.write_note(self.memory, told)
         if isinstance(held := await self.watch.hold(rest.wake_at, self.clock.real(LOOK_S)), Err):

@@ -53,7 +53,9 @@ def build_sleep(
             "rituals": parts.rituals,
             "requests to forget": parts.forget,
         },
-        looks=[one.name for one in loops if isinstance(one, WorkLoop)],
+        looks=[
+            one.name for one in loops if isinstance(one, WorkLoop) and (one.social_only or not services.social_only)
+        ],
         watch=watch,
         memory=services.home.memory,
         soul=services.me.agent_name,
@@ -94,7 +96,11 @@ class _Parts:
         return AwaitedNext("the owner waits for an answer" if waiting else "")
 
     async def room(self) -> AwaitedNext:
-        return AwaitedNext("it is in a room" if self._services.integrations.room.is_active else "")
+        """A room that the owner named is looked for as long as it is closed, which nobody else does."""
+        services = self._services
+        if services.integrations.room.is_active:
+            return AwaitedNext("it is in a room")
+        return AwaitedNext("it looks for its room" if services.settings.space_url else "")
 
     async def workspaces(self) -> AwaitedNext:
         """Plans change without a notification, so that nobody else could see it."""

@@ -7,13 +7,16 @@ import contextlib
 import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from common.errors import ConfigError, StorageError, Transient
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.sleep_note import is_called
 
 NOTES = {1: "CREATE TABLE notes (text TEXT NOT NULL)"}
 
@@ -323,3 +326,15 @@ async def test_a_file_of_the_right_version_without_tables_is_named_to_who_only_r
         connection.execute(f"PRAGMA user_version = {max(MIGRATIONS)}")
     with pytest.raises(StorageError, match="is damaged"):
         await Database.beside(path)
+
+
+async def test_who_only_reads_beside_a_soul_does_not_wake_it(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    async with await Database.open(path, MIGRATIONS):
+        pass
+    async with await Database.beside(path) as beside:
+        await beside.run(lambda connection: connection.execute("SELECT count(*) FROM marks").fetchone())
+    assert not is_called(tmp_path)
+    async with await Database.beside(path) as beside:
+        await beside.run(partial(marks.put, values={"a": "b"}))
+    assert is_called(tmp_path)

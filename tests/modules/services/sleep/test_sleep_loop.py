@@ -1,0 +1,64 @@
+"""Proves that a SOUL falls asleep only after it has looked, and that what it could not read keeps it awake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adapters.watch.client import SleepWatch
+from common.clock import FakeClock
+from common.result import ApiResult, Ok
+from modules.runtime.scheduler.types import Outcome
+from modules.services.sleep.policy import AwaitedNext
+from modules.services.sleep.sleep import SleepLoop
+
+
+@dataclass(frozen=True)
+class Watched(SleepWatch):
+    """A watcher that takes everybody; `asked` is what it was asked."""
+
+    asked: list[str] = field(default_factory=list)
+
+    async def _ask(self, method: str, body: dict[str, str | float] | None = None) -> ApiResult[None]:
+        self.asked.append(method)
+        return Ok(None)
+
+
+@dataclass
+class Looks:
+    """A scheduler whose loops all end so."""
+
+    outcome: Outcome
+
+    async def run_guarded(self, name: str) -> Outcome:
+        return self.outcome
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        raise NotImplementedError
+
+
+async def nothing() -> AwaitedNext:
+    return AwaitedNext()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
+    watch, looks = Watched(tmp_path / "watch.json", "rowan"), Looks(Outcome(ran=is_read, reason="no answer"))
+    clock = FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    loop = SleepLoop(
+        parts={"work": nothing},
+        looks=["awareness"],
+        watch=watch,
+        memory=tmp_path,
+        soul="rowan",
+        did=lambda: "did:plc:rowan",
+        runs=lambda: looks,
+        clock=clock,
+    )
+    outcome = await loop.run()
+    assert loop.asleep.is_set() is is_read
+    assert watch.asked == ["POST", "PUT" if is_read else "DELETE"]
+    assert is_read or outcome.reason == "awareness: no answer"

@@ -1,0 +1,61 @@
+"""Proves that what a supervisor counts as failures are failures, and that a home used meanwhile is woken in later."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.clock import SystemClock
+from soul.exit_codes import ExitCode
+from soul.up import supervisor
+from soul.up.supervisor import ASLEEP, SupervisedProcess, Supervisor
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux")
+
+
+def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n") -> int:
+    """How many lives one has under a supervisor that end so, `called` as soon as it sleeps; 0 is the last."""
+    calls, caller = os.pipe()
+    counted = folder / "lives"
+    counted.write_text("0")
+
+    def life() -> int:
+        number = int(counted.read_text())
+        counted.write_text(str(number + 1))
+        if ends[number] == ASLEEP:
+            os.write(caller, called)
+        return ends[number]
+
+    def watch() -> int:
+        time.sleep(60)
+        return 0
+
+    rowan = SupervisedProcess("rowan", life)
+    watcher = SupervisedProcess("watch", watch, keeps_all=False)
+    try:
+        Supervisor([rowan, watcher], SystemClock(), calls, watcher, restart_s=0).run()
+    finally:
+        os.close(calls)
+        os.close(caller)
+    return int(counted.read_text())
+
+
+def test_who_slept_often_is_started_again_after_a_crash(tmp_path: Path) -> None:
+    assert lives([*[ASLEEP] * 6, 1, 0], tmp_path) == 8
+
+
+def test_who_slept_wakes_later_where_its_home_is_in_use(tmp_path: Path) -> None:
+    assert lives([ASLEEP, *[ExitCode.IN_USE] * 7, 0], tmp_path) == 9
+
+
+def test_a_home_in_use_from_the_first_is_left_alone(tmp_path: Path) -> None:
+    assert lives([ExitCode.IN_USE, 0], tmp_path) == 1
+
+
+def test_who_is_called_by_nobody_wakes_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "LONGEST_S", 0.05)
+    assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"nobody\n") == 3
