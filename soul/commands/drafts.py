@@ -101,7 +101,12 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         meant = await database.run(lambda connection: [approval.find(connection, given).id for given in ids])
-        acts = [await _one(journal, action, intent_id, reason, clock) for intent_id in dict.fromkeys(meant)]
+        acts, left = list[Intent](), list(dict.fromkeys(meant))
+        while left:
+            acts.append(await _one(journal, action, left[0], reason, clock))
+            # NOTE(self): a push and its pull request are decided together.
+            waits = {one.id for one in await database.run(approval.waiting)}
+            left = [one for one in left[1:] if one in waits]
         return await database.run(lambda connection: in_words(connection, acts))
     finally:
         await database.close()
