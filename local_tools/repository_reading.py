@@ -14,7 +14,6 @@ from pydantic import Field
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from common.result import Err
 from common.text.untrusted import legible
 from local_tools.github_acting import TIME_LIMIT_S, GitHubActing
 from local_tools.workspace_inputs import InRepository
@@ -54,12 +53,13 @@ class RepositoryReadingTools:
         repo = Repo(owner, name) if owner and name else self._acting.place("", name, turn)
         depth, as_account = _DEPTHS.get(args.what, 1), self._acting.serves_owner(turn)
         at = "" if args.at.strip() == "HEAD" else args.at.strip()
-        # NOTE(self): a copy that nobody's name was needed for may be of a repository that is private by now.
-        if not as_account and (await self._acting.services.github.get_repository(repo)).or_raise().private:
-            Err(f"{repo.full_name} is private, which is not read in this conversation", "invalid").or_raise()
+        # NOTE(self): the repository of a copy that was fetched as nobody may be private by now.
+        github = self._acting.services.github
+        if not as_account and github.configured and (await github.get_repository(repo)).or_raise().private:
+            self._acting.words.stop("Private", repo=repo.full_name)
         async with self._reader.open(repo, at, depth, as_account=as_account) as copy:
             told = {"repo": repo.full_name, "commit": copy.sha, "content": await self._content(args, copy)}
-        return self._acting.read(told, uri=self._acting.services.github.page(repo))
+        return self._acting.read(told, uri=github.page(repo))
 
     async def _content(self, args: RepositoryReadInput, copy: RepositoryCopy) -> str:
         if args.what == "commit":

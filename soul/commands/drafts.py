@@ -100,8 +100,13 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
     database = await Database.beside(home.database)
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        meant = await database.run(lambda connection: approval.find_all(connection, ids))
-        acts = [await _one(journal, action, intent_id, reason, clock) for intent_id in meant]
+        acts, left = list[Intent](), await database.run(lambda connection: approval.find_all(connection, ids))
+        while left:
+            acts.append(await _one(journal, action, left[0], reason, clock))
+            # NOTE(self): a push and its pull request are decided together.
+            still = approval.held if action is DraftAction.APPROVE else approval.waiting
+            waits = {one.id for one in await database.run(still)}
+            left = [one for one in left[1:] if one in waits]
         return await database.run(lambda connection: in_words(connection, acts))
     finally:
         await database.close()

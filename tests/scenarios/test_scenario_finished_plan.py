@@ -186,15 +186,16 @@ async def test_what_is_private_not_worth_it_or_not_its_own_is_never_told(
     assert town.network.posts(100) == []
 
 
+@pytest.mark.parametrize("is_of_plan", [True, False], ids=["of the same plan", "of an earlier one"])
 async def test_a_picture_that_the_work_took_away_is_not_shown(
-    running_town: RunningTown, town_github: TownGitHub
+    running_town: RunningTown, town_github: TownGitHub, *, is_of_plan: bool
 ) -> None:
     town = running_town
     town.mind.answer = Editor().answer
     async with awake(home_of(town_github), clock=at_noon()) as soul:
         builder = await _begins(town_github, soul)
         plan = await builder.plans("A scan is taken away")
-        await builder.has_merged(0, "scan", picture=True)
+        await builder.has_merged(plan if is_of_plan else 0, "scan", picture=True)
         await builder.has_merged(plan, "away", away="scan.png")
         await builder.closes(plan)
         assert await _announces(soul) == ["posted"]

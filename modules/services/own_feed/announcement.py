@@ -192,10 +192,14 @@ class AnnouncementHandler(Handler):
         return "something was announced within a day" if told else ""
 
     async def _pictures(self, work: AnnouncementContext) -> Sequence[AttachedPicture]:
-        """Return a picture that our merged work added, the first that can be shown; none where there is none."""
+        """Return the first picture of our merged work that stands there still and can be shown; none without one."""
+        known = (await self.github.get_repository(work.repo)).or_raise()
+        tree = (await self.github.contents.tree(work.repo, known.default_branch)).or_else(None, *LASTING)
+        stands = {one.sha for one in tree.entries} if tree else set[str]()
         for pull in work.merged:
             for file in (await self.github.pulls.files(work.repo, pull.number)).or_else((), *LASTING):
-                if PurePosixPath(file.path).suffix.lower() not in _PICTURES or file.status != "added":
+                is_picture = PurePosixPath(file.path).suffix.lower() in _PICTURES
+                if not is_picture or file.status != "added" or file.sha not in stands:
                     continue
                 data = (await self.github.contents.blob(work.repo, file.sha)).or_else(b"", *LASTING)
                 page = f"{self.github.page(work.repo)}/blob/{pull.merge_commit_sha}/{file.path}"

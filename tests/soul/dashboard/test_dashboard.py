@@ -23,7 +23,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import MOVED, Home
 from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.github_bodies import PushBody
+from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
@@ -163,6 +163,22 @@ async def test_the_changes_that_a_push_waits_with_are_shown_as_such(running_town
         assert '<span class="gone">-old' in page
         assert '<span class="added">+&lt;' in page
         assert MARKUP not in page
+
+
+async def test_a_push_and_its_pull_request_are_ticked_together_with_others(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life, opened(home) as client:
+        of = {"source": "workspace", "repo": "acme/site", "task": "acme/site#1/1", "epoch": 1}
+        bodies = (
+            PushBody(**of, branch="b", sha="a" * 40, folder="f", text="One file."),
+            PullRequestBody(**of, title="Count", body="It counts.", head="b", base="main"),
+            PostBody(text="Lead hums."),
+        )
+        acts = [ProposedAction(one, part=one.kind, by_owner=True, own_words=True) for one in bodies]
+        ids = [(await life.app.services.outbox.submit(one)).intent.id for one in acts]
+        assert len(await life.app.services.outbox.held()) == len(ids)
+        assert (await act(client, "approve", id=ids)).startswith("Approved")
+        assert await life.app.services.outbox.held() == []
 
 
 async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningTown) -> None:

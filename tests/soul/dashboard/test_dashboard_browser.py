@@ -76,7 +76,8 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
                 break
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_contain_text("Approved")
-        await expect(page.get_by_text("Tin roofs sing.")).to_have_count(0)
+        await expect(button).to_have_count(0)
+        assert await page.locator(f"#draft-{drafts[0].id}").get_by_role("button", name="Reject").is_visible()
 
         Control(home.memory).pause("tea")
         await expect(page.get_by_role("heading", name="What is wrong")).to_be_visible()
