@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux"),
 ]
-FAST = {"SOUL_SPEED": "200"}
+FAST = {"SOUL_SPEED": "200", "SLEEP": "on"}
 ROOFS = ("slate", "tin", "thatch", "copper", "turf", "glass", "cedar", "clay", "felt", "lead", "zinc", "straw")
 
 
@@ -64,7 +64,7 @@ async def test_what_comes_and_its_time_wake_it_and_what_came_is_answered_once(ru
 async def test_a_command_that_writes_something_for_it_wakes_it(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
     running_town.account("kit")
-    rowan = running_town.make_home("rowan", SOUL_SPEED="50")
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50", SLEEP="on")
     async with up(rowan) as process:
         await until(process, "rowan: asleep")
         assert (await soul("status", "--home", str(rowan.root))).code == 0
@@ -91,7 +91,7 @@ async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> Non
 
 async def test_who_is_not_to_sleep_stays_awake(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
-    rowan = running_town.make_home("rowan", SLEEP="off", **FAST)
+    rowan = running_town.make_home("rowan", SOUL_SPEED="200")
     wren = running_town.make_home("wren", **FAST)
     async with up(rowan, wren) as process:
         assert "rowan: asleep" not in await until(process, "wren: asleep")

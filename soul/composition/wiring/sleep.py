@@ -46,7 +46,7 @@ def build_sleep(
             "the outbox": parts.outbox,
             "the talk with the owner": parts.owner,
             "the room": parts.room,
-            "workspaces": parts.workspaces,
+            "GitHub": parts.github,
             "its thoughts": parts.expression,
             "reflection": parts.reflection,
             "HEARTBEAT.md": parts.heartbeat,
@@ -102,10 +102,10 @@ class _Parts:
             return AwaitedNext("it is in a room")
         return AwaitedNext("it looks for its room" if services.settings.space_url else "")
 
-    async def workspaces(self) -> AwaitedNext:
-        """Plans change without a notification, so that nobody else could see it."""
-        watched = self._services.github.configured and self._services.workspaces.all()
-        return AwaitedNext("it works in shared workspaces" if watched else "")
+    async def github(self) -> AwaitedNext:
+        """What happens on GitHub is seen by nobody else: plans change without a notification."""
+        is_there = self._services.github.configured and not self._services.social_only
+        return AwaitedNext("it works on GitHub" if is_there else "")
 
     async def expression(self) -> AwaitedNext:
         due = self._own_times.expression.next_at
