@@ -111,16 +111,16 @@ class Supervisor:
 
     Attributes:
         calls: the end of a pipe on which the watcher writes whom to wake, a line with each name.
-        watcher: the member that does so: when it is not there, nobody sleeps.
+        watcher: the member that does so: when it is not there, nobody sleeps. None of both where nobody watches.
 
     """
 
     members: Sequence[SupervisedProcess]
     clock: Clock
-    calls: int
-    watcher: SupervisedProcess
     restart_s: float = RESTART_S
     end_s: float = _END_S
+    calls: int | None = None
+    watcher: SupervisedProcess | None = None
     _woken: int = -1
     _asked: bool = False
     _failed: bool = False
@@ -161,11 +161,12 @@ class Supervisor:
     def _wait(self, until_s: float | None) -> None:
         """Wait for a signal or a call, at most until then."""
         left_s = None if until_s is None else max(0.0, until_s - self.clock.monotonic())
-        ready = select.select([self._woken, self.calls], [], [], left_s)[0]
+        watched = [self._woken] if self.calls is None else [self._woken, self.calls]
+        ready = select.select(watched, [], [], left_s)[0]
         if self._woken in ready:
             with suppress(BlockingIOError):
                 self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
-        if self.calls in ready:
+        if self.calls is not None and self.calls in ready:
             # NOTE(self): a line is written as one, and is shorter than what a pipe takes as one.
             names = {*os.read(self.calls, 65_536).decode().splitlines()}
             self._wake([one for one in self.members if one.name in names])
@@ -337,7 +338,7 @@ def run_up(
         calls, caller = os.pipe()
         watching = partial(_told, "watch", partial(_watch, homes, address, caller))
         watcher = SupervisedProcess("watch", watching, keeps_all=False)
-        return Supervisor([*members, page, watcher], SystemClock(), calls, watcher, restart_s).run()
+        return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
 
 
 def fork_problem(platform: str, *, can_fork: bool) -> str:

@@ -37,7 +37,7 @@ def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n") -> int:
     rowan = SupervisedProcess("rowan", life)
     watcher = SupervisedProcess("watch", watch, keeps_all=False)
     try:
-        Supervisor([rowan, watcher], SystemClock(), calls, watcher, restart_s=0).run()
+        Supervisor([rowan, watcher], SystemClock(), restart_s=0, calls=calls, watcher=watcher).run()
     finally:
         os.close(calls)
         os.close(caller)
