@@ -14,7 +14,7 @@ from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.types import Turn
+from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.params import read_params
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
@@ -37,6 +37,7 @@ from tests.scenarios.github_talk import (
     open_place,
     put_files,
 )
+from tests.sending import while_it_sends
 from town.github.faults import Fault
 from town.github.values import StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
@@ -342,6 +343,20 @@ async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_t
             result = await executor.execute(ToolCall("1", name, asked), turn)
             assert (result.is_error, WHY_BANNED in result.content) == (True, True)
         assert await soul.app.services.outbox.held() == []
+
+
+async def test_the_owner_is_told_what_was_added_to_what_they_ordered(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(rule="conditions", conditions=ASKED)
+    async with in_foreign_place(running_town, **MARKED) as place, awake(place.home(), clock=CLOCK) as soul:
+        executor, place_of = soul.app.lives.turn_services.turn_runner.executor, place.repo
+        order = OwnerRequest(f'Open an issue in {place_of.owner.login}/{place_of.name}: "A gate"')
+        turn = Turn("owner", Provenance.OWNER, cause_id="owner:1", request=order)
+        asked = {"owner": place_of.owner.login, "repo": place_of.name, "title": "A gate"}
+        call = executor.execute(ToolCall("1", "github_create_issue", asked), turn)
+        result = await while_it_sends(soul.app.services.outbox, call)
+        assert opened(place) == ["[AI] A gate"]
+        assert (result.is_error, '["[AI]"]' in result.content) == (False, True)
+        assert result.provenance is Provenance.STRANGER
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
 from modules.services.outbox import store
 from modules.services.outbox import store as outbox_rows
+from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.github_bodies import (
     GITHUB_KINDS,
     NOT_IN_A_REPOSITORY,
@@ -180,6 +181,12 @@ class RepositoryRules:
         if said and said.created_at >= kept.since and kept.code is not VerdictCode.ATTACK:
             return replace(kept, code=VerdictCode.OWNER_YES)
         return kept
+
+    async def conditions(self, repo: Repo) -> tuple[Condition, ...]:
+        """Return the conditions that were found last; nothing is read anew."""
+        since = self.identity.since(repo)
+        kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
+        return kept.conditions if kept else ()
 
     async def _find_out(
         self,
@@ -356,6 +363,14 @@ class ForeignRepositories:
             return ()
         found = await self.rules.verdict(repo, "commitment")
         return tuple(one for one in found.conditions if one.kind == "file")
+
+    async def added(self, given: KnownBody, sent: object) -> list[str]:
+        """Return what was added to the words of an act because its repository asks for it, as far as is known here."""
+        if not isinstance(given, OnGitHub) or not self.is_foreign(given.repo):
+            return []
+        asked = await self.rules.conditions(repo_of(given))
+        before, after = ("\n".join(getattr(one, name, "") for name in ("title", "body")) for one in (given, sent))
+        return [one.text for one in asked if one.kind != "file" and one.text in after and one.text not in before]
 
     async def _welcome(self, repo: Repo, action: ProposedAction) -> Verdict:
         """Whether the act is wanted there, and how it reads with what the repository asks for."""
