@@ -293,7 +293,7 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"
     if isinstance(subject, ExpressionTurn):
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
     if isinstance(subject, OwnTimeTurn):
-        is_private = tells(text, subject.private) and not is_given_in(text, subject.private)
+        is_private = any(tells(text, one) and not is_given_in(text, one) for one in subject.private)
         return "Post Not Sent" if is_private else None
     if not isinstance(subject, ThreadTurn):
         return None

@@ -43,6 +43,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
+from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.schedules.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
@@ -151,6 +152,7 @@ class GitHubToolServices(Protocol):
     workspaces: WatchedWorkspaces
     own_workspace: OwnWorkspace
     requested: RequestedRepositories
+    foreign: ForeignRepositories
 
 
 IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo"})}
@@ -282,6 +284,13 @@ class GitHubActing:
         """Return our own facts as JSON; the rest is that of `ToolResult` and its outcome."""
         content = json.dumps(result, ensure_ascii=False)
         return ToolResult(content, outcome=Disposition(act), url=url, words=words)
+
+    async def with_added(self, result: ToolResult, given: GitHubBody, sent: Intent) -> ToolResult:
+        """Return the answer to an act with what was added to the given words because its repository asks for it."""
+        if not (added := await self.services.foreign.added(given, sent.body)):
+            return result
+        shown = self.read({"added_as_the_repository_asks": added}, uri=given.repo)
+        return replace(result, content=f"{result.content}\n{shown.content}", provenance=shown.provenance)
 
     def read(self, result: object, *, uri: str) -> ToolResult:
         """Return what others wrote as JSON inside a frame: it is untrusted text, unless it is empty."""

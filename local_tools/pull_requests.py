@@ -79,7 +79,8 @@ class PullRequestTools:
         body = IssueCommentBody(repo=repo.full_name, number=number, body=text)
         sent = await self._acting.send(body, f"{number} {body_digest(text)}", turn)
         told = {"success": True, "url": sent.result_uri}
-        return self._acting.made(MadeThing("comment_made", sent.result_uri or ""), told, turn)
+        made = self._acting.made(MadeThing("comment_made", sent.result_uri or ""), told, turn)
+        return await self._acting.with_added(made, body, sent)
 
     async def review(self, args: PullReviewInput, turn: Turn) -> ToolResult:
         (repo, pull), text = await self._found(args, turn), _text(args.body)
@@ -97,7 +98,7 @@ class PullRequestTools:
             commit_id=pull.head.sha,
         )
         sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha}", turn)
-        return self._told(sent.result_uri)
+        return await self._acting.with_added(self._told(sent.result_uri), body, sent)
 
     async def create(self, args: PullCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -118,7 +119,8 @@ class PullRequestTools:
         sent = await self._acting.send(body, f"{head} {base}", turn)
         number = sent.issue_number
         asked = await self._ask_for_reviews(repo, number, turn) if is_workspace_name(repo.name) else []
-        return self._told(sent.result_uri, number=number, reviewers=asked)
+        told = self._told(sent.result_uri, number=number, reviewers=asked)
+        return await self._acting.with_added(told, body, sent)
 
     async def _ask_for_reviews(self, repo: Repo, number: int, turn: Turn) -> list[str]:
         """Ask peers for a review, one request each, as one who cannot review keeps nobody else from it."""

@@ -100,7 +100,8 @@ class RepositoryTools:
         number = sent.issue_number
         issue_made = {"number": number, "title": title, "url": sent.result_uri}
         told = {"success": True, "issue": issue_made, **await self._acting.watch(repo, turn)}
-        return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), told, turn)
+        made = self._acting.made(MadeThing("issue_made", sent.result_uri or ""), told, turn)
+        return await self._acting.with_added(made, issue, sent)
 
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -110,7 +111,8 @@ class RepositoryTools:
         body = _update(args, repo, read)
         key = f"{args.issue_number} {body_digest(body.as_json)}"
         sent = await self._acting.send(body, key, turn, again=True)
-        return self._acting.told({"success": True, "issue": {"number": args.issue_number, "url": sent.result_uri}})
+        told = self._acting.told({"success": True, "issue": {"number": args.issue_number, "url": sent.result_uri}})
+        return await self._acting.with_added(told, body, sent)
 
     def _is_ours(self, repo: Repo) -> bool:
         """Whether a repository is a workspace that is watched, or belongs to the account or its owner."""

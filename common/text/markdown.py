@@ -21,6 +21,7 @@ _MAY_COUNT = re.compile(r" {0,3}(?:#|```|~~~)")
 _LINE_ENDS = re.compile(r"(?<=\n)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,2000}\)")
+_LINK_PART = re.compile(r"\](?=\s{0,9}[(\[:])|<(?=[a-z/!?])", re.IGNORECASE)
 _CUT_COMMENT = re.compile(r"<!(?:-[^<>\u2026]{0,300})?\u2026")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=\S)\*(?![\w*])")
 _MARKS = re.compile(r"^[ \t]{0,3}(?:>[ \t]?)+|(?<!\S)#{1,6}[ \t]+|\*\*|~~|`+", re.MULTILINE)
@@ -138,6 +139,14 @@ def as_prose(text: str) -> str:
     """Return a text for a reader who sees no Markdown: without its comments, its marks, and the addresses of links."""
     shown = _MARKS.sub("", _LINK.sub(r"\1", without_html_comments(_CUT_COMMENT.sub("\u2026", text))))
     return _EMPHASIS.sub(r"\1", shown).strip()
+
+
+def without_links(text: str) -> str:
+    """Return a text whose words hide no address and show no picture; an address that stands there itself stays.
+
+    An invisible character breaks every form of link, picture and HTML that is more than words and an address.
+    """
+    return _LINK_PART.sub("\\g<0>\u200b", _LINK.sub(r"\1", text))
 
 
 def _heading_at(place: int, line: str) -> Heading:

@@ -155,6 +155,28 @@ async def test_words_that_the_owner_adds_to_a_reply_stand_below_it_also_where_ot
     assert (added.reply and added.reply.parent.uri, second.reply and second.reply.parent.uri) == (first, added.uri)
 
 
+async def test_of_two_additions_in_one_turn_the_second_does_not_replace_the_first(running_town: RunningTown) -> None:
+    network = running_town.network
+    uri, _ = network.post_as(running_town.account("kit"), "Which herb is easy to grow?")
+    network.post_as(running_town.account("rowan"), "Basil.", reply_to_uri=uri)
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="off")) as life:
+        request = OwnerRequest(f'Add to {uri}: "And chives.", and then: "And sage."')
+        asked = Turn("owner", Provenance.OWNER, cause_id="owner:1", request=request)
+        executor = life.app.lives.turn_services.turn_runner.executor
+        for words, told in (
+            ("And chives.", "queued"),
+            ("And sage.", "not sent"),
+            ("And chives.", "on its way already"),
+        ):
+            result = await executor.execute(ToolCall("1", "bluesky_reply", {"post_uri": uri, "text": words}), asked)
+            assert told in result.content
+        await life.send()
+        assert network.posts(9)[0].text == "And chives."
+        result = await executor.execute(ToolCall("1", "bluesky_reply", {"post_uri": uri, "text": "And sage."}), asked)
+        assert "queued" in result.content
+
+
 async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     home = running_town.make_home("rowan")

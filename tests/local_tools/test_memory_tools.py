@@ -327,7 +327,7 @@ async def test_the_first_talk_ends_once(rig: Rig) -> None:
 async def test_a_turn_of_its_own_finds_what_rests_on_others_words_where_it_may_read_these(rig: Rig) -> None:
     store, now = rig.memory_home.store, rig.memory_home.clock.now()
     await store.save(NewMemory("fact", "the ferry", "It sails at nine.", trust="stranger", dids=("did:plc:sam",)), now)
-    reads, heartbeat = ReadingTurn(), replace(OWN, subject=OwnTimeTurn("private"))
+    reads, heartbeat = ReadingTurn(), replace(OWN, subject=OwnTimeTurn(["private"]))
     for asked in (replace(OWN, subject=reads), heartbeat):
         found = await rig.use("memory_search", asked, query="")
         assert "sails at nine" in found.content

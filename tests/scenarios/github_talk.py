@@ -78,7 +78,7 @@ async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
 
 
 def minding(
-    *said: str, rule: str = "none", pages: tuple[str, ...] = (), conditions: Sequence[dict[str, str]] = ()
+    *said: str, rule: str = "none", pages: tuple[str, ...] = (), conditions: Sequence[dict[str, object]] = ()
 ) -> Callable[[ChatRequest], Completion]:
     """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` and `conditions` in files.
 

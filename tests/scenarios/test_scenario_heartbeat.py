@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -65,6 +67,28 @@ async def test_no_line_of_the_file_is_posted_but_one_that_it_gives_for_that(runn
         queued = [one.body.stored()["text"] for one in await soul.app.services.outbox.of_kind("post", 9)]
     assert "words of your instructions" in running_town.mind.asked[1].messages[-1].text
     assert sorted(queued) == sorted([own, given])
+
+
+async def test_no_line_of_the_file_is_posted_by_way_of_a_schedule(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    line, due = "Marta's operation is on Friday, and nobody may hear of it", at_noon().now() + timedelta(hours=3)
+    (home.workspace / "HEARTBEAT.md").write_text(f"- [ ] {line}\n")
+    steps = iter(
+        [
+            call("schedule_add", what=f'Post "{line}"', at=f"{due:%Y-%m-%dT%H:%M}"),
+            Completion("Scheduled."),
+            call("bluesky_post", text=line),
+            Completion("Not posted."),
+        ]
+    )
+    running_town.mind.answer = lambda _: next(steps, Completion("Nothing is due."))
+    async with awake(home, clock=at_noon()) as soul:
+        assert await looks(soul) == [("done", "Scheduled.")]
+        soul.passes(4 * HOUR_S)
+        await soul.app.scheduler.run_guarded("work")
+        assert await soul.app.services.outbox.of_kind("post", 9) == []
+    assert any("words of your instructions" in one.messages[-1].text for one in running_town.mind.asked)
 
 
 async def test_zero_hours_are_never(running_town: RunningTown) -> None:

@@ -75,7 +75,9 @@ async def test_an_issue_outside_the_purpose_of_the_workspace_is_answered_once_an
     place.opens("kit", "A map")
     tax = place.opens("kit", "A tax form", "For our harbour dues.")
     place.mind.tasks = TASKS[:1]
-    place.mind.outside = [{"issue": 2, "answer": "This place makes maps. Does the form belong to one, @eve?"}]
+    place.mind.outside = [
+        {"issue": 2, "answer": "This place makes [maps](//evil.test). Does the form belong to one, @eve?"}
+    ]
     async with place.living() as one:
         await one.look(60, times=2)
         assert place.said(2) == ["This place makes maps. Does the form belong to one, @\u200beve?"]

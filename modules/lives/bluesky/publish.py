@@ -352,9 +352,10 @@ class Publisher:
                 return Published("blocked", f"the thread could not be read: {read.error}")
             thread = None if isinstance(read, Err) else read.data
             root = root or resolve_reply_refs(parent, thread).root
-            if (answer := self._last_answer(thread)) and not adds:
-                return refused(Problem("Answered Already", "the post has a reply of ours", {"uri": answer.uri}))
+            answer = self._last_answer(thread)
             parent = answer or parent
+            if problem := await self._repeats(text, parent, terms, is_answered=answer is not None, adds=adds):
+                return refused(problem)
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body = ReplyBody(text=text, **refs, **await self._their_post(parent), **_attached(pictures))
@@ -455,6 +456,19 @@ class Publisher:
         """Return our reply to a post, or the last one in the line of our replies below it; None if there is none."""
         own = next((one for one in post.replies if one.post.author.did == self.atproto.did), None) if post else None
         return (self._last_answer(own) or own.post.ref) if own else None
+
+    async def _repeats(
+        self, text: str, parent: StrongRef, terms: ActTerms, *, is_answered: bool, adds: bool
+    ) -> Problem | None:
+        """Return why no further reply may stand under `parent`, which is our own if `is_answered`; None if it may."""
+        if not adds:
+            about = {"uri": parent.uri}
+            return Problem("Answered Already", "the post has a reply of ours", about) if is_answered else None
+        for one in await self.outbox.by_target("reply", parent.uri):
+            is_same = isinstance(one.body, ReplyBody) and one.body.text == text
+            if one.is_unsent and one.cause_id == terms.cause_id and not is_same:
+                return Problem("Addition Waits", "what is to stand above it has not left yet")
+        return None
 
     def has_spoken(self, root: StrongRef) -> bool:
         """Whether we have replied in this thread before."""

@@ -64,7 +64,7 @@ class HeartbeatHandler(Handler, Perceiver):
         last = spoken(local(parse_iso(before[0].created_at), self.timezone)) if before else ""
         told = self.turns.skills.render(SKILL, "Heartbeat", text=text, last=last)
         query = one_line(text, _QUERY_CHARS)
-        return await self.turns.run(item, told, private=told, query=query, asked_by=Provenance.SELF)
+        return await self.turns.run(item, told, private=(told,), query=query, asked_by=Provenance.SELF)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Tell the owner what came of it, if anything did."""

@@ -8,6 +8,8 @@ from common.clock import local, spoken
 from common.provenance import Provenance
 from common.text.untrusted import one_line
 from modules.lives.rhythm.turns import SKILL, OwnTurns
+from modules.services.agent.prompt.fitting import HEARTBEAT
+from modules.services.owner_files import OwnerFiles
 from modules.services.schedules.schedules import KIND, Schedules, schedule_of
 from modules.services.work.types import Disposition, Handler, WorkItem
 
@@ -24,6 +26,7 @@ class ScheduleHandler(Handler):
 
     schedules: Schedules
     turns: OwnTurns
+    owner_files: OwnerFiles
 
     async def handle(self, item: WorkItem) -> Disposition:
         one = schedule_of(item)
@@ -37,7 +40,10 @@ class ScheduleHandler(Handler):
             by_owner=one.by == "owner",
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF
-        return await self.turns.run(item, told, private=one.what, query=one.what, asked_by=asked_by)
+        private = [one.what]
+        if one.by == "soul":  # NOTE(self): it may have been made of what the owner wrote down for it alone.
+            private.append(await self.owner_files.read(HEARTBEAT) or "")
+        return await self.turns.run(item, told, private=private, query=one.what, asked_by=asked_by)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Keep what the owner is to be told, and the next time of a schedule that repeats."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.clock import Clock
@@ -37,12 +38,14 @@ class OwnTurns:
     tell: TellOwner
     name: str
 
-    async def run(self, item: WorkItem, told: str, *, private: str, query: str, asked_by: Provenance) -> Disposition:
+    async def run(
+        self, item: WorkItem, told: str, *, private: Sequence[str], query: str, asked_by: Provenance
+    ) -> Disposition:
         """Have the turn of a row in which the model is `told` what to do; return what came of it.
 
-        `private` are the words in `told` that no post may repeat, unless they give it to be posted. `query` is what it
-        is about; `asked_by` whose words that is. Where the model called no tool, there was nothing to do. Raises what
-        `TurnRunner.run_turn` raises.
+        `private` are texts of which no post may repeat a line, unless the same text gives it to be posted. `query` is
+        what it is about; `asked_by` whose words that is. Where the model called no tool, there was nothing to do.
+        Raises what `TurnRunner.run_turn` raises.
         """
         turn = Turn(item.kind, asked_by, item.cause_id, OwnTimeTurn(private), importance=item.importance)
         tools = self.turn_runner.executor.registry.available(turn)

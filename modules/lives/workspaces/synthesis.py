@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
+from common.text.markdown import without_links
 from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
@@ -133,7 +134,7 @@ class SynthesisStep(CycleStep):
         plan = made.plan
         for number, answer in made.outside.items():
             if not await self.closing.was_said(repo, number, _OUTSIDE):
-                await self.closing.said(repo, number, _OUTSIDE, answer, accounts)
+                await self.closing.said(repo, number, _OUTSIDE, without_links(answer), accounts)
                 await self._tell(f"{repo.full_name}#{number} lies outside the purpose of the workspace", answer)
         if not plan.tasks:
             self.workspaces.note(repo, no_work_before=max(parse_iso(issue.updated_at) for issue in work))

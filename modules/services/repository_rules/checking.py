@@ -30,6 +30,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
 from modules.services.outbox import store
 from modules.services.outbox import store as outbox_rows
+from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.github_bodies import (
     GITHUB_KINDS,
     NOT_IN_A_REPOSITORY,
@@ -53,6 +54,7 @@ from modules.services.repository_rules.policy import (
     RuleFound,
     RulePage,
     VerdictCode,
+    are_same_rules,
     condition_of,
     digest_of,
     is_fresh,
@@ -147,8 +149,9 @@ class RepositoryRules:
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
     async def verdict(self, repo: Repo, importance: Importance) -> RepositoryVerdict:
-        """Return whether a repository wants us. The owner's own word on an act there goes before everything else.
+        """Return whether a repository wants us.
 
+        The owner's no counts for good, and their yes as long as its rules stay as they were, but for an attack.
         Whoever asks while it is being found out waits for that answer. What was said or found out of another
         repository under the same name does not count.
 
@@ -165,26 +168,42 @@ class RepositoryRules:
             unread = NoSuchRepository if known.kind == "not_found" else Transient
             raise unread(known.error, retry_after=known.retry_after)
         since = self.identity.since(repo)
-        if said := await self.database.run(lambda connection: _owner_word(connection, repo, since)):
-            return said
+        said = await self.database.run(
+            lambda connection: outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
+        )
+        if said and said.rejected:
+            return RepositoryVerdict(VerdictCode.OWNER_NO, at=said.created_at)
         async with self._asking:
-            kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
-            if kept and not is_fresh(kept, self.clock.since):
-                kept = None
-            if kept and kept.pushed_at == known.data.pushed_at:
-                return kept
-            return await self._find_out(repo, known.data, kept, importance)
+            before = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
+            kept = before if before and is_fresh(before, self.clock.since) else None
+            if kept is None or kept.pushed_at != known.data.pushed_at:
+                kept = await self._find_out(repo, known.data, kept, before, importance)
+        if said and said.created_at >= kept.since and kept.code is not VerdictCode.ATTACK:
+            return replace(kept, code=VerdictCode.OWNER_YES)
+        return kept
+
+    async def conditions(self, repo: Repo) -> tuple[Condition, ...]:
+        """Return the conditions that were found last; nothing is read anew."""
+        since = self.identity.since(repo)
+        kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
+        return kept.conditions if kept else ()
 
     async def _find_out(
-        self, repo: Repo, known: Repository, kept: RepositoryVerdict | None, importance: Importance
+        self,
+        repo: Repo,
+        known: Repository,
+        kept: RepositoryVerdict | None,
+        before: RepositoryVerdict | None,
+        importance: Importance,
     ) -> RepositoryVerdict:
         """Find it out, keep it, and tell the journal what is new; `kept` still holds where no page changed.
 
-        Raises as `verdict` does.
+        `before` is what was found last, however long ago. Raises as `verdict` does.
         """
         found = replace(await self._found_out(repo, known, kept, importance), pushed_at=known.pushed_at)
-        if not found.at:
-            found = replace(found, at=iso(self.clock.now()))
+        now = iso(self.clock.now())
+        since = before.since if before and are_same_rules(before, found) else now
+        found = replace(found, at=found.at or now, since=since)
         await self.database.run(lambda connection: _store(connection, repo.full_name, found))
         if kept and (kept.code, kept.path, kept.conditions) == (found.code, found.path, found.conditions):
             return found
@@ -269,37 +288,35 @@ class RepositoryRules:
         return nearest(pages)
 
 
-def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> RepositoryVerdict | None:
-    """What the owner said last, since a moment, of something of ours there; None if nothing.
-
-    What the repository asks for is met all the same.
-    """
-    said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
-    if said is None:
-        return None
-    kept = _stored(connection, repo.full_name, since)
-    code = VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES
-    return RepositoryVerdict(code, at=said.created_at, conditions=kept.conditions if kept else ())
-
-
 def _stored(connection: sqlite3.Connection, repo: str, since: str) -> RepositoryVerdict | None:
     """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
-    query = "SELECT code, conditions, path, at, pages, pushed_at FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    query = (
+        "SELECT code, conditions, path, at, pages, pushed_at, since FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    )
     row = connection.execute(query, (repo, since)).fetchone()
     if row is None or row[0] not in {code.value for code in VerdictCode}:
         return None
-    code, conditions, path, at, pages, pushed_at = map(str, row)
+    code, conditions, path, at, pages, pushed_at, since = map(str, row)
     asked = tuple(Condition(**one) for one in json.loads(conditions))
-    return RepositoryVerdict(VerdictCode(code), path, at, pages, pushed_at, asked)
+    return RepositoryVerdict(VerdictCode(code), path, at, pages, pushed_at, asked, since)
 
 
 def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict) -> None:
     """Keep the verdict on a repository in place of the one before."""
     conditions = json.dumps([asdict(one) for one in verdict.conditions])
     connection.execute(
-        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at, conditions)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (repo, verdict.code.value, verdict.path, verdict.at, verdict.pages, verdict.pushed_at, conditions),
+        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at, conditions, since)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            repo,
+            verdict.code.value,
+            verdict.path,
+            verdict.at,
+            verdict.pages,
+            verdict.pushed_at,
+            conditions,
+            verdict.since,
+        ),
     )
 
 
@@ -347,6 +364,14 @@ class ForeignRepositories:
         found = await self.rules.verdict(repo, "commitment")
         return tuple(one for one in found.conditions if one.kind == "file")
 
+    async def added(self, given: KnownBody, sent: object) -> list[str]:
+        """Return what was added to the words of an act because its repository asks for it, as far as is known here."""
+        if not isinstance(given, OnGitHub) or not self.is_foreign(given.repo):
+            return []
+        asked = await self.rules.conditions(repo_of(given))
+        before, after = ("\n".join(getattr(one, name, "") for name in ("title", "body")) for one in (given, sent))
+        return [one.text for one in asked if one.kind != "file" and one.text in after and one.text not in before]
+
     async def _welcome(self, repo: Repo, action: ProposedAction) -> Verdict:
         """Whether the act is wanted there, and how it reads with what the repository asks for."""
         name, by_owner = WELCOME.name, action.by_owner
@@ -366,11 +391,14 @@ class ForeignRepositories:
             reason = f"{found.reason}, but for {', '.join(files)}, which its branch may lack"
             return Verdict(name, "hold", reason, value=code, body=body)
         if by_owner:
-            return Verdict(name, reason="the owner asked for it", body=body)
+            asked = f"; {found.reason}" if body != action.body else ""
+            return Verdict(name, reason=f"the owner asked for it{asked}", body=body)
         if found.welcome == "unwelcome":
             reason = f"{repo.full_name}: {found.reason}"
             return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
-        says: Literal["pass", "hold"] = "hold" if found.welcome == "unclear" else "pass"
+        # NOTE(self): nobody but the owner can tell whether such a line does harm, or is a command to a program.
+        is_new = bool(found.conditions) and found.code is not VerdictCode.OWNER_YES
+        says: Literal["pass", "hold"] = "hold" if found.welcome == "unclear" or is_new else "pass"
         return Verdict(name, says, found.reason, value=code, body=body)
 
     async def _pulls(self, repo: Repo) -> Verdict:

@@ -111,6 +111,7 @@ class RepositoryVerdict:
         pages: the SHA-256 of the paths and contents of its pages at that time; "" where they were not looked at.
         pushed_at: when one of its branches had changed last, as far as is known, ISO-8601 UTC.
         conditions: what it asks for and code adds to each act there.
+        since: when these rules were first found; the owner's yes counts for them if it was given to a later act.
 
     """
 
@@ -120,6 +121,7 @@ class RepositoryVerdict:
     pages: str = ""
     pushed_at: str = ""
     conditions: tuple[Condition, ...] = ()
+    since: str = ""
 
     @property
     def welcome(self) -> Welcome:
@@ -265,10 +267,10 @@ _KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(Condition
 def condition_of(given: object, rules: str) -> Condition | None:
     """Return a condition as a model gives it; None for one that code cannot meet.
 
-    It is one short line of plain text that stands in the `rules`, calls nobody, links nothing and closes no issue; a
-    file is a document outside of hidden folders.
+    It is true of an AI agent that acts alone, and one short line of plain text that stands in the `rules`, calls
+    nobody, links nothing and closes no issue; a file is a document outside of hidden folders.
     """
-    told = given if isinstance(given, Mapping) else {}
+    told = given if isinstance(given, Mapping) and given.get("true") is True else {}
     kind, text, path = (str(told.get(name) or "") for name in ("kind", "text", "path"))
     most = _MARKER_CHARS if kind == "title" else _LINE_CHARS
     is_plain = text == one_line(clean(text), most) and not _NOT_PLAIN.search(text)
@@ -298,6 +300,12 @@ def with_conditions(body: KnownBody, conditions: Sequence[Condition]) -> KnownBo
         missing = [line for line in dict.fromkeys(asked) if line not in body.body.splitlines()]
         changes["body"] = "\n\n".join(filter(None, [body.body, *missing]))
     return body.model_copy(update={name: text for name, text in changes.items() if text != getattr(body, name)})
+
+
+def are_same_rules(before: RepositoryVerdict, after: RepositoryVerdict) -> bool:
+    """Return whether a yes to what stood before covers what stands now: the same pages, or all is met as before."""
+    is_all_known = after.code is VerdictCode.MET or before.pages == after.pages
+    return (before.code, before.conditions) == (after.code, after.conditions) and is_all_known
 
 
 def is_fresh(verdict: RepositoryVerdict, since: Since) -> bool:

@@ -20,11 +20,12 @@ def build_rhythm(
     turns = OwnTurns(
         turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, settings.agent_name
     )
-    scheduled = ScheduleHandler(schedules=services.schedules, turns=turns)
+    owner_files = services.knowledge.stores.owner_files
+    scheduled = ScheduleHandler(schedules=services.schedules, turns=turns, owner_files=owner_files)
     heartbeat = HeartbeatHandler(
         every=timedelta(hours=settings.heartbeat_hours),
         work=services.work,
-        owner_files=services.knowledge.stores.owner_files,
+        owner_files=owner_files,
         turns=turns,
         clock=clock,
         timezone=settings.soul_timezone,

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from common.text.markdown import Heading, as_prose, close_code, in_code, outline, split_at, split_sections
+from common.text.markdown import (
+    Heading,
+    as_prose,
+    close_code,
+    in_code,
+    outline,
+    split_at,
+    split_sections,
+    without_links,
+)
 
 _LINES = st.lists(st.sampled_from(["```", "```py", "````", "~~~", "~~~~ ", "    ```", "```a```", "# x", "word", ""]))
 
@@ -97,3 +107,26 @@ def test_a_reader_who_sees_no_markdown_gets_the_words_without_marks_and_comments
     page = "## Task\n> **Done** by `soul`, *at last*: [the pull](https://a.test/b) #12 <!-- {1} --> said ## Part, 2 * 3"
     assert as_prose(page) == "Task\nDone by soul, at last: the pull #12  said Part, 2 * 3"
     assert as_prose('it was "merged <!-- task-ev…"; then more') == 'it was "merged …"; then more'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Sign in](https://a.test/x)",
+        '![Sign in](https://a.test/x.png "x")',
+        "[Sign [in](//b.test)](//a.test)",
+        "[Sign in](<//a.test/x y>)",
+        "[![Sign in](//b.test)](//a.test)",
+        "Sign in [here][x]\n\n[x]: //a.test\n",
+        "[Sign in]\n\n[sign in]: //a.test\n",
+        "Sign in <https://a.test>",
+        "Sign in <a href=//a.test>",
+        "Sign in\n\n<img src=//a.test>",
+    ],
+)
+def test_no_words_lead_anywhere_but_an_address_that_is_seen(text: str) -> None:
+    shown = without_links(text)
+    html = MarkdownIt("commonmark").render(shown)
+    assert "Sign" in shown
+    assert not any(one in html for one in ("<a ", "<img"))
+    assert without_links("It printed [1, 2] at http://localhost:8000.") == "It printed [1, 2] at http://localhost:8000."

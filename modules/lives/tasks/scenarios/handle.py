@@ -14,6 +14,7 @@ from typing import Literal, cast, get_args
 from common.clock import Clock, parse_iso
 from common.errors import Transient
 from common.facts import QuestionFacts
+from common.text.markdown import without_links
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.code.work import CodeWork, TaskFolder
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
@@ -61,6 +62,7 @@ class ScenarioReport:
     sha: str = ""
     is_whole: bool = True
     found: dict[str, tuple[str, Verdict, str]] = field(default_factory=dict)
+    _runs_told: int = 0
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -80,16 +82,18 @@ class ScenarioReport:
         return sum(one == verdict for _, one, _ in self.found.values())
 
     def answer(self, call: ToolCall, earlier: Sequence[ToolCall]) -> ToolAnswer:
-        """Take a verdict; a later one on the same scenario replaces it."""
+        """Take a verdict, which needs a run of its own; a later one on the same scenario replaces it."""
         name, saw = (one_line(str(call.input.get(one, "")), _SAW_CHARS) for one in ("scenario", "saw"))
         verdict, problem = call.input.get("verdict"), ""
+        runs = sum(one.name == RUN for one in earlier)
         if call.malformed or not (name and saw) or verdict not in get_args(Verdict):
             problem = "Not Understood"
-        elif _comparable(name) not in _comparable(self.page):
+        elif _comparable(name) not in filter(None, map(_comparable, self.page.splitlines())):
             problem = "Not There"
-        elif verdict != "cannot_be_tried" and all(one.name != RUN for one in earlier):
+        elif verdict != "cannot_be_tried" and runs <= self._runs_told:
             problem = "Not Run"
         elif len(self.found) < MOST_TOLD:
+            self._runs_told = self._runs_told if verdict == "cannot_be_tried" else runs
             self.found[_comparable(name)] = (one_line(name, _NAME_CHARS), cast("Verdict", verdict), saw)
         told = self.skills.subsection(SKILL, "Answers", problem or "Noted").strip()
         return ToolAnswer(call.id, call.name, told, is_error=bool(problem))
@@ -107,7 +111,8 @@ class ScenarioReport:
 
 
 def _comparable(text: str) -> str:
-    return " ".join(text.casefold().replace("*", "").replace("#", "").split())
+    """Return a line in one form: without what Markdown puts before it, emphasis and case."""
+    return " ".join(one_line(text, _SAW_CHARS).casefold().replace("*", "").lstrip("#->+ \t").split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +245,6 @@ class ScenarioHandler(Handler):
         return row if row and row.state == "done" else None
 
     def _words(self, section: str, **words: object) -> str:
-        """Return words for people, without secrets and mentions, in which no mark of ours is planted."""
-        told = {name: plain(self.code.redactor.text(str(value))) for name, value in words.items()}
+        """Return words for people without secrets, mentions and links, in which no mark of ours is planted."""
+        told = {name: without_links(plain(self.code.redactor.text(str(value)))) for name, value in words.items()}
         return self.code.skills.render(SKILL, section, **told).strip()

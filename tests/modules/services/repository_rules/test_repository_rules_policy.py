@@ -148,16 +148,22 @@ def test_a_condition_that_is_more_than_one_plain_line_of_the_rules_in_a_document
     given: str, path: str
 ) -> None:
     kind = "text" if given != "By an agent." else "file"
-    assert condition_of({"kind": kind, "text": given, "path": path}, RULES) is None
+    assert condition_of({"kind": kind, "text": given, "path": path, "true": True}, RULES) is None
 
 
-@pytest.mark.parametrize("given", [None, [], "title", {}, {"kind": "other", "text": "[AI]"}, {"kind": "title"}])
+@pytest.mark.parametrize(
+    "given", [None, [], "title", {}, {"kind": "other", "text": "[AI]", "true": True}, {"kind": "title", "text": "[AI]"}]
+)
 def test_what_is_no_condition_that_code_knows_is_not_met(given: object) -> None:
     assert condition_of(given, RULES) is None
 
 
 def test_conditions_are_read_from_the_answer_and_added_to_each_act_once() -> None:
-    asked = [{"kind": "title", "text": "[AI]"}, {"kind": "pull_request", "text": "By an agent."}, {"kind": "other"}]
+    asked = [
+        {"kind": "title", "text": "[AI]", "true": True},
+        {"kind": "pull_request", "text": "By an agent.", "true": True},
+        {"kind": "text", "text": "By an agent."},
+    ]
     answer = f"Sure: ```json\n{json.dumps({'rule': 'conditions', 'conditions': asked})}\n```"
     found = rule_in(answer, RULES)
     assert found == RuleFound("conditions", (MARKER, Condition("pull_request", "By an agent."), None))
