@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import compile_path
 
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
+from adapters.github.types import Account, Repo
 from adapters.web.client import WebTransport
 from common.clock import SystemClock
 from common.result import ApiResult
@@ -145,10 +145,11 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     ok(await ada.get_comment(REPO, comment.id))
     ok(await ada.delete_comment(REPO, comment.id))
     ok(await ada.get_repository(REPO))
-    ok(await ada.get_user("bea"))
+    bea = ok(await ada.get_user("bea"))
+    ok(await ada.acted_since(Account(bea.id, bea.login), REPO, SystemClock().now()))
     ok(await ada.rights())
     assert court.received.violations == []
-    assert len(court.received.exchanges) == 23
+    assert len(court.received.exchanges) == 25
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:
@@ -523,6 +524,8 @@ async def test_organisations_repositories_and_people_keep_githubs_contract(town:
     for method, status in (("PUT", 204), ("GET", 204), ("DELETE", 204), ("GET", 404)):
         await town.ask(method, "/user/starred/ada/garden", by="bea", status=status)
         await town.ask(method, "/user/following/ada", by="bea", status=status)
+    await town.ask("GET", "/users/ada/events/public")
+    await town.ask("GET", f"{GARDEN}/events")
     await town.ask("GET", "/search/issues?q=peas+repo:ada%2Fgarden+is:issue")
     await town.ask("GET", "/search/repositories?q=garden+org:lab")
     assert town.violations == []

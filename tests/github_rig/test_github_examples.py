@@ -43,6 +43,7 @@ CALLS: dict[str, Call] = {
     "pulls.reviews": lambda ada: ada.pulls.reviews(REPO, 1),
     "pulls.create_review": lambda ada: ada.pulls.create_review(REPO, 1, event="APPROVE", body="B", commit_id=SHA),
     "pulls.request_reviewers": lambda ada: ada.pulls.request_reviewers(REPO, 1, ["bea"]),
+    "contents.blob": lambda ada: ada.contents.blob(REPO, SHA),
     "contents.list": lambda ada: ada.contents.list(REPO),
     "contents.write": lambda ada: ada.contents.write(REPO, "docs/a b.md", "x", message="M", branch="main", sha=SHA),
     "contents.delete": lambda ada: ada.contents.delete(REPO, "a.md", message="M", branch="main", sha=SHA),
