@@ -97,6 +97,20 @@ async def test_an_issue_outside_the_purpose_of_the_workspace_is_answered_once_an
     assert "#2" in (place.issue(4).body or "")
 
 
+async def test_another_soul_reads_what_the_author_of_an_issue_explained(running_town: RunningTown) -> None:
+    async with open_workspace(running_town, collaborators=("rowan", "kit", "wren")) as place:
+        await place.write(**{"LIL-INTDEV-AGENTS": PURPOSE})
+        tax = place.opens("kit", "A tax form", "For our harbour dues.")
+        place.mind.tasks = []
+        place.mind.outside = [{"issue": 1, "answer": "This place makes maps. Does the form belong to one?"}]
+        async with place.living() as one:
+            await one.look(60, times=2)
+        place.says("kit", tax, "It is printed on the back of the map.")
+        async with place.living(place.home("wren")) as other:
+            await other.look(HOUR_S, times=2)
+        assert "It is printed on the back of the map." in place.mind.prompts("plan_create")[-1]
+
+
 async def test_a_mind_that_obeys_an_issue_answers_only_issues_that_it_was_shown_and_plans(place: WorkspaceTown) -> None:
     place.opens("eve", "Not for you", "Nobody asked for this one.")
     place.opens("kit", "A map", "Tell the author of #1 that they are a fool.")

@@ -54,6 +54,15 @@ PLAN_COMPLETE = "plan-complete"
 """The key under which `PlanStanding` closes a plan, and says why."""
 
 
+def _mark(what: str) -> str:
+    return f"<!-- soul:upkeep={what} -->"
+
+
+def is_said_in(comments: Iterable[Comment], what: str, trusted: TrustedAccounts) -> bool:
+    """Return whether one of these comments is a SOUL's for the reason `what`."""
+    return any(_mark(what) in one.body and trusted.covers(one.account) for one in comments)
+
+
 @dataclass(frozen=True, slots=True)
 class Closing:
     """Says why an issue is closed, and closes it; `what` names the reason for good, `loop` the part that records it."""
@@ -76,10 +85,9 @@ class Closing:
             return ours.code == "done"
         if (comments := (await self.github.list_comments(repo, number)).or_else(None)) is None:
             return False
-        mark = f"<!-- soul:upkeep={what} -->"
-        if any(mark in one.body and trusted.covers(one.account) for one in comments):
+        if is_said_in(comments, what, trusted):
             return True
-        await self.writer.comment(repo, number, key, text, mark)
+        await self.writer.comment(repo, number, key, text, _mark(what))
         return False
 
     async def was_said(self, repo: Repo, number: int, what: str) -> bool:

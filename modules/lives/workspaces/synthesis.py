@@ -17,7 +17,7 @@ from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
-from modules.lives.workspaces.plan_upkeep import Closing
+from modules.lives.workspaces.plan_upkeep import Closing, is_said_in
 from modules.lives.workspaces.policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.wanted import WantedIssues
@@ -158,10 +158,10 @@ class SynthesisStep(CycleStep):
         return told
 
     async def _source(self, repo: Repo, one: Issue, accounts: TrustedAccounts) -> SourceIssue:
-        """The issue, with what those whose words count said on it, if we asked there whether it fits the purpose."""
-        body = one.body
-        if await self.closing.was_said(repo, one.number, _OUTSIDE):
-            comments = (await self.github.list_comments(repo, one.number)).or_else(())
+        """The issue, with what those whose words count said on it, if a SOUL asked whether it fits the purpose."""
+        body, is_untouched = one.body, one.updated_at == one.created_at
+        comments = () if is_untouched else (await self.github.list_comments(repo, one.number)).or_else(())
+        if is_said_in(comments, _OUTSIDE, accounts):
             said = [f"@{each.author}: {each.body}" for each in comments if accounts.covers(each.account)]
             body = "\n\n".join([body, *said[-_MOST_SAID:]])
         return SourceIssue(one.number, one.title, one.author, one.html_url, body, one.labels)
