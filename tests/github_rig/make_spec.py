@@ -3,7 +3,8 @@
 Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
 are dropped, as a client would follow them. `nullable: true` without a type (POST and PATCH of issues among the places)
 makes Prism's validator give up without a word and judge nothing: there, null becomes an alternative that is spelt out.
-Files in folders, and the root, get paths of their own.
+Files in folders, and the root, get paths of their own. What an event holds may be of several kinds: one of these is the
+empty object, so that no event could be of exactly one.
 Beyond that every schema stays as GitHub publishes it.
 """
 
@@ -104,6 +105,8 @@ def make_spec(address: str) -> str:
                     _keep_json(response)
     for response in spec["components"]["responses"].values():
         _keep_json(response)
+    payload = spec["components"]["schemas"]["event"]["properties"]["payload"]
+    payload["anyOf"] = payload.pop("oneOf")
     _spell_out_null(spec)
     return json.dumps(spec)
 
