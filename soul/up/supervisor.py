@@ -396,7 +396,7 @@ def _page(homes: dict[str, Path], port: int) -> int:
 
 
 def _watch(homes: dict[str, Path], address: Path, caller: int) -> int:
-    """SleepWatch over those that sleep; each name that is called stands in a line of the pipe."""
+    """Watch over those that sleep; each name that is called stands in a line of the pipe."""
     asyncio.run(keep_watch(homes, address, lambda name: os.write(caller, f"{name}\n".encode()), SystemClock()))
     return 0
 

@@ -215,7 +215,7 @@ def _changed_ns(path: Path) -> int:
 
 
 async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[str], object], clock: Clock) -> None:
-    """SleepWatch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
+    """Watch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     watcher = Watcher(homes, address.parent, call, clock)
