@@ -52,7 +52,7 @@ from soul.watch.watcher import keep_watch
 
 ANEW, ASLEEP = 76, 79
 """What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
-LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
+_LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 """Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0
 _IN_USE = 4
@@ -119,6 +119,7 @@ class Supervisor:
     clock: Clock
     restart_s: float = RESTART_S
     end_s: float = _END_S
+    longest_s: float = _LONGEST_S
     calls: int | None = None
     watcher: SupervisedProcess | None = None
     _woken: int = -1
@@ -204,7 +205,7 @@ class Supervisor:
             if code == ANEW or (code == ASLEEP and member.is_called):
                 member.due_s = now
             elif code == ASLEEP:
-                member.is_asleep, member.due_s = True, now + LONGEST_S
+                member.is_asleep, member.due_s = True, now + self.longest_s
                 write_lines(f"{member.name}: asleep")
             elif code == ExitCode.IN_USE and member.has_slept:
                 member.due_s = now + _IN_USE * self.restart_s

@@ -175,7 +175,8 @@ async def test_a_planted_gap_becomes_a_task_and_ends_merged(running_town: Runnin
             await works(living, TASKS)
             (first,) = roman.told
             assert "**A visitor converts 2016** passes. `python3 roman.py 2016` printed MMXVI" in first
-            assert "**A visitor converts 1994** fails. `python3 roman.py 1994` printed MDCCCCLXXXXIIII" in first
+            wrong = f"MDCCCCL{'X' * 4}IIII"
+            assert f"**A visitor converts 1994** fails. `python3 roman.py 1994` printed {wrong}" in first
             assert "**A visitor hears the number** could not be tried." in first
             assert "What fails is now #2." in first
             assert roman.follow_ups == ["1 failing in SCENARIOS.md: A visitor converts 1994"]

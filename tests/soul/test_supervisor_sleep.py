@@ -11,13 +11,12 @@ import pytest
 
 from common.clock import SystemClock
 from soul.exit_codes import ExitCode
-from soul.up import supervisor
 from soul.up.supervisor import ASLEEP, SupervisedProcess, Supervisor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux")
 
 
-def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n") -> int:
+def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n", longest_s: float = 3600.0) -> int:
     """How many lives one has under a supervisor that end so, `called` as soon as it sleeps; 0 is the last."""
     calls, caller = os.pipe()
     counted = folder / "lives"
@@ -37,7 +36,9 @@ def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n") -> int:
     rowan = SupervisedProcess("rowan", life)
     watcher = SupervisedProcess("watch", watch, keeps_all=False)
     try:
-        Supervisor([rowan, watcher], SystemClock(), restart_s=0, calls=calls, watcher=watcher).run()
+        Supervisor(
+            [rowan, watcher], SystemClock(), restart_s=0, longest_s=longest_s, calls=calls, watcher=watcher
+        ).run()
     finally:
         os.close(calls)
         os.close(caller)
@@ -56,6 +57,5 @@ def test_a_home_in_use_from_the_first_is_left_alone(tmp_path: Path) -> None:
     assert lives([ExitCode.IN_USE, 0], tmp_path) == 1
 
 
-def test_who_is_called_by_nobody_wakes_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "LONGEST_S", 0.05)
-    assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"nobody\n") == 3
+def test_who_is_called_by_nobody_wakes_all_the_same(tmp_path: Path) -> None:
+    assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"nobody\n", longest_s=0.05) == 3

@@ -37,7 +37,7 @@ class Looks:
         return self.outcome
 
     def bring_forward(self, name: str, seconds: float = 0.0) -> None:
-        raise NotImplementedError
+        raise AssertionError(f"{name} is not to be brought forward by {seconds} s")
 
 
 async def nothing() -> AwaitedNext:
