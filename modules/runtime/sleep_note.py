@@ -38,8 +38,9 @@ def read_note(memory: Path) -> SleepNote | None:
 
 
 def call(memory: Path) -> None:
-    """Ask for a SOUL that sleeps to wake: something was written for it. Raises `OSError`."""
-    (memory / _WAKE).touch(mode=0o600)
+    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`."""
+    if (memory / _NOTE).exists():
+        (memory / _WAKE).touch(mode=0o600)
 
 
 def is_called(memory: Path) -> bool:

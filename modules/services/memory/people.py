@@ -1,15 +1,18 @@
-"""What the memories in soul.db hold of a person: those that rest on their words or name them, but for MEMORY.md's."""
+"""What the memories in soul.db hold of a person: those that rest on their words or hold their DID, but for MEMORY.md's.
+
+A handle decides nothing, for it can be taken by anybody: the owner is told of memories that name one.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 
-from common.person import Person
-from modules.runtime.database.functions import know_person
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
 _TIED = "(instr(dids, :did) AND is_in(dids))"
-_THEIRS = f"({_TIED} OR (kind <> 'curated' AND named(subject, body, tags)))"
+_THEIRS = f"({_TIED} OR (kind <> 'curated' AND holds_did(subject, body, tags)))"
+
+_STAYS = "(dids = '' OR kind = 'curated') AND named(subject, body, tags)"
 
 MEMORIES_OF_PEOPLE = PersonalRows(
     "memories",
@@ -21,8 +24,7 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             at="updated_at",
             order="id",
             redacts={"source": "without_did(source)"},
-            named="""SELECT 'memory ' || id FROM memories WHERE kind = 'curated' AND named(subject, body, tags)
-                ORDER BY id""",
+            named=f"SELECT 'memory ' || id FROM memories WHERE {_STAYS} ORDER BY id",  # noqa: S608 - a constant
         ),
         PersonalTable(
             name="profiles",
@@ -37,13 +39,6 @@ MEMORIES_OF_PEOPLE = PersonalRows(
     # NOTE(self): the index keeps the words of deleted rows until its parts are merged.
     after=("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')",),
 )
-
-
-def owner_notes(connection: sqlite3.Connection, person: Person) -> int:
-    """Return how many memories of a person come from talks with the owner, and rest on none of the person's words."""
-    know_person(connection, person)
-    query = f"SELECT count(*) FROM memories WHERE {_THEIRS} AND NOT {_TIED} AND source LIKE 'owner:%'"  # noqa: S608 - constants
-    return int(connection.execute(query, {"did": person.did}).fetchone()[0])
 
 
 def copies_of(connection: sqlite3.Connection, did: str) -> list[str]:

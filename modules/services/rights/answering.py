@@ -41,7 +41,6 @@ from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import story_of
 from modules.services.inbox.messages import MESSAGES
-from modules.services.memory.people import owner_notes
 from modules.services.outbox.people import ActEnd, counts_by_end, messages_to, replies_to
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS
@@ -230,7 +229,6 @@ _PUBLIC_STORES = (
     *get_args(ActEnd),
     "conversations",
     "memories",
-    "owner's notes",
     "rights",
     "journal",
     "store",
@@ -427,8 +425,6 @@ class PersonRequests:
         trace = await self.forgetting.trace(asked.did)
         held = {one.store: one.count for one in await self.forgetting.about(trace)}
         held |= await self.database.run(partial(counts_by_end, ids=trace.intents))
-        held["owner's notes"] = notes = await self.database.run(partial(owner_notes, person=trace.person))
-        held["memories"] -= notes
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 

@@ -111,10 +111,10 @@ SESSIONS_OF_PEOPLE = PersonalRows(
             named="SELECT 'message ' || id || ' of yours' FROM owner_messages WHERE named(text) ORDER BY id",
         ),
     ),
-    # NOTE(self): what was kept of a talk with the owner is tied to nobody, and its memories are forgotten by name.
+    # NOTE(self): what was kept of a talk with the owner is tied to nobody, and goes where it holds their DID.
     before=(
         """UPDATE archives SET distilled = json_patch(distilled, '{"summary":"","message":"","memories":[]}')
-            WHERE json_valid(distilled) AND named(distilled)""",
+            WHERE json_valid(distilled) AND holds_did(distilled)""",
     ),
 )
 """The messages of conversations that are a person's, and the archives that hold such."""

@@ -16,7 +16,7 @@ from common.errors import ConfigError, StorageError, Transient
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.sleep_note import is_called
+from modules.runtime.sleep_note import SleepNote, is_called, write_note
 
 NOTES = {1: "CREATE TABLE notes (text TEXT NOT NULL)"}
 
@@ -329,6 +329,7 @@ async def test_a_file_of_the_right_version_without_tables_is_named_to_who_only_r
 
 
 async def test_who_only_reads_beside_a_soul_does_not_wake_it(tmp_path: Path) -> None:
+    write_note(tmp_path, SleepNote("rowan", "did:plc:rowan", "2026-03-01T09:00:00Z", "2026-03-01T12:00:00Z"))
     path = tmp_path / "soul.db"
     async with await Database.open(path, MIGRATIONS):
         pass
