@@ -11,7 +11,6 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,10 @@ from common.clock import SystemClock
 from common.errors import UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
-from common.person import SOMEBODY_DID, Person
+from common.person import SOMEBODY_DID
 from modules.runtime.backup.restoring import write_backup
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
-from modules.services.memory.people import owner_notes
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.mute import run_mute
@@ -317,11 +315,10 @@ async def test_it_asks_back_and_nobody_unknown_is_forgotten(running_town: Runnin
     assert len(asked) == 1
 
 
-async def test_notes_from_talks_with_the_owner_that_name_somebody_are_counted_and_forgotten(
+async def test_a_memory_that_holds_the_did_goes_and_one_that_holds_a_handle_stays_and_is_told(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home, did = running_town.make_home("rowan"), running_town.account("quillon")
-    other = running_town.account("sam")
     running_town.network.post_as(did, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await life.look()
@@ -329,8 +326,6 @@ async def test_notes_from_talks_with_the_owner_that_name_somebody_are_counted_an
         for new in (
             NewMemory("person", "Quillon, @quillon.test", "The owner had me mute him.", source="owner:main"),
             NewMemory("preference", "mutes", f"Never answer {did}.", source="owner:main"),
-            NewMemory("lesson", "patience", "Learned from quillon.test to wait."),
-            NewMemory("person", "sam.test", "finds @quillon.test rude", source="bluesky:x", dids=(other,)),
             NewMemory("fact", "my.quillon.test", "is a page, and no account"),
         ):
             await knowledge.stores.memories.save(new, now)
@@ -339,18 +334,16 @@ async def test_notes_from_talks_with_the_owner_that_name_somebody_are_counted_an
             connection.execute(
                 "INSERT INTO archives (state, key, session_id, session_key, last_seq, message_count, metadata,"
                 " distilled, prepared_at) VALUES ('done', 'k', 's', 'owner:terminal', 1, 1, '{}', ?, '2026-01-05')",
-                ('{"summary": "We spoke of @quillon.test and the lantern.", "memories": []}',),
+                (json.dumps({"summary": f"We spoke of {did} and the lantern.", "memories": []}),),
             )
         write_atomic(home.self_md, "# Rowan\n\n- Quillon (@quillon.test) taught me to wait.\n")
         await asyncio.to_thread(run_know, home.root, "quillon.test", as_json=True)
         held = {one["store"]: one for one in json.loads(capsys.readouterr().out)["held"]}
-        assert held["memories"]["count"] == 4
+        assert held["memories"]["count"] == 1
         assert "SELF.md" in held["files"]["words"]
-        person = Person(did, ("quillon.test",))
-        assert await life.app.services.database.run(partial(owner_notes, person=person)) == 2
     await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
-    assert "memory" not in capsys.readouterr().out
-    assert places_that_hold(home.root, did, "had me mute him", "finds @", "and the lantern") == []
+    assert "memory 1" in capsys.readouterr().out
+    assert places_that_hold(home.root, did, "Never answer", "and the lantern") == []
     async with awake(home) as life:
         kept = [one.subject for one in await life.app.services.knowledge.stores.memories.listed()]
-    assert kept == ["my.quillon.test"]
+    assert kept == ["my.quillon.test", "Quillon, @quillon.test"]
