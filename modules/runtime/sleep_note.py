@@ -37,19 +37,19 @@ def read_note(memory: Path) -> SleepNote | None:
     return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None
 
 
-def call(memory: Path) -> None:
+def request_wake(memory: Path) -> None:
     """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`."""
     if (memory / _NOTE).exists():
         (memory / _WAKE).touch(mode=0o600)
 
 
-def is_called(memory: Path) -> bool:
-    """Return whether somebody asked for it to wake since it was last `heard`."""
+def is_wake_requested(memory: Path) -> bool:
+    """Return whether somebody asked for it to wake since the last `clear_request`."""
     return (memory / _WAKE).exists()
 
 
-def heard(memory: Path) -> None:
-    """Take the call back, before what was written is looked at."""
+def clear_request(memory: Path) -> None:
+    """Clear the request, before what was written is looked at."""
     (memory / _WAKE).unlink(missing_ok=True)
 
 

@@ -32,7 +32,7 @@ from common.files import write_atomic
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import is_called, woke
+from modules.runtime.sleep_note import is_wake_requested, woke
 from soul.terminal.output import write_lines
 from soul.watch.policy import KEPT_FOR, LOOKS_PER_S, step_s
 from town.serving import serve
@@ -115,7 +115,7 @@ class Watcher:
             return "its time has come"
         if now < one.since - _SET_BACK:
             return "the clock was set back"
-        if is_called(one.home.memory):
+        if is_wake_requested(one.home.memory):
             return "something was written for it"
         return "its owner edited a file" if _edited(one.home) != one.edited else ""
 

@@ -35,7 +35,7 @@ from modules.runtime.database.file import (
     too_new,
     too_old,
 )
-from modules.runtime.sleep_note import call
+from modules.runtime.sleep_note import request_wake
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class Database:
         wrote = await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown()
         if wrote and self._is_beside:
-            call(self._path.parent)
+            request_wake(self._path.parent)
 
     def _close(self) -> bool:
         """Return whether something was written."""

@@ -17,7 +17,7 @@ from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
 from common.state import set_aside
 from common.text.untrusted import one_line
-from modules.runtime.sleep_note import call
+from modules.runtime.sleep_note import request_wake
 
 FORGET_AFTER = timedelta(minutes=5)
 """So long the answer has to leave, once there is one."""
@@ -55,7 +55,7 @@ class ForgetRequests:
         moments = [one.not_before for one in (request, *self.all()) if one.name == request.name]
         text = json.dumps({"did": request.did, "not_before": iso(min(moments))}, indent=2)
         write_atomic(self._folder / request.name, f"{text}\n")
-        call(self._folder.parent)
+        request_wake(self._folder.parent)
 
     def all(self) -> list[ForgetRequest]:
         """Return those that can be read, in the order of their names."""

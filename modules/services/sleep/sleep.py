@@ -60,7 +60,7 @@ class SleepLoop(Loop):
             return Outcome(ran=False, reason="; ".join(rest.reasons))
         if isinstance(began := await self.watch.begin(), Err):
             return Outcome(ran=False, reason=began.error)
-        note.heard(self.memory)
+        note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()

@@ -16,7 +16,7 @@ from common.errors import ConfigError, StorageError, Transient
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.sleep_note import SleepNote, is_called, write_note
+from modules.runtime.sleep_note import SleepNote, is_wake_requested, write_note
 
 NOTES = {1: "CREATE TABLE notes (text TEXT NOT NULL)"}
 
@@ -335,7 +335,7 @@ async def test_who_only_reads_beside_a_soul_does_not_wake_it(tmp_path: Path) -> 
         pass
     async with await Database.beside(path) as beside:
         await beside.run(lambda connection: connection.execute("SELECT count(*) FROM marks").fetchone())
-    assert not is_called(tmp_path)
+    assert not is_wake_requested(tmp_path)
     async with await Database.beside(path) as beside:
         await beside.run(partial(marks.put, values={"a": "b"}))
-    assert is_called(tmp_path)
+    assert is_wake_requested(tmp_path)
