@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
+import hmac
 import importlib
 import os
 import random
+import secrets
 import select
 import signal
+import socket
 import sys
 import tempfile
 import traceback
@@ -48,7 +52,8 @@ from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.watch.policy import KEPT_FOR
-from soul.watch.watcher import keep_watch
+from soul.watch.watcher import Watcher, keep_watch, token_mark
+from town.serving import LOOPBACK, listen_at
 
 ANEW, ASLEEP = 76, 79
 """What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
@@ -58,6 +63,7 @@ _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
 _KILLED_S = 5.0
+_KEY_BYTES = 32
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -329,17 +335,31 @@ def run_up(
     homes = {str(root): expanded(root).resolve() for root in roots}
     _forget_settings()
     _load()
-    with tempfile.TemporaryDirectory(prefix="soul-up-") as folder:
-        address = Path(folder) / "watch.json"
-        members = [
-            SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only, SleepWatch(address, name))))
-            for name, root in homes.items()
-        ]
-        page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
-        calls, caller = os.pipe()
-        watching = partial(_told, "watch", partial(_watch, homes, address, caller))
-        watcher = SupervisedProcess("watch", watching, keeps_all=False)
-        return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
+    listener, keys = listen_at(LOOPBACK, 0), TokenKeys()
+    members = [
+        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, keys, listener)))
+        for name, root in homes.items()
+    ]
+    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port, keys)), keeps_all=False)
+    calls, caller = os.pipe()
+    watching = partial(_told, "watch", partial(_watch, homes, keys, listener, caller))
+    watcher = SupervisedProcess("watch", watching, keeps_all=False)
+    return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
+
+
+@dataclass(slots=True)
+class TokenKeys:
+    """Makes the token by which each SOUL speaks to the watcher. A process that keeps its own deletes the key."""
+
+    _key: bytearray = field(default_factory=lambda: bytearray(secrets.token_bytes(_KEY_BYTES)), repr=False)
+
+    def token(self, name: str) -> str:
+        """Return the token of the SOUL of this name."""
+        return hmac.new(self._key, name.encode(), hashlib.sha256).hexdigest()
+
+    def delete(self) -> None:
+        """Delete the key in this process, so that no other SOUL's token can be made here."""
+        self._key[:] = bytes(len(self._key))
 
 
 def fork_problem(platform: str, *, can_fork: bool) -> str:
@@ -380,8 +400,11 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(root: Path, social_only: bool, watch: SleepWatch) -> int:  # noqa: FBT001 - bound at once
+def _life(name: str, root: Path, social_only: bool, keys: TokenKeys, listener: socket.socket) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
+    watch = SleepWatch(f"http://{LOOPBACK}:{listener.getsockname()[1]}", keys.token(name))
+    keys.delete()
+    listener.close()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
         os.dup2(nowhere, stream.fileno())
@@ -391,14 +414,21 @@ def _life(root: Path, social_only: bool, watch: SleepWatch) -> int:  # noqa: FBT
     return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watch=watch), 0)
 
 
-def _page(homes: dict[str, Path], port: int) -> int:
+def _page(homes: dict[str, Path], port: int, keys: TokenKeys) -> int:
+    keys.delete()
     asyncio.run(serve_many(homes, SystemClock(), port))
     return 0
 
 
-def _watch(homes: dict[str, Path], address: Path, caller: int) -> int:
+def _watch(homes: dict[str, Path], keys: TokenKeys, listener: socket.socket, caller: int) -> int:
     """Watch over those that sleep; each name that is called stands in a line of the pipe."""
-    asyncio.run(keep_watch(homes, address, lambda name: os.write(caller, f"{name}\n".encode()), SystemClock()))
+
+    async def wake(name: str) -> bool:
+        os.write(caller, f"{name}\n".encode())
+        return True
+
+    watcher = Watcher(homes, {token_mark(keys.token(name)): name for name in homes}, wake, SystemClock())
+    asyncio.run(keep_watch(watcher, listener, is_lasting=False))
     return 0
 
 
