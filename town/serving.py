@@ -11,7 +11,7 @@ import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 import uvicorn
 from starlette.responses import Response, StreamingResponse
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
 
 LOOPBACK = "127.0.0.1"
+Listener: TypeAlias = socket.socket
 _TICK_S = 1
 _GRACE_S = 0.5
 _CANCEL_AFTER_S = 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +17,17 @@ _TIMEOUT_S = 60.0
 _CAME = 409
 
 
+def watch_token(password: str) -> str:
+    """Return the token of a SOUL: both it and the watcher know its app password, and nobody else does."""
+    return hmac.new(password.encode(), b"soul watch", hashlib.sha256).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class SleepWatch:
-    """The watcher at `url`, for the one SOUL that `token` stands for."""
+    """The watcher at `url`, for the SOUL that it knows by `name`; its `token` is good for that one only."""
 
     url: str
+    name: str
     token: str = field(repr=False)
 
     async def begin(self, github: Sequence[str]) -> ApiResult[None]:
@@ -39,7 +47,8 @@ class SleepWatch:
         headers = {"Authorization": f"Bearer {self.token}"}
         async with httpx.AsyncClient(transport=transport, timeout=_TIMEOUT_S) as client:
             try:
-                answer = await client.request(method, f"{self.url}/sleepers", json=dict(body or {}), headers=headers)
+                place, asked = f"{self.url}/sleepers", {"name": self.name}
+                answer = await client.request(method, place, params=asked, json=dict(body or {}), headers=headers)
             except (httpx.HTTPError, ValueError) as error:
                 return transport_error(error, what="the watcher", service="The watcher", write=False)
         if answer.status_code == _CAME:

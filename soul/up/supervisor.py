@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
-import hmac
 import importlib
 import os
 import random
-import secrets
 import select
 import signal
-import socket
 import sys
 import tempfile
 import traceback
@@ -32,7 +28,6 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
-from adapters.watch.client import SleepWatch
 from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
@@ -46,24 +41,21 @@ from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
-from soul.exit_codes import NO_RESTART, ExitCode, exit_code_of
+from soul.exit_codes import ANEW, ASLEEP, NO_RESTART, ExitCode, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.watch.policy import KEPT_FOR
-from soul.watch.watcher import Watcher, keep_watch, token_mark
-from town.serving import LOOPBACK, listen_at
+from soul.watch.watcher import Watcher, home_at, keep_watch
+from town.serving import LOOPBACK, Listener, listen_at
 
-ANEW, ASLEEP = 76, 79
-"""What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
 _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 """Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
 _KILLED_S = 5.0
-_KEY_BYTES = 32
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -335,31 +327,16 @@ def run_up(
     homes = {str(root): expanded(root).resolve() for root in roots}
     _forget_settings()
     _load()
-    listener, keys = listen_at(LOOPBACK, 0), TokenKeys()
+    listener = listen_at(LOOPBACK, 0)
     members = [
-        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, keys, listener)))
+        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, listener)))
         for name, root in homes.items()
     ]
-    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port, keys)), keeps_all=False)
+    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
     calls, caller = os.pipe()
-    watching = partial(_told, "watch", partial(_watch, homes, keys, listener, caller))
+    watching = partial(_told, "watch", partial(_watch, homes, listener, caller))
     watcher = SupervisedProcess("watch", watching, keeps_all=False)
     return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
-
-
-@dataclass(slots=True)
-class TokenKeys:
-    """Makes the token by which each SOUL speaks to the watcher. A process that keeps its own deletes the key."""
-
-    _key: bytearray = field(default_factory=lambda: bytearray(secrets.token_bytes(_KEY_BYTES)), repr=False)
-
-    def token(self, name: str) -> str:
-        """Return the token of the SOUL of this name."""
-        return hmac.new(self._key, name.encode(), hashlib.sha256).hexdigest()
-
-    def delete(self) -> None:
-        """Delete the key in this process, so that no other SOUL's token can be made here."""
-        self._key[:] = bytes(len(self._key))
 
 
 def fork_problem(platform: str, *, can_fork: bool) -> str:
@@ -400,10 +377,9 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(name: str, root: Path, social_only: bool, keys: TokenKeys, listener: socket.socket) -> int:  # noqa: FBT001 - bound at once
+def _life(name: str, root: Path, social_only: bool, listener: Listener) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
-    watch = SleepWatch(f"http://{LOOPBACK}:{listener.getsockname()[1]}", keys.token(name))
-    keys.delete()
+    watched_at = (f"http://{LOOPBACK}:{listener.getsockname()[1]}", name)
     listener.close()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
@@ -411,24 +387,23 @@ def _life(name: str, root: Path, social_only: bool, keys: TokenKeys, listener: s
     os.close(nowhere)
     if root.is_dir():
         os.chdir(root)
-    return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watch=watch), 0)
+    return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watched_at=watched_at), 0)
 
 
-def _page(homes: dict[str, Path], port: int, keys: TokenKeys) -> int:
-    keys.delete()
+def _page(homes: dict[str, Path], port: int) -> int:
     asyncio.run(serve_many(homes, SystemClock(), port))
     return 0
 
 
-def _watch(homes: dict[str, Path], keys: TokenKeys, listener: socket.socket, caller: int) -> int:
+def _watch(homes: dict[str, Path], listener: Listener, caller: int) -> int:
     """Watch over those that sleep; each name that is called stands in a line of the pipe."""
 
     async def wake(name: str) -> bool:
         os.write(caller, f"{name}\n".encode())
         return True
 
-    watcher = Watcher(homes, {token_mark(keys.token(name)): name for name in homes}, wake, SystemClock())
-    asyncio.run(keep_watch(watcher, listener, is_lasting=False))
+    watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, SystemClock())
+    asyncio.run(keep_watch(watcher, listener))
     return 0
 
 

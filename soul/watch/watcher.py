@@ -8,10 +8,9 @@ when its note is gone. A SOUL that a service refuses is woken too, because only 
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import hmac
 import signal
-import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,9 +25,11 @@ from starlette.routing import Route
 
 from adapters.atproto.newest import AccountNewest, SharedRequests, shared_requests
 from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
+from adapters.watch.client import watch_token
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, parse_iso
 from common.errors import SoulError
+from common.lenient_json import parse
 from common.result import ApiResult, Err
 from common.settings import Settings, read_settings
 from modules.runtime.home import Home
@@ -43,7 +44,7 @@ from modules.runtime.sleep_note import (
 )
 from soul.terminal.output import write_lines
 from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s
-from town.serving import serve
+from town.serving import Listener, serve
 
 _LOOK_S = 1.0
 _TIMEOUT_S = 15.0
@@ -52,11 +53,6 @@ _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
 _SESSION = "watch_session.json"
 BLUESKY, GITHUB = "bluesky", "github"
-
-
-def token_mark(token: str) -> str:
-    """Return what the watcher keeps of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Newest(Protocol):
@@ -116,15 +112,14 @@ class Watcher:
     """The watcher.
 
     Attributes:
-        homes: the folders of the SOULs, by name; session and note lie in their `.memory`.
-        tokens: who asks, by `token_mark` of the token that each SOUL has for itself.
+        load: returns the home of a name and its settings, None where there is none; session and note lie in its
+            `.memory`. Raises `SoulError`.
         wake: wakes the SOUL of a name; returns whether that was done.
         held: told that the SOUL of a name sleeps from now on.
 
     """
 
-    homes: Mapping[str, Path]
-    tokens: Mapping[str, str]
+    load: Callable[[str], tuple[Home, Settings] | None]
     wake: Callable[[str], Awaitable[bool]]
     clock: Clock
     held: Callable[[str], Awaitable[object]] | None = None
@@ -139,23 +134,22 @@ class Watcher:
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
         return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
 
-    async def resume(self) -> None:
-        """Go on with those whose notes are there, and wake all others: they are awake, or nobody knows."""
-        for name, root in self.homes.items():
+    async def resume(self, names: Iterable[str]) -> None:
+        """Go on with those of whom there is a note, and wake all others: they are awake, or nobody knows."""
+        for name in names:
             try:
-                home, settings = await run_in_threadpool(_home_of, root)
-                note = read_note(home.memory)
-                if note is None:
-                    write_lines(f"{name}: woken, it has no note")
-                    await self.wake(name)
-                    continue
+                found = await run_in_threadpool(self.load, name)
             except SoulError as error:
                 write_lines(f"{name}: cannot be watched over: {error}")
                 continue
-            one = self._sleeper(name, home, settings, note.github)
-            for service, source in one.sources.items():
-                source.newest.seen = dict(note.seen.get(service, {}))
-            self._take(one, note)
+            if note := found and read_note(found[0].memory):
+                one = self._sleeper(name, *found, note.github)
+                for service, source in one.sources.items():
+                    source.newest.seen = dict(note.seen.get(service, {}))
+                self._take(one, note)
+            else:
+                write_lines(f"{name}: woken, it has no note")
+                await self.wake(name)
 
     async def watch(self) -> None:
         """Look and wake, until cancelled. A service that does not answer keeps nobody else waiting."""
@@ -251,40 +245,37 @@ class Watcher:
             source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
         self.sleepers[one.name] = one
 
-    async def _asked(self, request: Request) -> tuple[str, Any] | Response:
-        """Return who asks, and what; or the refusal."""
-        token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        name = self.tokens.get(token_mark(token))
-        if name is None:
-            return PlainTextResponse("No token of a SOUL that is watched over here", 401)
+    async def _asked(self, request: Request) -> Response | tuple[str, Home, Settings]:
+        """Return who asks, or the refusal."""
+        name = request.query_params.get("name", "")
         try:
-            return name, await request.json()
-        except ValueError:
-            return PlainTextResponse("No JSON", 400)
+            found = await run_in_threadpool(self.load, name)
+        except SoulError as error:
+            return PlainTextResponse(str(error), 503)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        password = found[1].agent_bluesky_password.get_secret_value() if found else ""
+        if not found or not password or not hmac.compare_digest(given.encode(), watch_token(password).encode()):
+            return PlainTextResponse("Nobody of that name and token is watched over here", 401)
+        return name, *found
 
     async def _begin(self, request: Request) -> Response:
         if isinstance(asked := await self._asked(request), Response):
             return asked
-        name, told = asked
+        told: Any = await _json(request)
         addresses = told.get("github") if isinstance(told, dict) else None
         if not isinstance(addresses, list) or not all(isinstance(one, str) and is_watchable(one) for one in addresses):
             return PlainTextResponse("Say which addresses at GitHub to look at", 400)
-        try:
-            home, settings = await run_in_threadpool(_home_of, self.homes[name])
-        except SoulError as error:
-            return PlainTextResponse(str(error), 503)
-        one = self._sleeper(name, home, settings, addresses[:MOST_ADDRESSES])
+        one = self._sleeper(*asked, addresses[:MOST_ADDRESSES])
         for source in one.sources.values():
             if isinstance(found := await source.newest.came(), Err):
                 return PlainTextResponse(found.error, 503)
-        self.sleepers[name] = one
+        self.sleepers[one.name] = one
         return Response(status_code=204)
 
     async def _hold(self, request: Request) -> Response:
         if isinstance(asked := await self._asked(request), Response):
             return asked
-        name, told = asked
-        one, note = self.sleepers.get(name), note_of(told)
+        name, one, note = asked[0], self.sleepers.get(asked[0]), note_of(await _json(request))
         if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
         for source in one.sources.values():
@@ -310,7 +301,7 @@ class Watcher:
             woke(one.home.memory)
         return Response(status_code=204)
 
-    def _sleeper(self, name: str, home: Home, settings: Settings, addresses: tuple[str, ...] | list[str]) -> Sleeper:
+    def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str]) -> Sleeper:
         sources: dict[str, Newest] = {BLUESKY: self._account(settings, home)}
         if addresses:
             sources[GITHUB] = self._repositories(settings, addresses)
@@ -331,7 +322,7 @@ class Watcher:
             messages=settings.soul_direct_messages,
         )
 
-    def _repositories(self, settings: Settings, addresses: tuple[str, ...] | list[str]) -> GitHubNewest:
+    def _repositories(self, settings: Settings, addresses: Sequence[str]) -> GitHubNewest:
         url, private_ok = str(settings.github_api_url).rstrip("/"), settings.soul_allow_private_net
         if (url, private_ok) not in self._github:
             transport = http_transport_factory(url, private_ok=private_ok)()
@@ -345,17 +336,17 @@ class Watcher:
         )
 
 
-async def keep_watch(watcher: Watcher, listener: socket.socket, *, is_lasting: bool) -> None:
+async def keep_watch(watcher: Watcher, listener: Listener, lasting: Iterable[str] | None = None) -> None:
     """Watch until SIGTERM or SIGINT, and answer the SOULs at `listener`.
 
-    A watcher `is_lasting` if another goes on with its notes; where none does, they are deleted in the end.
+    With the names of the `lasting` it goes on with their notes, as the next watcher will; else it deletes all notes at
+    the end.
     """
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serve(watcher.app(), listener=listener):
-        if is_lasting:
-            await watcher.resume()
+        await watcher.resume(lasting or ())
         watching = asyncio.create_task(watcher.watch(), name="watch")
         stopped = asyncio.create_task(ended.wait(), name="until-ended")
         try:
@@ -364,7 +355,7 @@ async def keep_watch(watcher: Watcher, listener: socket.socket, *, is_lasting: b
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
-            for one in () if is_lasting else watcher.sleepers.values():
+            for one in watcher.sleepers.values() if lasting is None else ():
                 woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:
@@ -372,10 +363,18 @@ async def keep_watch(watcher: Watcher, listener: socket.socket, *, is_lasting: b
                 raise end
 
 
-def _home_of(root: Path) -> tuple[Home, Settings]:
+def home_at(root: Path) -> tuple[Home, Settings]:
     """Return a home and its settings, as far as they can be read. Raises `SoulError`."""
     settings, _ = read_settings(root)
     return Home.at(root, settings.memory_dir), settings
+
+
+async def _json(request: Request) -> object:
+    """Return the body; None where it is no JSON."""
+    try:
+        return parse(await request.body())
+    except ValueError:
+        return None
 
 
 def _edited(home: Home) -> tuple[int, ...]:

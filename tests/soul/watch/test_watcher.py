@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
-from common.clock import FakeClock, iso
+from adapters.watch.client import SleepWatch, watch_token
+from common.clock import FakeClock, SystemClock, iso
 from common.result import ApiResult, Err, Ok
+from common.settings import Settings, settings_of
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import SleepNote, woke, write_note
 from soul.watch.policy import BLIND_S, is_blind
-from soul.watch.watcher import Sleeper, Source, Watcher, token_mark
+from soul.watch.watcher import Sleeper, Source, Watcher
+from tests.patience import until
+from tests.running_town import PASSWORD, RunningTown
+from town.serving import serve
 
 
 @dataclass
@@ -50,7 +55,7 @@ async def watched(
         called.append(name)
         return True
 
-    watcher = Watcher({}, {}, wake, clock)
+    watcher = Watcher(lambda _: None, wake, clock)
     since, wake_at = clock.now() + back, clock.now() + back + timedelta(hours=20)
     note = SleepNote("rowan", "did:plc:rowan", iso(since), iso(wake_at), {"bluesky": 45.0})
     for name, reader in readers.items():
@@ -113,17 +118,70 @@ def test_who_alone_cannot_be_read_is_woken(
     assert is_blind(unread_s, 100.0 + BLIND_S, answered_s, is_alone=is_alone) is blind
 
 
+def account(root: Path, name: str, **settings: str) -> tuple[Home, Settings]:
+    (root / name).mkdir(exist_ok=True)
+    return Home(root, root / name), settings_of({"agent_bluesky_password": f"of {name}", **settings})[0]
+
+
 async def test_a_soul_can_speak_for_itself_only(tmp_path: Path) -> None:
     async def wake(_: str) -> bool:
         return True
 
-    watcher = Watcher({"rowan": tmp_path}, {token_mark("of rowan"): "rowan"}, wake, FakeClock())
+    watcher = Watcher(lambda name: account(tmp_path, name) if name in {"rowan", "wren"} else None, wake, FakeClock())
     transport = httpx.ASGITransport(watcher.app())
     async with httpx.AsyncClient(transport=transport, base_url="http://watcher.test") as client:
-        for given, status in (("of wren", 401), ("of rowan", 204)):
-            answer = await client.request("DELETE", "/sleepers", json={}, headers={"Authorization": f"Bearer {given}"})
-            assert answer.status_code == status
-        answer = await client.post(
-            "/sleepers", json={"github": ["/repos/../user"]}, headers={"Authorization": "Bearer of rowan"}
-        )
-        assert answer.status_code == 400
+
+        async def asked(name: str, password: str, method: str = "DELETE") -> int:
+            headers = {"Authorization": f"Bearer {watch_token(password)}"}
+            body = {"github": ["/repos/../user"]}
+            answer = await client.request(method, "/sleepers", params={"name": name}, json=body, headers=headers)
+            return answer.status_code
+
+        assert await asked("rowan", "of rowan") == httpx.codes.NO_CONTENT
+        assert await asked("wren", "of rowan") == httpx.codes.UNAUTHORIZED
+        assert await asked("nobody", "") == httpx.codes.UNAUTHORIZED
+        assert await asked("rowan", "of rowan", "POST") == httpx.codes.BAD_REQUEST
+        assert await asked("rowan", "of rowan", "PUT") == httpx.codes.BAD_REQUEST
+
+
+async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_must(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    clock, called, held = SystemClock(), list[str](), list[str]()
+    names = ("asleep", "late", "mentioned", "unknown")
+    for name in names:
+        running_town.account(name)
+
+    def load(name: str) -> tuple[Home, Settings]:
+        given = {"agent_bluesky_username": f"{name}.test", "atproto_service_url": running_town.atproto_url}
+        return account(tmp_path, name, **given, agent_bluesky_password=PASSWORD)
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    async def note_held(name: str) -> None:
+        held.append(name)
+
+    first = Watcher(load, wake, clock, note_held)
+    async with serve(first.app()) as url:
+        for name in names[:3]:
+            asleep = SleepWatch(url, name, watch_token(PASSWORD))
+            assert await asleep.begin(()) == Ok(None)
+            ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
+            note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
+            assert await asleep.hold(asdict(note)) == Ok(None)
+    await first.aclose()
+    assert held == list(names[:3])
+    running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
+
+    second = Watcher(load, wake, clock)
+    await second.resume(names)
+    assert called == ["unknown"]
+    watching = asyncio.create_task(second.watch())
+    await until(lambda: len(called) == 3, what="both others")
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await second.aclose()
+    assert sorted(called) == ["late", "mentioned", "unknown"]
+    assert [*second.sleepers] == ["asleep"]
