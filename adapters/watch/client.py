@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,12 @@ class SleepWatch:
     name: str
     token: str = field(repr=False)
 
-    async def begin(self, github: Sequence[str]) -> ApiResult[None]:
-        """Let it note the present state, also of these addresses at GitHub; it sees what comes from now on."""
-        return await self._ask("POST", {"github": list(github)})
+    async def begin(self, awaited: Mapping[str, Any]) -> ApiResult[None]:
+        """Let it note the present state; it sees what comes from now on.
+
+        `awaited` says where else than on Bluesky: `github`, some addresses there, and `room`, whether to look for one.
+        """
+        return await self._ask("POST", awaited)
 
     async def hold(self, note: Mapping[str, Any]) -> ApiResult[None]:
         """Hand over with the fields of a `SleepNote`. Return an `Err` if something came already."""

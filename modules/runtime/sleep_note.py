@@ -24,8 +24,9 @@ class SleepNote:
 
     Attributes:
         asleep_since: ISO-8601, as `wake_at` is.
-        every_s: seconds between two looks at Bluesky, by service: `bluesky` and `github`.
+        every_s: seconds between two looks, by service: `bluesky`, `github` and `room`.
         github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
+        room: whether a room is looked for.
         seen: the marks by which each service tells that nothing came, by service; the watcher adds them.
 
     """
@@ -36,6 +37,7 @@ class SleepNote:
     wake_at: str
     every_s: Mapping[str, float] = field(default_factory=dict)
     github: tuple[str, ...] = ()
+    room: bool = False
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -55,7 +57,7 @@ def note_of(told: object) -> SleepNote | None:
             for one, marks in dict(told.get("seen", {})).items()
         }
         texts = [str(told[name]) for name in ("name", "did", "asleep_since", "wake_at")]
-        note = SleepNote(*texts, every_s, tuple(map(str, told.get("github", ()))), seen)
+        note = SleepNote(*texts, every_s, tuple(map(str, told.get("github", ()))), told.get("room") is True, seen)
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
     return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import hmac
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +27,8 @@ from starlette.routing import Route
 
 from adapters.atproto.newest import AccountNewest, SharedRequests, shared_requests
 from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
+from adapters.space.discovery import discover_space
+from adapters.space.newest import RoomNewest, RoomSearch
 from adapters.watch.client import watch_token
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, parse_iso
@@ -51,8 +55,6 @@ _TIMEOUT_S = 15.0
 _AGAIN_S = 30.0
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
-_SESSION = "watch_session.json"
-BLUESKY, GITHUB = "bluesky", "github"
 
 
 class Newest(Protocol):
@@ -128,6 +130,10 @@ class Watcher:
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
     """When a service answered last, for whomever."""
+    _rooms: RoomSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rooms = RoomSearch(self.clock, partial(discover_space, space_url=""))
 
     def app(self) -> Starlette:
         """Return what answers the SOULs."""
@@ -143,7 +149,7 @@ class Watcher:
                 write_lines(f"{name}: cannot be watched over: {error}")
                 continue
             if note := found and read_note(found[0].memory):
-                one = self._sleeper(name, *found, note.github)
+                one = self._sleeper(name, *found, note.github, room=note.room)
                 for service, source in one.sources.items():
                     source.newest.seen = dict(note.seen.get(service, {}))
                 self._take(one, note)
@@ -157,7 +163,7 @@ class Watcher:
             while True:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
-                counts = self._counts()
+                counts = Counter(source.newest.service for _, source in self._held())
                 for one in [*self.sleepers.values()]:
                     if one.note is not None and (why := self._due(one, one.note, now, counts)):
                         looks.create_task(self._wake(one, why))
@@ -172,13 +178,8 @@ class Watcher:
         for client in self._github.values():
             await client.aclose()
 
-    def _counts(self) -> dict[str, int]:
-        """Return how many are looked for at each service."""
-        counts: dict[str, int] = {}
-        for one in self.sleepers.values():
-            for source in one.sources.values() if one.note else ():
-                counts[source.newest.service] = counts.get(source.newest.service, 0) + 1
-        return counts
+    def _held(self) -> Iterator[tuple[Sleeper, Source]]:
+        return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
     def _due(self, one: Sleeper, note: SleepNote, now: datetime, counts: Mapping[str, int]) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
@@ -201,8 +202,7 @@ class Watcher:
     def _late(self, counts: Mapping[str, int]) -> Iterator[tuple[Sleeper, Source]]:
         """Return what is to be looked at now: at each service so many as it bears, who waits longest first."""
         now_s, left = self.clock.monotonic(), dict.fromkeys(counts, LOOKS_PER_S)
-        held = [(one, source) for one in self.sleepers.values() if one.note for source in one.sources.values()]
-        for one, source in sorted(held, key=lambda pair: pair[1].looked_s):
+        for one, source in sorted(self._held(), key=lambda pair: pair[1].looked_s):
             place = source.newest.service
             step = step_s(counts[place], source.every_s * source.newest.slower)
             if left[place] and not source.is_looking and now_s >= max(source.looked_s + step, source.not_before_s):
@@ -265,7 +265,7 @@ class Watcher:
         addresses = told.get("github") if isinstance(told, dict) else None
         if not isinstance(addresses, list) or not all(isinstance(one, str) and is_watchable(one) for one in addresses):
             return PlainTextResponse("Say which addresses at GitHub to look at", 400)
-        one = self._sleeper(*asked, addresses[:MOST_ADDRESSES])
+        one = self._sleeper(*asked, addresses[:MOST_ADDRESSES], room=told.get("room") is True)
         for source in one.sources.values():
             if isinstance(found := await source.newest.came(), Err):
                 return PlainTextResponse(found.error, 503)
@@ -301,12 +301,14 @@ class Watcher:
             woke(one.home.memory)
         return Response(status_code=204)
 
-    def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str]) -> Sleeper:
-        sources: dict[str, Newest] = {BLUESKY: self._account(settings, home)}
+    def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str], *, room: bool) -> Sleeper:
+        newest: dict[str, Newest] = {"bluesky": self._account(settings, home)}
         if addresses:
-            sources[GITHUB] = self._repositories(settings, addresses)
+            newest["github"] = self._repositories(settings, addresses)
+        if room:
+            newest["room"] = RoomNewest(self._rooms)
         now_s = self.clock.monotonic()
-        return Sleeper(name, home, {service: Source(newest, now_s) for service, newest in sources.items()})
+        return Sleeper(name, home, {service: Source(one, now_s) for service, one in newest.items()})
 
     def _account(self, settings: Settings, home: Home) -> AccountNewest:
         url, private_ok = str(settings.atproto_service_url), settings.soul_allow_private_net
@@ -317,7 +319,7 @@ class Watcher:
             service_url=url,
             identifier=settings.agent_bluesky_username,
             password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=home.memory / _SESSION,
+            session_path=home.watch_session,
             clock=self.clock,
             messages=settings.soul_direct_messages,
         )

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.watch.client import SleepWatch
 from common.clock import Clock, iso
@@ -34,7 +34,7 @@ class SleepLoop(Loop):
         parts: what each part of the SOUL waits for, by its name.
         looks: returns the loops that read the world, ready to look at once; each runs once more before it sleeps, and
             keeps it awake where it fails.
-        github: returns the addresses at GitHub at which something for it may come.
+        awaited: returns where else than on Bluesky something for it may come, as the fields of a `SleepNote`.
         runs: the scheduler.
 
     """
@@ -44,7 +44,7 @@ class SleepLoop(Loop):
 
     parts: Mapping[str, Callable[[], Awaitable[AwaitedNext]]]
     looks: Callable[[], Sequence[str]]
-    github: Callable[[], Sequence[str]]
+    awaited: Callable[[], Mapping[str, Any]]
     watch: SleepWatch
     memory: Path
     soul: str
@@ -64,8 +64,8 @@ class SleepLoop(Loop):
         rest = await self.rest()
         if rest.reasons:
             return Outcome(ran=False, reason="; ".join(rest.reasons))
-        github = tuple(self.github())
-        if isinstance(began := await self.watch.begin(github), Err):
+        awaited = self.awaited()
+        if isinstance(began := await self.watch.begin(awaited), Err):
             return Outcome(ran=False, reason=f"no watcher: {began.error}")
         note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
@@ -76,7 +76,7 @@ class SleepLoop(Loop):
             return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]))
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
         told = note.SleepNote(
-            self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, github=github
+            self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, **awaited
         )
         if isinstance(held := await self.watch.hold(asdict(told)), Err):
             await self.watch.release()

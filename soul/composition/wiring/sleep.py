@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from adapters.github.newest import NOTIFICATIONS
 from adapters.github.types import Repo, repo_path
@@ -58,7 +59,7 @@ def build_sleep(
             "requests to forget": parts.forget,
         },
         looks=parts.looks,
-        github=parts.addresses,
+        awaited=parts.awaited,
         watch=watch,
         memory=services.home.memory,
         soul=services.me.agent_name,
@@ -109,7 +110,7 @@ class _Parts:
         return AwaitedNext("the owner waits for an answer" if waiting else "")
 
     async def room(self) -> AwaitedNext:
-        """A room that the owner named is looked for as long as it is closed, which nobody else does."""
+        """Only a room that is not known yet is looked for by the watcher."""
         services = self._services
         if services.integrations.room.is_active:
             return AwaitedNext("it is in a room")
@@ -123,6 +124,10 @@ class _Parts:
         open_ones = [one for one in services.workspaces.all() if one.finished_issue_number is None]
         is_needed = bool(open_ones) and bool(self.addresses())
         return AwaitedNext(due=services.clock.now() + services.clock.real(WORKSPACES) if is_needed else None)
+
+    def awaited(self) -> dict[str, Any]:
+        """Return where else than on Bluesky something for it may come."""
+        return {"github": self.addresses(), "room": self._services.settings.space_discovery}
 
     def addresses(self) -> tuple[str, ...]:
         """Return where something at GitHub may come for it: the notifications, and the issues of its workspaces."""

@@ -167,7 +167,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
     async with serve(first.app()) as url:
         for name in names[:3]:
             asleep = SleepWatch(url, name, watch_token(PASSWORD))
-            assert await asleep.begin(()) == Ok(None)
+            assert await asleep.begin({"github": []}) == Ok(None)
             ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
             note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
             assert await asleep.hold(asdict(note)) == Ok(None)
