@@ -56,8 +56,16 @@ def note_of(told: object) -> SleepNote | None:
             str(one): {str(key): str(mark) for key, mark in marks.items()}
             for one, marks in dict(told.get("seen", {})).items()
         }
-        texts = [str(told[name]) for name in ("name", "did", "asleep_since", "wake_at")]
-        note = SleepNote(*texts, every_s, tuple(map(str, told.get("github", ()))), told.get("room") is True, seen)
+        note = SleepNote(
+            str(told["name"]),
+            str(told["did"]),
+            str(told["asleep_since"]),
+            str(told["wake_at"]),
+            every_s=every_s,
+            github=tuple(map(str, told.get("github", ()))),
+            room=told.get("room") is True,
+            seen=seen,
+        )
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
     return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None

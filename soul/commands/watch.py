@@ -46,7 +46,7 @@ def run_watch(
     )
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
-    asyncio.run(keep_watch(watcher, listener, _names(accounts)))
+    asyncio.run(keep_watch(watcher, listener, _names(accounts), is_alone=True))
 
 
 def _names(accounts: Path) -> list[str]:

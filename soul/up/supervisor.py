@@ -109,7 +109,7 @@ class Supervisor:
 
     Attributes:
         calls: the end of a pipe on which the watcher writes whom to wake, a line with each name.
-        watcher: the member that does so: when it is not there, nobody sleeps. None of both where nobody watches.
+        watcher: the member that does so; once it is left alone, nobody sleeps. None of both where nobody watches.
 
     """
 
@@ -198,9 +198,8 @@ class Supervisor:
             if self._asked:
                 continue
             now = self.clock.monotonic()
-            if member is self.watcher:
-                self._wake(self.members)
-            if code == ANEW or (code == ASLEEP and member.is_called):
+            nobody_watches = self.watcher is not None and self.watcher.is_over
+            if code == ANEW or (code == ASLEEP and (member.is_called or nobody_watches)):
                 member.due_s = now
             elif code == ASLEEP:
                 member.is_asleep, member.due_s = True, now + self.longest_s
@@ -217,6 +216,8 @@ class Supervisor:
             else:
                 member.due_s = now + self.restart_s
                 write_lines(f"{member.name}: ended {_how(code)}, and starts again in {self.restart_s:g} s")
+            if member is self.watcher and member.is_over:
+                self._wake(self.members)
 
     def _end_all(self) -> None:
         """Ask all to end, and kill what has not ended in time."""
@@ -403,7 +404,7 @@ def _watch(homes: dict[str, Path], listener: Listener, caller: int) -> int:
         return True
 
     watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, SystemClock())
-    asyncio.run(keep_watch(watcher, listener))
+    asyncio.run(keep_watch(watcher, listener, homes, is_alone=False))
     return 0
 
 

@@ -140,8 +140,8 @@ class Watcher:
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
         return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
 
-    async def resume(self, names: Iterable[str]) -> None:
-        """Go on with those of whom there is a note, and wake all others: they are awake, or nobody knows."""
+    async def resume(self, names: Iterable[str], *, wakes_others: bool) -> None:
+        """Go on with those of whom there is a note; `wakes_others`: all others are awake, or nobody knows."""
         for name in names:
             try:
                 found = await run_in_threadpool(self.load, name)
@@ -153,7 +153,7 @@ class Watcher:
                 for service, source in one.sources.items():
                     source.newest.seen = dict(note.seen.get(service, {}))
                 self._take(one, note)
-            else:
+            elif wakes_others:
                 write_lines(f"{name}: woken, it has no note")
                 await self.wake(name)
 
@@ -338,17 +338,16 @@ class Watcher:
         )
 
 
-async def keep_watch(watcher: Watcher, listener: Listener, lasting: Iterable[str] | None = None) -> None:
-    """Watch until SIGTERM or SIGINT, and answer the SOULs at `listener`.
+async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], *, is_alone: bool) -> None:
+    """Watch over the SOULs of these names until SIGTERM or SIGINT, and answer them at `listener`.
 
-    With the names of the `lasting` it goes on with their notes, as the next watcher will; else it deletes all notes at
-    the end.
+    A watcher that `is_alone` does not know who is awake, and leaves its notes to the next. Else the SOULs end with it.
     """
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serve(watcher.app(), listener=listener):
-        await watcher.resume(lasting or ())
+        await watcher.resume(names, wakes_others=is_alone)
         watching = asyncio.create_task(watcher.watch(), name="watch")
         stopped = asyncio.create_task(ended.wait(), name="until-ended")
         try:
@@ -357,7 +356,7 @@ async def keep_watch(watcher: Watcher, listener: Listener, lasting: Iterable[str
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
-            for one in watcher.sleepers.values() if lasting is None else ():
+            for one in () if is_alone else watcher.sleepers.values():
                 woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:

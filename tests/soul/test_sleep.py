@@ -77,7 +77,7 @@ async def test_a_command_that_writes_something_for_it_wakes_it(running_town: Run
     assert read_note(rowan.memory) is None, "nobody would wake it"
 
 
-async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> None:
+async def test_a_watcher_that_was_killed_is_started_again_and_misses_nothing(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
     rowan = running_town.make_home("rowan", **FAST)
     async with up(rowan) as process:
@@ -85,8 +85,8 @@ async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> Non
         watcher = re.search(r"watch: process (\d+)", told)
         assert watcher
         os.kill(int(watcher[1]), signal.SIGKILL)
-        told = await until(process, "rowan: asleep")
-        assert "rowan: process" in told
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
+        assert "watch: process" in await until(process, "rowan: woken")
         assert (await ends(process))[0] == 0
 
 

@@ -176,7 +176,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
     running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
 
     second = Watcher(load, wake, clock)
-    await second.resume(names)
+    await second.resume(names, wakes_others=True)
     assert called == ["unknown"]
     watching = asyncio.create_task(second.watch())
     await until(lambda: len(called) == 3, what="both others")
