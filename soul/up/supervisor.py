@@ -329,12 +329,12 @@ def run_up(
     _forget_settings()
     _load()
     listener = listen_at(LOOPBACK, 0)
+    calls, caller = os.pipe()
     members = [
-        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, listener)))
+        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, listener, caller)))
         for name, root in homes.items()
     ]
     page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
-    calls, caller = os.pipe()
     watching = partial(_told, "watch", partial(_watch, homes, listener, caller))
     watcher = SupervisedProcess("watch", watching, keeps_all=False)
     return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
@@ -378,10 +378,11 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(name: str, root: Path, social_only: bool, listener: Listener) -> int:  # noqa: FBT001 - bound at once
+def _life(name: str, root: Path, social_only: bool, listener: Listener, caller: int) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
     watched_at = (f"http://{LOOPBACK}:{listener.getsockname()[1]}", name)
     listener.close()
+    os.close(caller)  # only the watcher wakes others
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
         os.dup2(nowhere, stream.fileno())
