@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class SleepNote:
     asleep_since: str
     wake_at: str
     every_s: Mapping[str, float] = field(default_factory=dict)
-    github: tuple[str, ...] = ()
+    github: Sequence[str] = ()
     room: bool = False
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

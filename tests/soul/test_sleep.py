@@ -108,7 +108,7 @@ async def test_who_builds_sleeps_too_and_what_comes_on_github_wakes_it(running_t
             await until(process, "rowan: asleep")
             note = read_note(rowan.memory)
             assert note
-            assert note.github == ("/notifications",)
+            assert [*note.github] == ["/notifications"]
             kit = github.network.create_account("kit")
             github.network.open_issue(github.repo, kit, title="Leaks", body="Which roof is dry, @rowan?")
             assert "something came" in await until(process, "something came")
