@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
+from common.text.handles import named_handles
 from common.text.untrusted import clean, one_line
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.types import ReadingTurn
@@ -166,7 +167,8 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        new = admitted(proposed, words)
+        named = map(turn.request.account_of, named_handles(f"{subject}\n{body}")) if turn.request else ()
+        new = replace(admitted(proposed, words), about=tuple(filter(None, named)))
         if isinstance(turn.subject, OwnTimeTurn):
             new = replace(new, dids=tuple(sorted(set(turn.subject.seen.values()))))
         number = await self.store.save(new, self.clock.now())
