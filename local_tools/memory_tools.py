@@ -18,6 +18,7 @@ from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
 from common.text.handles import named_handles
 from common.text.untrusted import clean, one_line
+from local_tools.reading import sources_of
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.types import ReadingTurn
 from modules.lives.rhythm.types import OwnTimeTurn
@@ -179,7 +180,7 @@ class MemoryTools:
         named = map(turn.request.account_of, named_handles(f"{subject}\n{body}")) if turn.request else ()
         new = replace(admitted(proposed, words), about=tuple(filter(None, named)))
         if isinstance(turn.subject, OwnTimeTurn):
-            new = replace(new, dids=tuple(sorted(set(turn.subject.seen.values()))))
+            new = _with_sources(new, turn.subject.seen)
         number = await self.store.save(new, self.clock.now())
         kept = await self.store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
@@ -258,6 +259,16 @@ class MemoryTools:
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
         memory_renderer = MemoryRenderer(self.skills, Framer(self.skills, self.rng), self.timezone)
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
+
+
+def _with_sources(new: NewMemory, seen: Mapping[str, str]) -> NewMemory:
+    """Return a memory tied to all whom a turn of the SOUL's own read, with links to their posts.
+
+    What the owner scheduled keeps its source, which makes it private.
+    """
+    links = list(sources_of(seen, new.body)) if new.source == "self" else []
+    body = "\n".join((new.body, *(one for one in links if one not in new.body)))
+    return replace(new, body=body, source=next(iter(links), new.source), dids=tuple(sorted(set(seen.values()))))
 
 
 def _in_own_line(args: MemorySaveInput, line: str) -> MemorySaveInput:

@@ -347,6 +347,18 @@ async def test_a_turn_of_its_own_finds_what_rests_on_others_words_where_it_may_r
     assert "sails" not in (await rig.use("memory_search", OWN, query="")).content
     await rig.save(replace(heartbeat, provenance=Provenance.STRANGER, origin=Provenance.SELF), subject="boats")
     assert [one.dids for one in await store.listed()] == [("did:plc:sam",)] * 2
+    uri, link = "at://did:plc:kit/app.bsky.feed.post/3k", "https://bsky.app/profile/did:plc:kit/post/3k"
+    read = replace(
+        heartbeat, provenance=Provenance.STRANGER, origin=Provenance.SELF, subject=OwnTimeTurn([], {uri: "did:plc:kit"})
+    )
+    await rig.save(read, subject="tides", body="High at noon.")
+    (tides,) = [one for one in await store.listed() if one.subject == "tides"]
+    assert (tides.source, tides.body, tides.dids, tides.private) == (
+        link,
+        f"High at noon.\n{link}",
+        ("did:plc:kit",),
+        False,
+    )
     await store.save(NewMemory("fact", "the boat", "Mine is blue."), now)
     own = await rig.use("memory_search", heartbeat, query="")
     assert "is blue" in own.content
