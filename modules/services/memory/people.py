@@ -1,7 +1,7 @@
 """What the memories in soul.db hold of a person: those that rest on their words or name them, but for MEMORY.md's.
 
 A memory is tied to the accounts that it names when it is saved. Later a handle decides nothing, for anybody may have
-taken it: the owner is told of memories that name one and are tied to nobody who asks.
+taken it: the owner is told of memories that name one and stay, and of notes about a person under a display name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             at="updated_at",
             order="id",
             redacts={"source": "without_did(source)"},
-            named="SELECT 'memory ' || id FROM memories WHERE named(subject, body, tags) ORDER BY id",
+            named="""SELECT 'memory ' || id FROM memories
+                WHERE named(subject, body, tags) OR (kind = 'person' AND called(subject)) ORDER BY id""",
         ),
         PersonalTable(
             name="profiles",

@@ -329,6 +329,7 @@ async def test_a_memory_that_names_the_account_goes_and_one_from_before_they_met
             NewMemory("person", "Quillon, @quillon.test", "The owner had me mute him.", source="owner:main"),
             NewMemory("preference", "mutes", f"Never answer {did}.", source="owner:main"),
             NewMemory("fact", "my.quillon.test", "is a page, and no account"),
+            NewMemory("person", "quillon's roof", "It leaks.", source="owner:main"),
         ):
             await knowledge.stores.memories.save(new, now)
         await knowledge.refresh()
@@ -344,8 +345,11 @@ async def test_a_memory_that_names_the_account_goes_and_one_from_before_they_met
         assert held["memories"]["count"] == 2
         assert "SELF.md" in held["files"]["words"]
     await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
-    assert "Still named in soul.db: memory 1, which is yours to change" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "memory 1, which is yours to change" in told, "by its handle, before it was met"
+    assert "memory 5, which is yours to change" in told, "a note under its display name"
+    assert told.count("soul.db: memory") == 2
     assert places_that_hold(home.root, did, "Never answer", "had me mute", "and the lantern") == []
     async with awake(home) as life:
         kept = [one.subject for one in await life.app.services.knowledge.stores.memories.listed()]
-    assert kept == ["my.quillon.test", "whom I shall meet"]
+    assert kept == ["quillon's roof", "my.quillon.test", "whom I shall meet"]
