@@ -391,9 +391,34 @@ _SINCE_WHEN_RULES_STAND = """
 ALTER TABLE repository_verdicts ADD COLUMN since TEXT NOT NULL DEFAULT '';
 UPDATE repository_verdicts SET since = at;
 """
+_WHOM_MEMORIES_NAME = """
+ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
+CREATE INDEX pending_notifications_by_handle
+    ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
+-- A memory from before names an account if that account alone was seen under the handle, and before the memory.
+WITH seen (name, did, at) AS (
+    SELECT lower(json_extract(payload, '$.author.handle')), author_did, indexed_at
+    FROM pending_notifications WHERE json_valid(payload)
+    UNION SELECT lower(handle), did, (
+        SELECT max(sent_at) FROM direct_messages WHERE conversation_id = talk.id AND author_did = did
+    ) FROM direct_conversations AS talk
+), held (name, did, at) AS (
+    SELECT name, min(did), min(at) FROM seen WHERE name GLOB '*?.?*' AND NOT name GLOB '*[^a-z0-9.-]*'
+    AND name <> 'handle.invalid' GROUP BY name HAVING count(DISTINCT did) = 1
+), texts (id, at, said) AS (
+    SELECT id, updated_at, ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
+    FROM memories
+)
+UPDATE memories SET about = coalesce((
+    SELECT replace(group_concat(DISTINCT did), ',', ' ') FROM held JOIN texts ON texts.id = memories.id
+    WHERE held.at <= texts.at AND (said GLOB '*[^a-z0-9_@.+-]@' || name || '[^a-z0-9_@.-]*'
+        OR said GLOB '*[^a-z0-9_@.+-]@' || name || '.[^a-z0-9_]*')
+), '') WHERE kind <> 'curated' AND (kind = 'person' OR instr(subject || body || tags, '@'));
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
     34: _CONDITIONS_OF_REPOSITORIES,
     35: _SINCE_WHEN_RULES_STAND,
+    36: _WHOM_MEMORIES_NAME,
 }

@@ -82,7 +82,7 @@ class Distilled:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Distilled:
         memories = tuple(
-            NewMemory(**{**each, **{name: tuple(each.get(name, ())) for name in ("tags", "dids")}})
+            NewMemory(**{**each, **{name: tuple(each.get(name, ())) for name in ("tags", "dids", "about")}})
             for each in data["memories"]
         )
         return cls(**{**data, "provenance": Provenance(data["provenance"]), "memories": memories})

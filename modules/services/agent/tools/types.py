@@ -45,6 +45,11 @@ class OwnerRequest:
         """Return the handles and the marked mentions by which the words name the account `did`."""
         return [name for name, named in (*self.named.items(), *self.mentions) if named == did]
 
+    def account_of(self, handle: str) -> str:
+        """Return the DID of a handle in lower case as the words name it; "" if they do not."""
+        marked = {words.removeprefix("@").lower(): did for words, did in self.mentions}
+        return marked.get(handle) or self.named.get(handle, "")
+
     def names(self, did: str) -> bool:
         """Return whether the words name the account `did`. A mention that was marked counts as it was marked."""
         return did in {*(marked for _, marked in self.mentions), *_DID.findall(self.text), *self.named.values()}
