@@ -18,6 +18,7 @@ TIMEOUT_S = 20.0
 """How long one answer may take, in seconds."""
 SAME_CLAIM = "Same Claim"
 _OWNER_ORDER = "Owner Order"
+_FALSE_REPORT = "False Report"
 _YES = "YES"
 
 
@@ -49,6 +50,16 @@ class YesNoJudge:
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
         await self._note(summary, reason, loop, cause_id)
         return ordered
+
+    async def is_false_report(
+        self, answer: str, line: str, done: str, *, importance: Importance, loop: str, cause_id: str | None
+    ) -> bool:
+        """Return whether `answer`, to a `line` of the owner, tells of an act that is not in `done`. Raises `Fatal`."""
+        false, reason = await self._says_yes(_FALSE_REPORT, importance, line=line, reply=answer, done=done)
+        if false or reason:
+            summary = "An answer to the owner tells as done what was not" if false else "An answer was not checked"
+            await self._note(summary, reason, loop, cause_id)
+        return false
 
     async def _says_yes(self, question: str, importance: Importance, **fields: str) -> tuple[bool, str]:
         """Return the answer, and why no answer came; "" where one did."""

@@ -229,8 +229,14 @@ def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, 
 
 
 def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first."""
-    return _select(connection, f"{_DID} AND sent_at < ?", moment, until)
+    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first.
+
+    What it took back since is left out.
+    """
+    taken_back = "SELECT target FROM intents WHERE kind = 'delete' AND state = 'done'"
+    return _select(
+        connection, f"{_DID} AND sent_at < ? AND coalesce(result_uri, '') NOT IN ({taken_back})", moment, until
+    )
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
