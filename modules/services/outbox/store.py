@@ -218,8 +218,9 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
 
 
 _DID = """state = 'done' AND sent_at >= ? AND NOT
-    (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))"""
-"""What the SOUL itself did since a moment; the program's own messages to the owner are left out."""
+    (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))
+    AND coalesce(result_uri, '') NOT IN (SELECT target FROM intents WHERE kind = 'delete' AND state = 'done')"""
+"""What the SOUL itself did since a moment, without what it took back and the program's own messages to the owner."""
 
 
 def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
@@ -229,14 +230,8 @@ def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, 
 
 
 def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first.
-
-    What it took back since is left out.
-    """
-    taken_back = "SELECT target FROM intents WHERE kind = 'delete' AND state = 'done'"
-    return _select(
-        connection, f"{_DID} AND sent_at < ? AND coalesce(result_uri, '') NOT IN ({taken_back})", moment, until
-    )
+    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first."""
+    return _select(connection, f"{_DID} AND sent_at < ?", moment, until)
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
