@@ -396,15 +396,11 @@ ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
 CREATE INDEX pending_notifications_by_handle
     ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
 -- A memory from before names an account if that account alone was seen under the handle, and before the memory.
-WITH RECURSIVE seen (name, did, at) AS (
-    SELECT lower(json_extract(payload, '$.author.handle')), author_did, indexed_at
-    FROM pending_notifications WHERE json_valid(payload)
-    UNION SELECT lower(handle), did, (
-        SELECT max(sent_at) FROM direct_messages WHERE conversation_id = talk.id AND author_did = did
-    ) FROM direct_conversations AS talk
-), held (name, did, at) AS (
-    SELECT name, min(did), min(at) FROM seen WHERE instr(name, '.') AND name <> 'handle.invalid'
-    GROUP BY name HAVING count(DISTINCT did) = 1
+WITH RECURSIVE held (name, did, at) AS (
+    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END) AS name,
+        min(author_did), min(indexed_at)
+    FROM pending_notifications WHERE name <> 'handle.invalid' AND instr(name, '.')
+    GROUP BY name HAVING count(DISTINCT author_did) = 1
 ), parts (id, at, before, rest) AS (
     SELECT id, updated_at, '',
         ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
