@@ -117,11 +117,19 @@ class Ask:
 
 
 class Caller:
-    """Makes calls, one at a time, in the name of `token`."""
+    """Makes calls, one at a time, in the name of `token`. With `wrong` nothing is asked: that is the answer."""
 
     def __init__(
-        self, *, api_url: str, token: str, clock: Clock, spacing: RequestSpacing, sender: RequestSender
+        self,
+        wrong: Err | None,
+        *,
+        api_url: str,
+        token: str,
+        clock: Clock,
+        spacing: RequestSpacing,
+        sender: RequestSender,
     ) -> None:
+        self._wrong = wrong
         self._api_url = api_url
         self._token = token
         self._clock = clock
@@ -134,11 +142,13 @@ class Caller:
 
     async def write(self, what: str, work: Callable[[Ask], T]) -> ApiResult[T]:
         """Change something in public; never sent twice."""
-        if not self._token:
+        if not self._token and self._wrong is None:
             return Err(f"could not {what}: there is no GitHub token (AGENT_GITHUB_TOKEN)", kind="auth")
         return await self._call(what, work, write=True, per_page=PAGE)
 
     async def _call(self, what: str, work: Callable[[Ask], T], *, write: bool, per_page: int) -> ApiResult[T]:
+        if self._wrong is not None:
+            return self._wrong
         if self._token and not is_token(self._token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
         async with self._spacing.permit(write=write) as permit:
@@ -168,6 +178,10 @@ class Caller:
             else:
                 came = working.switch(answer)
         return cast("T", came)
+
+
+Callers = Callable[..., Caller]
+"""Returns a `Caller`, given what checks found wrong, each None where nothing is."""
 
 
 class Bearer(sdk.Token):
