@@ -57,12 +57,7 @@ def new_repo(
 def check_admin(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
     """Raises `Refusal` if it is neither one's own nor one's organisation's."""
     if by != repo.owner and by.login.lower() not in network.state.members.get(repo.owner.login.lower(), ()):
-        raise forbidden_admin()
-
-
-def forbidden_admin() -> Refusal:
-    """What only who owns a repository can do."""
-    return Refusal(403, "Must have admin rights to Repository.")
+        raise Refusal(403, "Must have admin rights to Repository.")
 
 
 def permission(network: GitHubNetwork, repo: StoredRepo, account: GitHubAccount | None) -> str:
