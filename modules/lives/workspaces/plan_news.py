@@ -517,7 +517,7 @@ class ProgressTeller(CycleStep):
             is_new = before is None or before[0] != progress
             if before and not is_new and now - before[1] < AGAIN_S:
                 continue
-            if is_new and _says(self.room.workspace_states().get(name), number, progress):
+            if is_new and _says(self.room.view.workspace_states().get(name), number, progress):
                 self._sent[name, number] = (progress, now)
                 continue
             if not await self._may_be_told(repo):
