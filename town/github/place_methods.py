@@ -6,7 +6,6 @@ import re
 from datetime import datetime
 
 from town.github import bodies
-from town.github.bodies import Window
 from town.github.git_methods import signed
 from town.github.network import GitHubNetwork
 from town.github.notification_methods import Answer, GitHubCall, Handler
@@ -124,13 +123,12 @@ _RIGHTS = {
 
 
 async def _organizations(call: GitHubCall) -> Answer:
-    login, window = call.path.get("login"), Window.of(call.query)
+    login = call.path.get("login")
     account = call.network.find(login) if login else call.writer
     if account is None:
         raise not_found()
     found = organizations_of(call.network, account)
-    shown = [call.views.organization(org) for org in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found, call.views.organization)
 
 
 async def _organization(call: GitHubCall) -> Answer:
@@ -140,10 +138,10 @@ async def _organization(call: GitHubCall) -> Answer:
 
 
 async def _members(call: GitHubCall) -> Answer:
-    org, window = organization(call.network, call.path["org"]), Window.of(call.query)
+    org = organization(call.network, call.path["org"])
     logins = call.network.state.members.get(org.login.lower(), ())
     found = sorted(filter(None, map(call.network.find, logins)), key=lambda account: account.id)
-    return Answer([call.views.user(one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, call.views.user)
 
 
 # Repositories
@@ -151,7 +149,7 @@ async def _members(call: GitHubCall) -> Answer:
 
 async def _repos(call: GitHubCall) -> Answer:
     """Those of an organisation, of an account, or all that the reader may push to."""
-    window, viewer = Window.of(call.query), call.viewer
+    viewer = call.viewer
     owner = organization(call.network, call.path["org"]) if "org" in call.path else None
     if "login" in call.path:
         owner = call.network.find(call.path["login"])
@@ -169,7 +167,7 @@ async def _repos(call: GitHubCall) -> Answer:
         key=lambda repo: repo.full_name.lower() if sort == "full_name" else _when(repo, sort),
         reverse=(call.query.get("direction") or default) == "desc",
     )
-    return Answer([call.views.repo(repo) for repo in window.cut(found)], window=window, count=len(found))
+    return call.page(found, call.views.repo)
 
 
 def _when(repo: StoredRepo, sort: str) -> str:
@@ -267,7 +265,7 @@ def _own(call: GitHubCall, repo: StoredRepo) -> Json:
 
 async def _events(call: GitHubCall) -> Answer:
     """What was done, newest first: in a repository, or by an account in all that are public."""
-    by, window = call.path.get("login"), Window.of(call.query)
+    by = call.path.get("login")
     if by and call.network.find(by) is None:
         raise not_found()
     done = []
@@ -280,8 +278,7 @@ async def _events(call: GitHubCall) -> Answer:
             given = [(one.submitted_at, one) for one in pull.reviews if one.submitted_at]
             done += [(at, one.id, one.author, "PullRequestReviewEvent", repo) for at, one in given]
     found = sorted((one for one in done if not by or one[2].login.lower() == by.lower()), key=lambda one: one[:2])
-    shown = [_event(call, one) for one in window.cut(found[::-1])]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found[::-1], lambda one: _event(call, one))
 
 
 def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, StoredRepo]) -> Json:
@@ -297,12 +294,11 @@ def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, Stor
 
 
 async def _collaborators(call: GitHubCall) -> Answer:
-    repo, window = call.repo, Window.of(call.query)
+    repo = call.repo
     if not call.network.may_push(repo, call.writer):
         raise Refusal(403, "Must have push access to view repository collaborators.")
     found = workers(call.network, repo)
-    shown = [_worker(call, repo, account) for account in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found, lambda account: _worker(call, repo, account))
 
 
 def _worker(call: GitHubCall, repo: StoredRepo, account: GitHubAccount) -> Json:
@@ -338,8 +334,7 @@ async def _drop(call: GitHubCall) -> Answer:
 
 async def _invitations(call: GitHubCall) -> Answer:
     found = [one for one in call.network.state.invitations.values() if one.invitee == call.writer]
-    window = Window.of(call.query)
-    return Answer([_invitation(call, one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, lambda one: _invitation(call, one))
 
 
 async def _accept(call: GitHubCall) -> Answer:
