@@ -43,10 +43,10 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import Frame
 
+from adapters.space.roster import Roster
 from common.clock import Clock
 from common.version import __version__
 from soul.room_host.panel import DIM, INPUT_LINES, EventRow, Piece, box_title, lines, most_input_lines, roster_lines
-from soul.room_host.roster import Roster
 from soul.room_host.screen import OnLine
 from soul.terminal.panel import cells, clusters, one_line, strip_control, width
 from soul.terminal.plain import Outlet

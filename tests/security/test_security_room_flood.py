@@ -21,12 +21,12 @@ from websockets.typing import Origin
 
 from adapters.space.client import InboundLimiter
 from adapters.space.member_cycle import TAKE_BACK_AFTER_S
+from adapters.space.roster import Roster
 from adapters.space.server import MAX_ATTEMPTS, SpaceServer
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
 from soul.room_host.host import HostConsole
-from soul.room_host.roster import Roster
 from soul.room_host.screen import LineScreen
 from soul.terminal.plain import Outlet
 from tests.adapters.space.running_member import Member, at, running_client
