@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from adapters.space.hosting import LogLevel
 from adapters.space.roster import Roster
+from adapters.space.server import SpaceServer
 from adapters.space.types import (
     DECLINES,
     ActionDone,
@@ -35,14 +36,6 @@ _TARGET_CUT = 50
 _NOUNS = {"create_issue": "an issue", "create_plan": "a plan", "comment_issue": "a comment", "post_bluesky": "a post"}
 
 Json = dict[str, Any]
-
-
-class RoomServer(Protocol):
-    """What the page needs of a room's server."""
-
-    def broadcast_from_host(self, text: str) -> None:
-        """Say it to everybody, as the host."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +128,7 @@ class RoomOnPage:
     """
 
     view: PageRoom
-    speaker: RoomServer
+    speaker: SpaceServer
     github_url: str = ""
     requests: tuple[str, ...] = ()
     builds: str = ""
