@@ -49,7 +49,7 @@ _LIMITS = CodingLimits(steps=100, tokens=1_500_000, usd=None, seconds=1_500)
 
 async def requests(folder: Path, steps: Sequence[Reply]) -> list[bytes]:
     """Return the bytes of every request of the task."""
-    async with open_coding(folder) as rig:
+    async with open_coding(folder, cap=2 * _LIMITS.tokens) as rig:
         rig.holds(beds__py=_PAGE, more__py=_PAGE, large__py=_PAGE * 3)
         end = await rig.work(*steps, limits=_LIMITS)
         if end.code != "finished":

@@ -24,6 +24,7 @@ INVALID_HANDLE = "handle.invalid"
 _LEAST_WORDS = 24
 _CUT = 60
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
+_WORD = re.compile(r"\w+")
 _NEVER = re.compile(r"(?!)")
 
 
@@ -34,7 +35,7 @@ class Person:
     Attributes:
         did: its DID; "" where only a handle is known, and then nothing is theirs.
         handles: those it was seen under.
-        names: its display names: shown, and never looked for.
+        names: its display names: shown, and looked for only to tell the owner.
 
     """
 
@@ -63,6 +64,11 @@ class Person:
         handles = _handles(self.handles)
         named = (isinstance(text, str) and handles.search(text) is not None for text in texts)
         return self.holds_did(*texts) or any(named)
+
+    def is_called_in(self, text: object) -> bool:
+        """Return whether a text holds a display name as whole words: it may be somebody else's, so only tell of it."""
+        said = f" {_words(text)} " if isinstance(text, str) else ""
+        return any(f" {words} " in said for name in self.names if (words := _words(name)))
 
     def without_did(self, text: str) -> str:
         """Return a text with somebody in the place of the DID."""
@@ -142,6 +148,10 @@ def needles(texts: Iterable[str]) -> frozenset[str]:
         forms = {text, line, line[:_CUT].rstrip(), json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
         found |= {form for form in forms if len(form) >= _LEAST_WORDS}
     return frozenset(found)
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 @lru_cache(maxsize=64)

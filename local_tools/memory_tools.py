@@ -16,12 +16,15 @@ from pydantic import BaseModel, Field
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
+from common.text.handles import named_handles
 from common.text.untrusted import clean, one_line
+from local_tools.reading import sources_of
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.types import ReadingTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.memory.admission import (
     BODY_LENGTH,
@@ -34,12 +37,15 @@ from modules.services.memory.admission import (
     Query,
     WordsOrigin,
     admitted,
+    kinds_from,
     refusal,
 )
 from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
+
+_SUBJECT_CHARS = 80
 
 MOST_FOUND = 20
 """A search finds at most so many."""
@@ -157,8 +163,13 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        is_owners = turn.is_ordered
-        words = WordsOrigin(turn.asked_by, Provenance.OWNER if is_owners else turn.provenance, self.session_of(turn))
+        if turn.is_ordered and turn.request:
+            line, own = turn.request.text, replace(turn, provenance=Provenance.OWNER, is_ordered=False)
+            told = await self.save(_in_own_line(args, line), own)
+            # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
+            if args.kind not in kinds_from(turn.provenance) or is_said(args.body, line):
+                return told
+        words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
@@ -166,9 +177,10 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        new = admitted(proposed, words)
+        named = map(turn.request.account_of, named_handles(f"{subject}\n{body}")) if turn.request else ()
+        new = replace(admitted(proposed, words), about=tuple(filter(None, named)))
         if isinstance(turn.subject, OwnTimeTurn):
-            new = replace(new, dids=tuple(sorted(set(turn.subject.seen.values()))))
+            new = _with_sources(new, turn.subject.seen)
         number = await self.store.save(new, self.clock.now())
         kept = await self.store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
@@ -249,6 +261,25 @@ class MemoryTools:
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
 
 
+def _with_sources(new: NewMemory, seen: Mapping[str, str]) -> NewMemory:
+    """Return a memory tied to all whom a turn of the SOUL's own read, with links to their posts.
+
+    What the owner scheduled keeps its source, which makes it private.
+    """
+    links = list(sources_of(seen, new.body)) if new.source == "self" else []
+    body = "\n".join((new.body, *(one for one in links if one not in new.body)))
+    return replace(new, body=body, source=next(iter(links), new.source), dids=tuple(sorted(set(seen.values()))))
+
+
+def _in_own_line(args: MemorySaveInput, line: str) -> MemorySaveInput:
+    """Return what the owner's line asks to remember, with the line itself as its body.
+
+    Others' words were read before the call was written, so none of its own words are kept, and it may not be shared.
+    """
+    subject = args.subject if is_said(args.subject, line) else one_line(line, _SUBJECT_CHARS)
+    return MemorySaveInput(kind=args.kind, subject=subject, body=line)
+
+
 def _least(turn: Turn) -> Provenance:
     """Return whose words a turn may be shown at least: its own in one that the SOUL began, but to read."""
     is_own = turn.asked_by is Provenance.SELF and not isinstance(turn.subject, ReadingTurn)
@@ -261,7 +292,10 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
     return (
         tool("memory_search", MemorySearchInput, "self", anyone, tools.search, effect="look"),
         tool("memory_history", MemoryHistoryInput, "self", anyone, tools.history, effect="look"),
-        tool("memory_save", MemorySaveInput, "self", anyone, tools.save, named_only=True),
+        replace(
+            tool("memory_save", MemorySaveInput, "self", anyone, tools.save, named_only=True),
+            from_line=frozenset({"subject", "body", "tags", "importance", "share"}),
+        ),
         tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
         tool(
             "complete_commissioning",

@@ -6,7 +6,7 @@ being read is left out.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import GENERATOR, LIST, STARTER_PACK, AtUri, parse_curated, web_url
-from adapters.atproto.types import Curated, FeedPage, Profile
+from adapters.atproto.types import Curated, FeedItem, ListPage, Profile
 from common.clock import parse_iso_or_none
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
@@ -141,17 +141,14 @@ class ReadingTools:
             return self.words.end("Nothing Kept", Disposition(READ))
         if gives_orders(finding):
             return self.words.error("Finding Gives Orders")
-        named = [one for one in seen if one in args.sources or _link(one) in args.sources]
-        # NOTE(self): an account stands for itself, or for what was remembered of it: a post tells more.
-        named = named or [one for one in seen if one != seen[one]] or list(seen)
-        if not named:
+        sources = sources_of(seen, args.sources) or sources_of(seen, seen)
+        if not sources:
             return self.words.error("Read First")
-        sources = {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
         # NOTE(self): it may hold words of anybody whom the turn has read, whichever sources the model names.
         decision = {"finding": finding[:_FINDING_CHARS], "sources": sources, "dids": sorted(set(seen.values()))}
         return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
 
-    async def _posts(self, page: FeedPage, turn: Turn) -> ToolResult:
+    async def _posts(self, page: ListPage[FeedItem], turn: Turn) -> ToolResult:
         told = await self.looks.shown(item.post for item in page.items)
         _seen(turn).update({str(one["uri"]): str(one["author_did"]) for one in told})
         return self.looks.framed(told)
@@ -181,6 +178,14 @@ class ReadingTools:
             return Ok(at)
         found = await self.atproto.resolve_handle(at.repo)
         return found if isinstance(found, Err) else Ok(at._replace(repo=found.data))
+
+
+def sources_of(seen: Mapping[str, str], said: Container[str]) -> dict[str, str]:
+    """Return the links to what a turn was shown, with the DID of each author: what is `said`, else the first posts."""
+    named = [one for one in seen if one in said or _link(one) in said]
+    # NOTE(self): an account stands for itself, or for what was remembered of it: a post tells more.
+    named = named or [one for one in seen if one != seen[one]]
+    return {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
 
 
 def _seen(turn: Turn) -> dict[str, str]:

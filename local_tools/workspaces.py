@@ -17,7 +17,7 @@ from common.provenance import Provenance
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import act_terms, names
-from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_acting import IN_THREAD, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
     FinishInput,
     MemoInput,
@@ -152,9 +152,11 @@ class WorkspaceTools:
         if not title:
             return self.words.error("No Title")
         labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))][:_MOST_LABELS]
-        sent = await self._acting.send(_issue(repo, title, body or title, tuple(labels) or (MEMO,)), title, turn)
-        memo = {"number": sent.issue_number, "title": title, "url": sent.result_uri}
-        return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), {"success": True, "memo": memo}, turn)
+        issue = _issue(repo, title, body or title, tuple(labels) or (MEMO,))
+        sent = await self._acting.send(issue, title, turn)
+        told = {"success": True, "memo": {"number": sent.issue_number, "title": title, "url": sent.result_uri}}
+        made = self._acting.made(MadeThing("issue_made", sent.result_uri or ""), told, turn)
+        return await self._acting.with_added(made, issue, sent)
 
     async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
         if waits := self._others_first(turn):
@@ -178,7 +180,7 @@ class WorkspaceTools:
         url = sent.result_uri or ""
         told = {"success": True, "issueNumber": sent.issue_number, "issueUrl": url}
         told |= await self._acting.watch(repo, turn)
-        return self._acting.made(MadeThing("plan_made", url), told, turn)
+        return await self._acting.with_added(self._acting.made(MadeThing("plan_made", url), told, turn), issue, sent)
 
     async def _grounded(self, repo: Repo, draft: Plan, turn: Turn) -> Plan:
         """Return the plan revised to fit what the repository holds; the draft where nothing is there or that fails.
@@ -276,7 +278,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     look = partial(
         acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves, given=IN_THREAD
     )
-    made = (
+    return (
         act("workspace_create", WorkspaceCreateInput, handler=tools.create, fits=acting.serves_post),
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
         act("create_memo", MemoInput, handler=tools.memo, fits=acting.serves_post),
@@ -284,7 +286,6 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
         act("plan_claim_task", TaskInput, handler=tools.claim_task, holdable=False),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
-    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
 
 
 def _wish(args: PlanInput, subject: ThreadTurn) -> Wish:

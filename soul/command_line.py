@@ -52,7 +52,7 @@ def run(
         bool, typer.Option("--flush-all", help="First delete all under .memory: memories, history and copies.")
     ] = False,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Stop the other copy of this home for good, and run this one.")
+        bool, typer.Option("--take-over", help="Permanently stop the other copy of this home, and run this one.")
     ] = False,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="Also serve the dashboard.")] = False,
 ) -> int:
@@ -68,6 +68,6 @@ def run(
     return run_life(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
 
 
-def help_(command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The setting.")] = None) -> int:
+def help_(command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None) -> int:
     """Show what commands there are, or what one of them takes."""
     return int(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False) or 0)

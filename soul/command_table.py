@@ -140,7 +140,7 @@ COMMANDS = (
     ),
     Row(
         "drafts",
-        "List what waits for your approval or is scheduled. Also show, edit, approve or reject it; editing approves.",
+        "List what waits for your approval or to be sent. Also show, edit, approve or reject it; editing approves.",
         "commands.drafts:run_drafts",
         where=(*_TYPED, "mcp"),
     ),
@@ -159,7 +159,7 @@ COMMANDS = (
     ),
     Row(
         "reject",
-        "Reject a draft, or cancel a scheduled post; several IDs without a reason reject several.",
+        "Reject a draft, or stop an act that was not sent; several IDs without a reason reject several.",
         typed="ID [reason]",
         where=(*_TYPED, "mcp acts", "page"),
     ),
@@ -211,7 +211,7 @@ COMMANDS = (
     Row("unmute", "End a mute.", typed="WHO", where=(*_TYPED, "page")),
     Row(
         "trust",
-        "Accept that this name is somebody else now than when it was first seen.",
+        "Accept that this name now belongs to somebody else than when it was first seen.",
         typed="NAME",
         where=_TYPED,
     ),
@@ -249,7 +249,7 @@ COMMANDS = (
         "Make the SOUL reflect on its experiences now, or when it next starts.",
         "commands.reflect:run_reflect",
         where=_TYPED,
-        begins="Looking back on what it lived through …",
+        begins="Reflecting on its experiences …",
     ),
     Row(
         "new",
@@ -266,7 +266,7 @@ COMMANDS = (
     ),
     Row("space", "Open a chatroom for you and your SOULs, until Ctrl-C.", "commands.space:run_space"),
     Row("who", "Show who is in the room, and what each is doing.", where=("room",)),
-    Row("claims", "Show what is being worked at, and by whom.", where=("room",)),
+    Row("claims", "Show what is being worked on, and by whom.", where=("room",)),
     Row("history", "Show the last n lines of the record (20).", typed="[n]", where=("room",)),
     Row("say", "Say something to the SOUL.", where=("page",)),
     Row("say", "Say it to one of them; also words that begin with a slash.", typed="@name words", where=("room",)),

@@ -174,7 +174,7 @@ class StatusReport:
         room, zone = self.services.integrations.room, self.services.settings.soul_timezone
         return {
             "waits": asdict(now.waits),
-            "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
+            "leaving": [*now.leaving],
             "schedules": [{"number": one.number, "what": one.told(zone), "due": iso(one.due)} for one in now.schedules],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "troubles": self._troubles(now),

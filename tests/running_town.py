@@ -50,17 +50,27 @@ def call(name: str, /, **arguments: object) -> Completion:
     return Completion(calls=(ToolUse(name, dict(arguments)),))
 
 
+_CHECK = "An owner wrote a line to an agent"
+
+
 @dataclass
 class Mind:
-    """A mind that answers with a function, once `ponder` has returned, and remembers what it was asked."""
+    """A mind that answers with a function, once `ponder` has returned, and remembers what it was asked.
+
+    `check` answers whether what the owner is about to read tells of an act that was not done. Such a question follows
+    each plain answer to them, and is not among what was `asked`.
+    """
 
     answer: Answering
     ponder: Callable[[ChatRequest], Awaitable[object]] | None = None
     asked: list[ChatRequest] = field(default_factory=list)
     models: tuple[str, ...] = ("test-mind",)
     about: str = "A function of a test."
+    check: Answering = lambda _: Completion(text="NO")
 
     async def complete(self, request: ChatRequest) -> Completion:
+        if request.messages[0].text.startswith(_CHECK):
+            return self.check(request)
         self.asked.append(request)
         if self.ponder:
             await self.ponder(request)

@@ -1,4 +1,4 @@
-"""The DIDs that a text names, and handles in their place. Pure."""
+"""The accounts that a text names, by DID or by handle, and handles in the place of DIDs. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ from collections.abc import Mapping
 
 # NOTE(self): a DID inside an at:// address or a link stays: there it is part of what leads to the post.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
+_HANDLE = re.compile(
+    r"(?:(?<![\w@.+-])@|/profile/)((?>(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z][A-Za-z0-9-]{0,62}))(?![\w@-]|\.\w)"
+)
 
 
 def named_dids(text: str) -> tuple[str, ...]:
     """Return each DID that `text` names outside of addresses, once."""
     return tuple(dict.fromkeys(_DID.findall(text)))
+
+
+def named_handles(text: str) -> tuple[str, ...]:
+    """Return each handle, in lower case and once, that `text` names as an account: after an @ or in a profile's URL.
+
+    A bare domain is left out: it may be a file or a site, and anybody can register it.
+    """
+    return tuple(dict.fromkeys(handle.lower() for handle in _HANDLE.findall(text)))
 
 
 def with_handles(text: str, handles: Mapping[str, str]) -> str:

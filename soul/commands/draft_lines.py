@@ -9,8 +9,6 @@ from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from modules.services.explanation.drafts import Draft
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.policy import is_expired
-from modules.services.outbox.types import Intent
 from soul.terminal.output import Colour
 
 _CHANGES = "\ndiff --git "
@@ -27,13 +25,10 @@ def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[st
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     """Return all there is to know before approving or rejecting; what it answers stands before its own words."""
     intent = draft.intent
-    until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
-    moment = [f"  {leaves_text(intent, timezone)}"] if intent.scheduled_for else []
     lines = [
         f"{draft.words.what}  {intent.id}",
         *([f"  waits because {draft.reason}"] if draft.reason else []),
-        *moment,
-        f"  since {_time(intent.created_at, timezone)}, {until}",
+        f"  since {local(parse_iso(intent.created_at), timezone):%Y-%m-%d %H:%M}, {draft.when(now, timezone)}",
     ]
     if draft.words.theirs:
         lines.append(f"  {f'@{draft.words.author}' if draft.words.author else 'the SOUL'} wrote:")
@@ -62,27 +57,5 @@ def with_colours(lines: Iterable[str]) -> Iterator[tuple[str, Colour | None]]:
 
 
 def _line(draft: Draft, now: datetime, timezone: str) -> str:
-    intent = draft.intent
-    last = intent.scheduled_for or intent.expires_at
-    until = "expired" if is_expired(intent, now) else f"{_verb(intent)} {_time(last, timezone)}"
-    number, act = draft.number or "", draft.words.with_theirs
-    why = draft.reason or ("scheduled" if intent.scheduled_for else "needs no approval; reject stops it")
-    return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({why})"
-
-
-def leaves_text(intent: Intent, timezone: str) -> str:
-    """Return when a scheduled act leaves, and whether it needs approval first; "" where it is not scheduled."""
-    if not intent.scheduled_for:
-        return ""
-    after = ", if you approve it" if intent.state == "held" else ""
-    return f"leaves {_time(intent.scheduled_for, timezone)}{after}"
-
-
-def _verb(intent: Intent) -> str:
-    if not intent.scheduled_for:
-        return "until"
-    return "if approved, leaves" if intent.state == "held" else "leaves"
-
-
-def _time(moment: str, timezone: str) -> str:
-    return f"{local(parse_iso(moment), timezone):%Y-%m-%d %H:%M}"
+    act, why = draft.words.with_theirs, draft.reason or "reject stops it"
+    return f"{draft.number or '':>3}  {draft.intent.id[:SHORT_ID_CHARS]}  {act}  ({draft.when(now, timezone)}; {why})"

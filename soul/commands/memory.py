@@ -32,6 +32,7 @@ from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines, people, without_people
 from modules.services.memory.rows import MemoryStore
+from modules.services.rights import tombstones
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Kinds, MemoryKind
@@ -130,7 +131,9 @@ def run_memory_import(
         lines = parse_lines(split_lines(text))
 
         def rows(connection: sqlite3.Connection) -> tuple[Restored, int]:
-            kept = without_people(lines, not_to_be_remembered(connection, people(lines)))
+            known = people(lines)
+            left_out = not_to_be_remembered(connection, known)
+            kept = without_people(lines, left_out, tombstones.forgotten(connection, known))
             return restore(connection, kept), len(lines) - len(kept)
 
         restored, left_out = await database.run(rows)

@@ -26,7 +26,7 @@ _NONE = "Nothing is scheduled. Say for example: remind me on Friday at nine to w
 def run_schedule(
     root: Path,
     *,
-    remove: Annotated[str, typer.Option("--remove", metavar="NUMBER", help="Remove the schedule of this number.")] = "",
+    remove: Annotated[str, typer.Option("--remove", metavar="NUMBER", help="Remove this schedule.")] = "",
     as_json: bool,
 ) -> None:
     """Print the schedules, the one that is due next first, or remove one.

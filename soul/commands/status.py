@@ -279,16 +279,13 @@ def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
         with reading(home.database) as connection:
             if not anything_waits(connection):
                 return nothing
-            from modules.services.explanation.drafts import draft_fields, in_words  # noqa: PLC0415 - the same
+            from modules.services.explanation import drafts  # noqa: PLC0415 - the same
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
-            from modules.services.outbox.leaving import expected_kinds  # noqa: PLC0415 - the same
 
-            now, drafts = SystemClock().now(), in_words(connection, held(connection))
+            now, waiting = SystemClock().now(), drafts.in_words(connection, held(connection))
             return {
-                "drafts": [draft_fields(draft, now) for draft in drafts],
-                "leaving": [
-                    {"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in expected_kinds(connection)
-                ],
+                "drafts": [drafts.draft_fields(draft, now) for draft in waiting],
+                "leaving": drafts.leaving_fields(connection),
             }
     except SoulError:
         return nothing

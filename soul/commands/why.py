@@ -15,7 +15,10 @@ from soul.terminal.output import write_answer
 
 def run_why(
     root: Path,
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="A link, an at:// address, or the id of an act.")],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="WHAT", help="A link, an at:// address, owner/repo#12[/task-3], or a draft's number."),
+    ],
     *,
     as_json: bool,
 ) -> None:

@@ -33,11 +33,11 @@ from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
-from modules.services.explanation.drafts import Draft, in_words
+from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit, Version
-from modules.services.outbox import approval, store
+from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
@@ -48,7 +48,7 @@ from modules.services.sessions.types import blocks
 from soul.command_table import rows_at
 from soul.commands.at_hand import examined_settings
 from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
-from soul.commands.draft_lines import leaves_text, split_changes
+from soul.commands.draft_lines import split_changes
 from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.logs import newest_lines
 from soul.commands.memory import ask_memories
@@ -206,7 +206,6 @@ class PageFacts:
         status = look(self.home)
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
-            waiting = in_words(connection, approval.waiting(connection))
             now = self._days.situation(connection)
         return {
             "awake": status["awake"],
@@ -217,12 +216,13 @@ class PageFacts:
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
             "standing": now.standing,
             "troubles": troubles_text(status, zone) if status["awake"] else (),
-            "drafts": [self._draft(draft) for draft in waiting],
-            "leaving": leaving_lines(status, zone),
+            "drafts": [self._draft(draft) for draft in (*now.drafts, *now.on_the_way)],
+            "leaving": leaving_lines({"leaving": [one for one in now.leaving if not one["number"]]}, zone),
             "held": self._history(lambda history: history.held()),
             "report": now.budget,
             "meters": _meters(now.budget),
             "day": self._day(),
+            "schedules": [one.told(zone) for one in now.schedules],
             "decisions": [
                 {
                     "summary": told_line(one["summary"]),
@@ -376,12 +376,12 @@ class PageFacts:
         """Return what today came to so far."""
         day = self._days.read()
         return {
-            "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day))],
+            "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day)) if label != "scheduled"],
             "cases": [(case_text(case, day.timezone), story_of(case)) for case in day.cases],
         }
 
     def _draft(self, draft: Draft) -> dict[str, Any]:
-        intent, zone = draft.intent, self.settings.soul_timezone
+        intent = draft.intent
         text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
@@ -393,8 +393,7 @@ class PageFacts:
             "reason": draft.reason,
             "target": intent.target,
             "about": intent.cause_id or intent.target,
-            "until": moment(intent.expires_at, zone),
-            "leaves": leaves_text(intent, zone),
+            "when": draft.when(self.clock.now(), self.settings.soul_timezone),
             "needs_yes": intent.state == "held",
             "words": intent.body.text if isinstance(intent.body, PostBody | ReplyBody) else "",
         }

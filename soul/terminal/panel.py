@@ -123,7 +123,7 @@ Piece = tuple[str, str]
 """A style of prompt_toolkit, and the text that has it."""
 
 MOST_LINES = 3
-_TIMERS = (("Awareness", "awareness"), ("Messages", "messages"), ("Own posts", "engagement"))
+_TIMERS = (("Mentions", "awareness"), ("Messages", "messages"), ("Own posts", "engagement"))
 _DIM, _GREEN, _YELLOW, _RED = "fg:ansibrightblack", "fg:ansigreen", "fg:ansiyellow", "fg:ansired"
 _UNKNOWN: Piece = (_DIM, "--")
 _GAP = "  "
@@ -180,7 +180,7 @@ def _timers(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
     loops = {loop["name"]: loop for loop in status.get("loops", ())}
     rows = [(label, loops[name]) for label, name in _TIMERS if name in loops]
     source = fit(one_line(str(status.get("nextExpressionSource") or "")), _SOURCE_COLUMNS)
-    expression = ((_DIM, "Expression "), _time_left(status.get("nextExpressionAt"), now))
+    expression = ((_DIM, "Next post "), _time_left(status.get("nextExpressionAt"), now))
     shown = [((_DIM, f"{label} "), _when(loop, now)) for label, loop in rows]
     yield from shown[:1]
     yield (*expression, (_DIM, f" ({source})")) if source else expression

@@ -345,17 +345,32 @@ async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_t
         assert await soul.app.services.outbox.held() == []
 
 
-async def test_the_owner_is_told_what_was_added_to_what_they_ordered(running_town: RunningTown) -> None:
+@pytest.mark.parametrize(
+    ("tool", "more", "title", "added"),
+    [
+        ("github_create_issue", {}, "[AI] A gate", '["[AI]"]'),
+        ("create_memo", {}, "[AI] A gate", '["[AI]", "By an agent."]'),
+        (
+            "plan_create",
+            {"goal": "It swings.", "tasks": [{"title": "Hang it"}]},
+            "[AI] [PLAN] A gate",
+            '["[AI]", "By an agent."]',
+        ),
+    ],
+)
+async def test_the_owner_is_told_what_was_added_to_what_they_ordered(
+    running_town: RunningTown, tool: str, more: dict[str, object], title: str, added: str
+) -> None:
     running_town.mind.answer = minding(rule="conditions", conditions=ASKED)
     async with in_foreign_place(running_town, **MARKED) as place, awake(place.home(), clock=CLOCK) as soul:
         executor, place_of = soul.app.lives.turn_services.turn_runner.executor, place.repo
         order = OwnerRequest(f'Open an issue in {place_of.owner.login}/{place_of.name}: "A gate"')
         turn = Turn("owner", Provenance.OWNER, cause_id="owner:1", request=order)
         asked = {"owner": place_of.owner.login, "repo": place_of.name, "title": "A gate"}
-        call = executor.execute(ToolCall("1", "github_create_issue", asked), turn)
+        call = executor.execute(ToolCall("1", tool, {**asked, **more}), turn)
         result = await while_it_sends(soul.app.services.outbox, call)
-        assert opened(place) == ["[AI] A gate"]
-        assert (result.is_error, '["[AI]"]' in result.content) == (False, True)
+        assert opened(place) == [title]
+        assert (result.is_error, added in result.content) == (False, True)
         assert result.provenance is Provenance.STRANGER
 
 

@@ -176,3 +176,35 @@ async def test_what_is_counted_is_what_the_asker_wrote_and_says_nothing_of_the_o
     told = json.loads(capsys.readouterr().out)
     counts = {one["store"]: one["count"] for one in told["held"]}
     assert {store: count for store, count in counts.items() if count} == {"received posts": 1}
+
+
+async def test_who_takes_a_handle_or_a_name_over_reaches_no_memory_of_who_bore_it(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The account comes once before memories are saved, with names of files and words, and once after it."""
+    home, sam = running_town.make_home("rowan"), running_town.account("sam")
+    await live(running_town, home)
+    names = names_of(home)
+    sites = [name for name in HANDLES if name not in {"sam.test", "kit.test", "rowan.test", "owner.test"}]
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        for number, (handle, name) in enumerate(zip(sites * 30, names, strict=False)):
+            payload = json.dumps({"author": {"did": MALLORY, "handle": handle, "display_name": name}, "text": "Hi"})
+            row = (f"at://{MALLORY}/app.bsky.feed.post/early{number}", MALLORY, payload)
+            connection.execute(
+                "INSERT INTO pending_notifications VALUES (?1, ?1, ?, ?, '2026-01-05', '2026-01-05', 'handled', NULL)",
+                row,
+            )
+    naming = NewMemory("person", "Sam, @sam.test", "Tobi finds him rude.", source="owner:terminal", trust="owner")
+    words = [NewMemory("fact", name, f"The owner said: {name}, and {name}.", trust="owner") for name in names]
+    async with awake(home) as life:
+        stores, clock = life.app.services.knowledge.stores, life.app.services.clock
+        await stores.memories.save_all([naming, *words], clock.now())
+        await life.app.status.write("stopped")
+    writes_under_all_names(home, names)
+    before = rows_of(home)["memories"]
+    await asyncio.to_thread(run_forget, home.root, MALLORY, as_json=False, yes=True)
+    assert rows_of(home)["memories"] == before
+    await asyncio.to_thread(run_forget, home.root, sam, as_json=False, yes=True)
+    gone = {row[0] for row in before} - {row[0] for row in rows_of(home)["memories"]}
+    assert len(gone) == 1
+    assert "Tobi finds him rude." in {str(row) for row in before if row[0] in gone}.pop()

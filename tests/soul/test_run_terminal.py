@@ -16,7 +16,7 @@ from town.model.types import ChatRequest, Completion
 pytestmark = pytest.mark.slow
 
 _COLUMNS = 200
-_PANEL = ("Awareness ", "Messages ", "Bluesky ", "Tokens ")
+_PANEL = ("Mentions ", "Messages ", "Bluesky ", "Tokens ")
 _SPEED = "10"
 
 
@@ -126,13 +126,13 @@ async def test_below_the_line_stands_when_it_acts_next_and_what_is_left_of_its_b
     running_town: RunningTown,
 ) -> None:
     async with lived(running_town, NO_COLOR="1") as terminal:
-        screen = await shown(terminal, lambda screen: panel("Awareness in ")(screen) and panel("Bluesky 2,9")(screen))
+        screen = await shown(terminal, lambda screen: panel("Mentions in ")(screen) and panel("Bluesky 2,9")(screen))
         timers, budgets = split(screen)[1]
-        assert "Expression " in timers
+        assert "Next post " in timers
         assert budgets.endswith(")"), "when the last budget is full again"
         assert "2,000,000/2,000,000" in budgets
         before = timers
-        await shown(terminal, lambda screen: panel("Awareness in ")(screen) and split(screen)[1][0] != before)
+        await shown(terminal, lambda screen: panel("Mentions in ")(screen) and split(screen)[1][0] != before)
         assert b"\x1b[0;3" not in terminal.raw, "no colour is asked for"
         terminal.resize(200, 2)
         terminal.tell_resized()

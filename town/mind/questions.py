@@ -366,6 +366,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "First Look": _worth_an_answer,
     "Intent": _intent,
     "Owner Order": _ordered,
+    "False Report": lambda _: "NO",  # it never says that it did what it did not do
     "repository-pages": _rule_pages,
     "repository-rules": _repository_rule,
     "rights-request": _right,

@@ -373,11 +373,13 @@ class Offering:
         return f"\n\n{told} `{acts.credit}` {TAKEN_UP}"
 
     async def _close_left(self, acts: TaskActs, url: str) -> None:
-        """Say on the pull request that was taken up where the work goes on, and close it; its branch stays."""
+        """Say once on the pull request that was taken up where the work goes on, and close it; its branch stays."""
         if (left := acts.held.left) is not None:
             at = for_workspace(acts.repo)
             said = IssueCommentBody(**at, number=left.number, body=self.phrase("github.pull_gone_on", url=url))
-            await self.outbox.do_once(acts.action("left-said", said))
+            # NOTE(self): under no claim, as its author may come back and open it again before the next one.
+            told = ProposedAction(said, part=f"{acts.cause}:left-said:{left.number}", cause_id=acts.cause)
+            await self.outbox.do_once(told)
             closed = IssueUpdateBody(**at, number=left.number, state="closed")
             await self.outbox.do_once(acts.action("left-closed", closed))
 

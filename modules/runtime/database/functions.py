@@ -12,12 +12,14 @@ def know_person(connection: sqlite3.Connection, person: Person) -> None:
     """Give `connection` functions about `person`.
 
     `is_in(dids)`: whether a row is tied to them; `holds_did(text, ...)`; `named(text, ...)`: whether a text holds the
-    DID or a handle, to tell of it; `redacted(text)` and `redacted_json(text)`: a text without them; and `json_field`.
+    DID or a handle, to tell of it; `called(text)`: whether it holds a display name, to tell of it; `redacted(text)` and
+    `redacted_json(text)`: a text without them; and `json_field`.
     """
     connection.create_function("json_field", -1, json_field, deterministic=True)
     connection.create_function("is_in", 1, person.is_in)
     connection.create_function("holds_did", -1, person.holds_did)
     connection.create_function("named", -1, person.is_named_in)
+    connection.create_function("called", 1, person.is_called_in)
     connection.create_function("without_did", 1, lambda text: person.without_did(text) if text else text)
     connection.create_function("redacted", 1, lambda text: person.redacted(text) if text else text)
     connection.create_function("redacted_json", 1, lambda text: person.redacted_json(text) if text else text)

@@ -391,9 +391,36 @@ _SINCE_WHEN_RULES_STAND = """
 ALTER TABLE repository_verdicts ADD COLUMN since TEXT NOT NULL DEFAULT '';
 UPDATE repository_verdicts SET since = at;
 """
+_WHOM_MEMORIES_NAME = """
+ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
+CREATE INDEX pending_notifications_by_handle
+    ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
+-- A memory from before names an account if that account alone was seen under the handle, and before the memory.
+WITH RECURSIVE held (name, did, at) AS (
+    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END) AS name,
+        min(author_did), min(indexed_at)
+    FROM pending_notifications WHERE name <> 'handle.invalid' AND instr(name, '.')
+    GROUP BY name HAVING count(DISTINCT author_did) = 1
+), parts (id, at, before, rest) AS (
+    SELECT id, updated_at, '',
+        ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
+    FROM memories WHERE kind <> 'curated'
+    UNION ALL SELECT id, at, substr(rest, instr(rest, '@') - 1, 1), substr(rest, instr(rest, '@') + 1)
+    FROM parts WHERE instr(rest, '@')
+), words (id, at, word, rest) AS (
+    SELECT id, at, substr(rest, 1, length(rest) - length(ltrim(rest, 'abcdefghijklmnopqrstuvwxyz0123456789.-'))), rest
+    FROM parts WHERE before GLOB '[^a-z0-9_@.+-]' AND unicode(before) < 128
+), found (id, dids) AS (
+    SELECT id, replace(group_concat(DISTINCT did), ',', ' ') FROM words JOIN held ON name = rtrim(word, '.')
+    WHERE held.at <= words.at AND substr(rest, length(word) + 1, 1) NOT IN ('_', '@')
+        AND unicode(substr(rest, length(word) + 1)) < 128 GROUP BY id
+)
+UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
     34: _CONDITIONS_OF_REPOSITORIES,
     35: _SINCE_WHEN_RULES_STAND,
+    36: _WHOM_MEMORIES_NAME,
 }

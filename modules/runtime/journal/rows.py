@@ -234,7 +234,7 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
     """Return `(tool, answer, count)` of the calls that the model was told to change, the most frequent first.
 
     A message that was not said in a room counts among them, with "" for its tool. Of a call that its tool does not
-    take the answer is `MALFORMED`.
+    take the answer is `MALFORMED`. Calls whose act was refused are left out: `refused_between` tells them.
     """
     query = """
         WITH answers (id, tool, answer) AS (
@@ -242,6 +242,7 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
                 iif(json_extract(call.value, '$.malformed'), :malformed, json_extract(call.value, '$.error'))
                 FROM journal, json_each(journal.data, '$.calls') AS call
                 WHERE at >= :since AND at < :until AND kind = 'model'
+                AND json_extract(call.value, '$.intent_id') IS NULL
             UNION ALL SELECT id, '', reason FROM journal
                 WHERE at >= :since AND at < :until AND kind = 'decision' AND json_extract(data, '$.act') = 'rejected'
         )

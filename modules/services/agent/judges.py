@@ -18,6 +18,7 @@ TIMEOUT_S = 20.0
 """How long one answer may take, in seconds."""
 SAME_CLAIM = "Same Claim"
 _OWNER_ORDER = "Owner Order"
+_FALSE_REPORT = "False Report"
 _YES = "YES"
 
 
@@ -50,6 +51,16 @@ class YesNoJudge:
         await self._note(summary, reason, loop, cause_id)
         return ordered
 
+    async def is_false_report(
+        self, answer: str, line: str, done: str, *, importance: Importance, loop: str, cause_id: str | None
+    ) -> bool:
+        """Return whether `answer`, to a `line` of the owner, tells of an act that is not in `done`. Raises `Fatal`."""
+        false, reason = await self._says_yes(_FALSE_REPORT, importance, line=line, reply=answer, done=done)
+        if false or reason:
+            summary = "An answer to the owner tells as done what was not" if false else "An answer was not checked"
+            await self._note(summary, reason, loop, cause_id)
+        return false
+
     async def _says_yes(self, question: str, importance: Importance, **fields: str) -> tuple[bool, str]:
         """Return the answer, and why no answer came; "" where one did."""
         verdicts = replace(self.verdicts, importance=importance)
@@ -62,5 +73,5 @@ class YesNoJudge:
         return answer.startswith(_YES), ""
 
     async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None) -> None:
-        entry = Entry("decision", loop, summary, reason=reason or "the judge said so", trigger_uri=cause_id)
+        entry = Entry("decision", loop, summary, reason=reason or "the model judged it so", trigger_uri=cause_id)
         await self.journal.record(replace(entry, line="warn") if reason else entry)

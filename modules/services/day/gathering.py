@@ -46,7 +46,6 @@ from modules.services.memory.admission import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
-from modules.services.outbox.departures import Departure, expected, told
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import all_runs
 
@@ -131,7 +130,7 @@ class DayReader:
             cases=_cases(connection, decided),
             waits=now.waits,
             drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
-            leaving=self._leaving(connection, now, zone),
+            leaving=self._leaving(now, zone),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
             tasks=now.tasks,
@@ -155,14 +154,10 @@ class DayReader:
             kept_since=kept_since if kept_since > start else "",
         )
 
-    def _leaving(self, connection: sqlite3.Connection, now: Situation, zone: str) -> tuple[str, ...]:
+    def _leaving(self, now: Situation, zone: str) -> tuple[str, ...]:
         """Return what waits to leave, each with its number, its first words and when it leaves."""
-        known, moment = expected(connection), self.clock.now()
-        lines: list[str] = []
-        for one in now.on_the_way:
-            due = known.get(one.intent.id) or Departure(one.intent.scheduled_for or iso(moment), "")
-            lines.append(f"{one.number}, {shortened(one.words.own, _LEAVING_CHARS)} {told(due, moment, zone)}")
-        return tuple(lines)
+        told = ((one, shortened(one.words.own, _LEAVING_CHARS)) for one in now.on_the_way)
+        return tuple(f"{one.number}, {what} {one.when(self.clock.now(), zone)}" for one, what in told)
 
     def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
         """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
@@ -327,6 +322,7 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     return tuple(
         TellingCase(row["at"], row["data"]["act"], row["summary"], row["reason"], row["trigger_uri"] or "")
         for row in rows.entries(connection, [one.newest for one in chosen])
+        if not row["data"].get("held")  # the draft tells of it, and how it stands now
     )
 
 

@@ -337,7 +337,7 @@ def _orders(summary: DaySummary, most: int = _MOST_NAMES) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands; what waits is first."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in sorted(summary.orders, key=lambda one: one.state not in {"held", "pending", "sending"}):
-        told = f"{one_line(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
+        told = f"{_short(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
         rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told, most)) for label, told in rows.items()]
 

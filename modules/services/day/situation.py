@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from common.clock import parse_iso
 from common.settings import Settings
@@ -18,13 +19,11 @@ from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.claims.lease_store import held_tasks
 from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.day.rendering import DayTrouble, DayWaits
-from modules.services.explanation.drafts import Draft, in_words
+from modules.services.explanation.drafts import Draft, in_words, leaving_fields
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
-from modules.services.outbox.departures import Departure
-from modules.services.outbox.leaving import expected_kinds
 from modules.services.schedules.policy import Schedule
 from modules.services.schedules.schedules import schedules_in
 from modules.services.sessions import owner_inbox
@@ -42,7 +41,7 @@ class Situation:
         standing: whether it may act, and what speaks against it.
         drafts: what waits for the owner's approval, oldest first.
         waits: how much waits, of each kind.
-        leaving: the acts that wait for longer than a minute: what each is, when it leaves, and why not sooner.
+        leaving: the acts that wait for longer than a minute, as `leaving_fields` tells them.
         on_the_way: the acts that need no approval and have not left, by when they are due.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves.
@@ -54,7 +53,7 @@ class Situation:
     standing: Standing
     drafts: tuple[Draft, ...]
     waits: DayWaits
-    leaving: tuple[tuple[str, Departure], ...]
+    leaving: tuple[dict[str, Any], ...]
     on_the_way: tuple[Draft, ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
@@ -105,7 +104,7 @@ def read_situation(
         standing,
         tuple(in_words(connection, drafts)),
         waits,
-        tuple(expected_kinds(connection)),
+        tuple(leaving_fields(connection)),
         tuple(in_words(connection, store.on_the_way(connection))),
         tuple(held_tasks(connection)),
         tuple(_blocked_tasks(connection)),

@@ -1,4 +1,4 @@
-"""What waits for the owner's approval, or for its moment, in words: the same ones on every surface."""
+"""What waits for the owner's approval, or to leave, in words: one row for each act, which every surface shows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from common.wording import told_reason
+from common.clock import iso, local, parse_iso
+from common.wording import deed, told_reason
 from modules.services.explanation.story import named
 from modules.services.outbox import store
 from modules.services.outbox.act_words import ActWords, act_words
+from modules.services.outbox.departures import Departure, expected, told
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 
@@ -20,27 +22,51 @@ from modules.services.outbox.types import Intent
 class Draft:
     """An act that waits, the act in words, and why it waits, in words.
 
-    `number` names it on every surface, 0 where it has none yet.
+    `number` names it on every surface, 0 where it can no longer be stopped. `departure` tells when it leaves where that
+    is more than a minute ahead; None where it is sooner, scheduled, or not approved.
     """
 
     intent: Intent
     words: ActWords
     reason: str = ""
     number: int = 0
+    departure: Departure | None = None
+
+    def when(self, now: datetime, timezone: str) -> str:
+        """Return until when it waits for the owner's approval, or when it leaves and why not sooner."""
+        act = self.intent
+        if is_expired(act, now):
+            return "expired"
+        if act.state != "held":
+            return told(self.departure or Departure(act.scheduled_for or iso(now), ""), now, timezone)
+        at = local(parse_iso(act.scheduled_for or act.expires_at), timezone)
+        return f"{'if approved, leaves' if act.scheduled_for else 'waits until'} {at:%Y-%m-%d %H:%M}"
 
 
 def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
     """Return each act in words; who is known by handle is named so in the reason."""
-    numbers = store.draft_numbers(connection)
+    numbers, departures = store.draft_numbers(connection), expected(connection)
     return [
         Draft(
             intent,
             act_words(connection, intent),
             named(connection, told_reason(intent.error or "")),
             numbers.get(intent.id, 0),
+            departures.get(intent.id) if intent.state == "pending" else None,
         )
         for intent in intents
     ]
+
+
+def leaving_fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the acts that leave in more than a minute, for programs: the earliest first, without a time last."""
+    pending = in_words(connection, store.in_state(connection, "pending"))
+    late = [
+        {"number": one.number, "act": deed(one.intent.kind), "at": one.departure.at, "why": one.departure.reason}
+        for one in pending
+        if one.departure
+    ]
+    return sorted(late, key=lambda one: one["at"] or "~")
 
 
 def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:

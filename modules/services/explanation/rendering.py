@@ -207,9 +207,13 @@ def _cost(thinking: Thinking) -> str:
 
 
 def _call(call: Call, left: str) -> str:
-    """Return what was called; `left` are the words that left for it, "" where none did."""
+    """Return what was called; `left` are the words that left for it, "" where none did.
+
+    Why an act was refused is told where the act is.
+    """
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
-    refused = f", refused: {_short(without_status(call.error), _CALL_CHARS)}" if call.error else ""
+    error = "" if call.intent_id else call.error
+    refused = f", refused: {_short(without_status(error), _CALL_CHARS)}" if error else ""
     dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
     without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
     return f"It used the tool for “{call.tool.replace('_', ' ')}”{said}{refused}{without}"

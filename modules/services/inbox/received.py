@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from common.clock import iso
 from common.json_lines import json_object
+from common.person import INVALID_HANDLE
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
 _MOST_TEXTS = 5_000
@@ -26,6 +27,7 @@ def _field(path: str) -> str:
 
 
 _HANDLE = _field("author.handle")
+_NAME = f"lower({_HANDLE})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def texts_since(connection: sqlite3.Connection, since: datetime, did: str) -> li
 
 def has_reached_us(connection: sqlite3.Connection, who: str, since: datetime) -> bool:
     """Whether `who` (a did, or a handle in lower case) reached us since then."""
-    mine = "author_did = ?" if who.startswith("did:") else f"lower({_HANDLE}) = ?"
+    mine = "author_did = ?" if who.startswith("did:") else f"{_NAME} = ?"
     query = f"SELECT 1 FROM pending_notifications WHERE {mine} AND received_at > ? LIMIT 1"  # noqa: S608 - constants
     return connection.execute(query, (who, iso(since))).fetchone() is not None
 
@@ -168,6 +170,19 @@ def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     """Return DID, handle in lower case and display name of each account that wrote to us, as often as they changed."""
     query = f"SELECT DISTINCT author_did, {_HANDLE}, {_field('author.display_name')} FROM pending_notifications"  # noqa: S608 - constants
     return [(str(row[0]), str(row[1] or "").lower(), str(row[2] or "")) for row in connection.execute(query)]
+
+
+def holders(connection: sqlite3.Connection, handles: Iterable[str]) -> dict[str, str]:
+    """Return the DID of each of these handles (in lower case) under which one account wrote to us, and no other."""
+    names = "(SELECT value FROM json_each(:names))"
+    query = f"""
+        SELECT name, min(did) FROM (
+            SELECT {_NAME} AS name, author_did AS did FROM pending_notifications WHERE {_NAME} IN {names}
+            UNION SELECT lower(handle), did FROM direct_conversations WHERE lower(handle) IN {names}
+        ) GROUP BY name HAVING count(*) = 1
+    """  # noqa: S608 - constants
+    wanted = json.dumps([one for one in handles if one != INVALID_HANDLE])
+    return {str(row[0]): str(row[1]) for row in connection.execute(query, {"names": wanted})}
 
 
 def last_did_of(connection: sqlite3.Connection, *, did: str, handle: str) -> tuple[str, str] | None:

@@ -39,6 +39,7 @@ class NewMemory:
         trust: whose words it rests on.
         shareable: whether it may be told outside the owner's own sessions although it came from one.
         dids: the accounts of others whose words it rests on: it goes when one of them is forgotten.
+        about: the accounts that it names, as of when it was saved: it goes when one of them is forgotten.
 
     """
 
@@ -51,6 +52,7 @@ class NewMemory:
     trust: Trust = "self"
     shareable: bool = False
     dids: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     @property
     def private(self) -> bool:
@@ -77,6 +79,7 @@ class Memory:
     recall_count: int = 0
     superseded_by: int | None = None
     dids: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

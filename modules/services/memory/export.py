@@ -38,7 +38,8 @@ def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
     while page := rows.fetchmany(_PAGE):
         for row in page:
             memory = dict(row)
-            memory |= {"tags": tags_of(row), "private": bool(row["private"]), "dids": row["dids"].split()}
+            memory |= {"tags": tags_of(row), "private": bool(row["private"])}
+            memory |= {name: row[name].split() for name in ("dids", "about")}
             yield _json({"record": "memory"} | memory)
     yield from (_json({"record": "profile", **dict(row)}) for row in connection.execute(_FIELDS))
     known = marks.get_all(connection, MARKS).items()

@@ -63,6 +63,7 @@ class MemoryLine(_Strict):
     recall_count: int = Field(default=0, ge=0)
     superseded_by: int | None = None
     dids: list[str] = []
+    about: list[str] = []
 
     @cached_property
     def entry(self) -> policy.MemoryEntry:
@@ -77,6 +78,7 @@ class MemoryLine(_Strict):
             self.trust,
             shareable=not self.private,
             dids=tuple(self.dids),
+            about=tuple(self.about),
         )
         entry = policy.entry(new)
         return replace(entry, private=entry.private or self.private)
@@ -136,17 +138,19 @@ def of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
 
 
 def people(lines: Iterable[Line]) -> frozenset[str]:
-    """Return the accounts that the memories rest on, or that stand in where they come from."""
+    """Return the accounts that the memories rest on or name, or that stand in where they come from."""
     memories = of(lines, MemoryLine)
-    return frozenset(did for line in memories for did in (*line.dids, *_DID.findall(line.source)))
+    return frozenset(did for line in memories for did in (*line.dids, *line.about, *_DID.findall(line.source)))
 
 
-def without_people(lines: Sequence[Line], dids: Collection[str]) -> list[Line]:
-    """Return the lines without the memories that rest on these accounts, and without their DIDs elsewhere.
+def without_people(lines: Sequence[Line], dids: Collection[str], forgotten: Collection[str]) -> list[Line]:
+    """Return the lines without the memories that rest on `dids` or name `forgotten`, and without `dids` elsewhere.
 
     A memory whose place one of them had taken stays replaced.
     """
-    gone = {line.id for line in of(lines, MemoryLine) if not frozenset(dids).isdisjoint(line.dids)}
+    rests, names = frozenset(dids), frozenset(forgotten)
+    memories = of(lines, MemoryLine)
+    gone = {line.id for line in memories if not (rests.isdisjoint(line.dids) and names.isdisjoint(line.about))}
     return [
         _freed(line, gone, dids) if isinstance(line, MemoryLine) else line
         for line in lines

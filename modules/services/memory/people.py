@@ -1,18 +1,22 @@
-"""What the memories in soul.db hold of a person: those that rest on their words or hold their DID, but for MEMORY.md's.
+"""What the memories in soul.db hold of a person: those that rest on their words or name them, but for MEMORY.md's.
 
-A handle decides nothing, for it can be taken by anybody: the owner is told of memories that name one.
+A memory is tied to the accounts that it names when it is saved. Later a handle decides nothing, for anybody may have
+taken it: the owner is told of memories that name one and stay, and of notes about a person under a display name.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
+from common.text.handles import named_handles
 from modules.runtime.database.people import PersonalRows, PersonalTable
+from modules.services.inbox import received
+from modules.services.memory.admission import NewMemory
 
-_TIED = "(instr(dids, :did) AND is_in(dids))"
-_THEIRS = f"({_TIED} OR (kind <> 'curated' AND holds_did(subject, body, tags)))"
-
-_STAYS = "(dids = '' OR kind = 'curated') AND named(subject, body, tags)"
+_RESTS = "(instr(dids, :did) AND is_in(dids))"
+_NAMES = "((instr(about, :did) AND is_in(about)) OR holds_did(subject, body, tags))"
+_THEIRS = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES}))"
 
 MEMORIES_OF_PEOPLE = PersonalRows(
     "memories",
@@ -24,7 +28,8 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             at="updated_at",
             order="id",
             redacts={"source": "without_did(source)"},
-            named=f"SELECT 'memory ' || id FROM memories WHERE {_STAYS} ORDER BY id",  # noqa: S608 - a constant
+            named="""SELECT 'memory ' || id FROM memories
+                WHERE named(subject, body, tags) OR (kind = 'person' AND called(subject)) ORDER BY id""",
         ),
         PersonalTable(
             name="profiles",
@@ -48,3 +53,16 @@ def copies_of(connection: sqlite3.Connection, did: str) -> list[str]:
     """
     query = f"SELECT subject || char(10) || body AS body FROM memories WHERE {_THEIRS}"  # noqa: S608 - a constant
     return [str(row["body"]) for row in connection.execute(query, {"did": did})]
+
+
+def with_named_accounts(connection: sqlite3.Connection, new: NewMemory) -> NewMemory:
+    """Return a memory tied to each account that it names by a handle under which only that account wrote to us.
+
+    The subject of a note about a person may be the handle alone. Display names tie nobody: anybody can choose any.
+    """
+    if new.kind == "curated":
+        return new
+    at = "@" if new.kind == "person" else ""
+    if handles := named_handles("\n".join((f"{at}{new.subject}", new.body, *new.tags))):
+        return replace(new, about=tuple({*new.about, *received.holders(connection, handles).values()}))
+    return new

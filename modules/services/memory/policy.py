@@ -51,6 +51,7 @@ class MemoryEntry:
     subject_key: str
     body_key: str
     dids: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
     @property
     def body_hash(self) -> str:
@@ -82,6 +83,7 @@ def entry(new: NewMemory) -> MemoryEntry:
         subject_key=key(subject),
         body_key=key(body),
         dids=new.dids,
+        about=new.about,
     )
 
 
@@ -123,13 +125,15 @@ def may_lend_its_subject(new: MemoryEntry) -> tuple[Trust, ...]:
 def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
     """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
 
-    Only the owner's own word makes public what was private. What ours say too is nobody else's.
+    Only the owner's own word makes public what was private. What ours say too is nobody else's. The accounts that it
+    names stay those of the first time: a handle may have passed to somebody else since.
     """
     before, after = TRUSTS.index(old.trust), TRUSTS.index(new.trust)
     again = replace(
         old,
         private=new.private or (old.private and new.trust != "owner"),
         updated_at=max(old.updated_at, iso(now)),
+        about=old.about or new.about,
     )
     if after < before:
         return again

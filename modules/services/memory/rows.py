@@ -22,6 +22,7 @@ from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.export_lines import MemoryLine
+from modules.services.memory.people import with_named_accounts
 from modules.services.memory.policy import Candidate, SearchPlan, Term
 
 TERMS_MAX = 16
@@ -85,7 +86,7 @@ def folded(text: str) -> str:
 
 COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
-    " recall_count, superseded_by, dids"
+    " recall_count, superseded_by, dids, about"
 )
 
 _TAG_END = "\n"
@@ -101,7 +102,7 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
         ValueError: there is nothing to remember in it.
 
     """
-    entry = policy.entry(new)
+    entry = policy.entry(with_named_accounts(connection, new))
     memory_id = _repeat(connection, entry, now) or _insert(connection, entry, now)
     if trusts := policy.may_replace(entry):
         connection.execute(
@@ -174,7 +175,8 @@ def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
 def memory_of(row: sqlite3.Row) -> Memory:
     """A row as a value."""
     fields: dict[str, Any] = dict(row)
-    read = {"tags": tags_of(row), "private": bool(fields["private"]), "dids": tuple(fields["dids"].split())}
+    read = {"tags": tags_of(row), "private": bool(fields["private"])}
+    read |= {name: tuple(fields[name].split()) for name in ("dids", "about")}
     return Memory(**{**fields, **read})
 
 
@@ -201,7 +203,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: date
     after = policy.refreshed(fetch(connection, [row["id"]])[0], entry, now)
     connection.execute(
         "UPDATE memories SET updated_at = ?, subject = ?, body = ?, tags = ?, importance = ?, source = ?, trust = ?,"
-        " private = ?, shelf = ?, dids = ? WHERE id = ?",
+        " private = ?, shelf = ?, dids = ?, about = ? WHERE id = ?",
         (
             after.updated_at,
             after.subject,
@@ -213,6 +215,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: date
             after.private,
             _shelf(after.kind, (after.subject, after.body, *after.tags), private=after.private),
             tied(after.dids),
+            tied(after.about),
             after.id,
         ),
     )
@@ -253,6 +256,7 @@ def _values(entry: policy.MemoryEntry, *, created_at: str, updated_at: str) -> d
         "body_hash": entry.body_hash,
         "shelf": _shelf(entry.kind, (entry.subject, entry.body, *entry.tags), private=entry.private),
         "dids": tied(entry.dids),
+        "about": tied(entry.about),
     }
 
 

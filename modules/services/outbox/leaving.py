@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from common.clock import local, parse_iso
-from common.wording import deed
 from modules.runtime.control import Standing
-from modules.services.outbox import store
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.departures import Departure, expected, told
+from modules.services.outbox.departures import Departure, told
 from modules.services.outbox.types import Intent
-
-
-def expected_kinds(connection: sqlite3.Connection) -> list[tuple[str, Departure]]:
-    """Return what each of these acts is, with its departure, the earliest first; those without a time come last."""
-    found = expected(connection).items()
-    pending = [(one, when) for of, when in found if (one := store.get(connection, of)) and one.state == "pending"]
-    return [(deed(one.kind), when) for one, when in sorted(pending, key=lambda item: item[1].at or "~")]
 
 
 def leaving(

@@ -426,4 +426,6 @@ class OutboxLoop(Loop):
             return Outcome(ran=False, reason="whether it may act is still to be seen")
         report = await self.outbox.deliver_due()
         reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
-        return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)
+        # NOTE(self): what another process approves is found at the next look only, however long the rest waits.
+        next_in_s = None if report.next_in_s is None else min(report.next_in_s, self.interval_ms / 1000)
+        return Outcome(ran=True, reason=reason, next_in_s=next_in_s)

@@ -28,6 +28,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.memory.admission import NewMemory, trust_of
+from modules.services.memory.people import with_named_accounts
 from modules.services.sessions import archives, endings, store
 from modules.services.sessions.archives import Archive, ArchiveOutcome, Distilled, Distiller
 from modules.services.sessions.distil_policy import worth
@@ -208,7 +209,10 @@ class Archivist:
         if self.may_remember and not await self.may_remember(session.key):
             distilled = replace(distilled, memories=())
         dids = tuple(tied(did for row in rows for did in row.dids.split()).split())
-        distilled = replace(distilled, memories=tuple(replace(one, dids=dids) for one in distilled.memories))
+        memories = [replace(one, dids=dids) for one in distilled.memories]
+        # NOTE(self): tied before the intention is written, so that the copy in it goes with the memory.
+        tied_to = await self.database.run(lambda rows: tuple(with_named_accounts(rows, one) for one in memories))
+        distilled = replace(distilled, memories=tied_to)
         if whole or distilled.message:
             return distilled
         earlier = await self.database.run(lambda connection: store.summary(connection, session.id))

@@ -226,12 +226,14 @@ class WorkLoop(Loop):
             told.add(disposition.code)
         is_trouble = disposition.act in {"undecided", "dropped"} or disposition.code == STOPPED
         is_bug = is_trouble and disposition.code == "failed"
+        line = "warn" if is_bug else handler.line or ("warn" if is_trouble else None)
+        line = None if disposition.held else line  # the outbox has told of the draft
         await self.journal.record(
             Entry(
                 "error" if is_bug else "decision",
                 self.name,
                 handler.summary(item, disposition),
-                line="warn" if is_bug else handler.line or ("warn" if is_trouble else None),
+                line=line,
                 reason=disposition.reason,
                 trigger_uri=item.cause_id,
                 author=_author(item),

@@ -315,18 +315,21 @@ async def test_it_asks_back_and_nobody_unknown_is_forgotten(running_town: Runnin
     assert len(asked) == 1
 
 
-async def test_a_memory_that_holds_the_did_goes_and_one_that_holds_a_handle_stays_and_is_told(
+async def test_a_memory_that_names_the_account_goes_and_one_from_before_they_met_stays_and_is_told(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home, did = running_town.make_home("rowan"), running_town.account("quillon")
     running_town.network.post_as(did, "@rowan.test which roof is louder?")
     async with awake(home) as life:
-        await life.look()
         knowledge, now = life.app.services.knowledge, life.app.services.clock.now()
+        early = NewMemory("person", "whom I shall meet", "@quillon.test knows roofs.", source="owner:main")
+        await knowledge.stores.memories.save(early, now)
+        await life.look()
         for new in (
             NewMemory("person", "Quillon, @quillon.test", "The owner had me mute him.", source="owner:main"),
             NewMemory("preference", "mutes", f"Never answer {did}.", source="owner:main"),
             NewMemory("fact", "my.quillon.test", "is a page, and no account"),
+            NewMemory("person", "quillon's roof", "It leaks.", source="owner:main"),
         ):
             await knowledge.stores.memories.save(new, now)
         await knowledge.refresh()
@@ -339,11 +342,14 @@ async def test_a_memory_that_holds_the_did_goes_and_one_that_holds_a_handle_stay
         write_atomic(home.self_md, "# Rowan\n\n- Quillon (@quillon.test) taught me to wait.\n")
         await asyncio.to_thread(run_know, home.root, "quillon.test", as_json=True)
         held = {one["store"]: one for one in json.loads(capsys.readouterr().out)["held"]}
-        assert held["memories"]["count"] == 1
+        assert held["memories"]["count"] == 2
         assert "SELF.md" in held["files"]["words"]
     await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
-    assert "memory 1" in capsys.readouterr().out
-    assert places_that_hold(home.root, did, "Never answer", "and the lantern") == []
+    told = capsys.readouterr().out
+    assert "memory 1, which is yours to change" in told, "by its handle, before it was met"
+    assert "memory 5, which is yours to change" in told, "a note under its display name"
+    assert told.count("soul.db: memory") == 2
+    assert places_that_hold(home.root, did, "Never answer", "had me mute", "and the lantern") == []
     async with awake(home) as life:
         kept = [one.subject for one in await life.app.services.knowledge.stores.memories.listed()]
-    assert kept == ["my.quillon.test", "Quillon, @quillon.test"]
+    assert kept == ["quillon's roof", "my.quillon.test", "whom I shall meet"]

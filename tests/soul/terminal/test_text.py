@@ -207,7 +207,7 @@ def styles(of: dict[str, Any]) -> dict[str, str]:
 
 def test_four_timers_stand_above_the_budgets() -> None:
     assert shown(status()) == [
-        "Awareness in 32 s  Expression in 2 h 5 min (values)  Messages in 15 s  Own posts in 9 min",
+        "Mentions in 32 s  Next post in 2 h 5 min (values)  Messages in 15 s  Own posts in 9 min",
         "Bluesky 2,989/3,000 (4 min)  GitHub 400/5,000 (40 min)  Tokens 500,000/2,000,000 (6 h)",
     ]
 
@@ -216,8 +216,8 @@ def test_what_is_due_or_runs_says_now_and_what_is_not_known_is_two_dashes() -> N
     loops = [{"name": "awareness", "running": True, "nextAt": in_s(9)}]
     unknown = {"remaining": 3000, "limit": 3000, "resetAt": 0}
     of = status(loops=loops, nextExpressionAt=None, nextExpressionSource="", budget=unknown, github=None)
-    assert shown(of) == ["Awareness now  Expression --", "Bluesky --  Tokens 500,000/2,000,000 (6 h)"]
-    assert shown(status(nextExpressionAt=in_s(-5)))[0].startswith("Awareness in 32 s  Expression now (values)")
+    assert shown(of) == ["Mentions now  Next post --", "Bluesky --  Tokens 500,000/2,000,000 (6 h)"]
+    assert shown(status(nextExpressionAt=in_s(-5)))[0].startswith("Mentions in 32 s  Next post now (values)")
 
 
 def test_a_budget_is_green_then_yellow_then_red_and_what_is_near_is_yellow() -> None:
@@ -247,9 +247,9 @@ def test_no_line_is_wider_than_the_terminal_and_there_are_three_at_most(columns:
 
 def test_a_narrow_terminal_keeps_the_timers_and_loses_the_last_of_the_budgets() -> None:
     assert shown(status(), columns=50) == [
-        "Awareness in 32 s",
-        "Expression in 2 h 5 min (values)  Messages in 15 s",
-        "Own posts in 9 min  Bluesky 2,989/3,000 (4 min)",
+        "Mentions in 32 s  Next post in 2 h 5 min (values)",
+        "Messages in 15 s  Own posts in 9 min",
+        "Bluesky 2,989/3,000 (4 min)",
     ]
 
 

@@ -21,7 +21,7 @@ from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
-from modules.runtime.llm.dialect import Message, ToolCall, ToolSpec
+from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.owner_line import in_stretches, is_said, shown_call
@@ -131,6 +131,8 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
+_END_CHARS = 200
+"""So much of the beginning and of the end of an answer is shown to the judge."""
 _SKILL = "tool-calls"
 
 
@@ -246,6 +248,33 @@ class Executor:
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
+
+    async def false_report(
+        self, text: str, turn: Turn, calls: Sequence[ToolAnswer], held: Collection[str], *, again: bool
+    ) -> str:
+        """Return what the model is told where `text` tells the owner of an act that was not done; "" where it does not.
+
+        Where the model says it `again`, return what the owner is told below it. A judge is asked only where none of
+        `calls`, those since the owner's line, did anything; `held` are the ids of those that wait for approval.
+        """
+        done: list[str] = []
+        for call in calls:
+            tool = self.registry.get(call.name)
+            state = "failed" if call.is_error else "held" if call.tool_use_id in held else ""
+            if not state and tool and tool.effect == "act":
+                return ""
+            done.append(f"{call.name} ({state or 'look'})")
+        listed = ", ".join(dict.fromkeys(done)) or "nothing"
+        if not (self._judge and turn.request) or not await self._judge.is_false_report(
+            text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}",
+            turn.request.text,
+            listed,
+            importance=turn.importance,
+            loop=turn.loop,
+            cause_id=turn.cause_id,
+        ):
+            return ""
+        return self._skills.render(_SKILL, "Answers", "Nothing Done" if again else "False Report", done=listed).strip()
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""

@@ -14,6 +14,9 @@ from common.importance import Importance
 from common.provenance import Provenance
 from modules.services.work.types import Disposition
 
+TIME_LIMIT_S = 60.0
+"""How long a tool may take unless its family says otherwise."""
+
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 Capability = Literal["social", "github", "code", "self"]
 
@@ -44,6 +47,11 @@ class OwnerRequest:
     def names_of(self, did: str) -> list[str]:
         """Return the handles and the marked mentions by which the words name the account `did`."""
         return [name for name, named in (*self.named.items(), *self.mentions) if named == did]
+
+    def account_of(self, handle: str) -> str:
+        """Return the DID of a handle in lower case as the words name it; "" if they do not."""
+        marked = {words.removeprefix("@").lower(): did for words, did in self.mentions}
+        return marked.get(handle) or self.named.get(handle, "")
 
     def names(self, did: str) -> bool:
         """Return whether the words name the account `did`. A mention that was marked counts as it was marked."""
@@ -175,7 +183,7 @@ class Tool:
     capability: Capability
     needs: Provenance
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
-    time_limit_s: float = 60.0
+    time_limit_s: float = TIME_LIMIT_S
     subject: type | UnionType | None = None
     fits: Callable[[Turn], bool] | None = None
     effect: Effect = "act"

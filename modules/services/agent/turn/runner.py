@@ -176,6 +176,7 @@ class _Session:
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
     done: set[tuple[str, str, str, bool]] = field(default_factory=set)
+    sent_back: bool = False
     repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
 
     async def round(self) -> Stopped | None:
@@ -236,6 +237,12 @@ class _Session:
     async def _without_calls(self, text: str) -> Stopped | None:
         said = self.executor.redactor.text(text)
         if self.tool_choice == "auto":
+            if said.strip() and (problem := await self._false_report(said)):
+                if not self.sent_back:
+                    self.sent_back = True
+                    self.conversation += [Message("assistant", said), Message("user", problem)]
+                    return None
+                said = self.text = f"{said.strip()}\n\n{problem}"
             if said.strip():
                 await self._add(Message("assistant", said))
             return "ended"
@@ -244,6 +251,17 @@ class _Session:
         self.conversation += [Message("assistant", said), Message("user", self.nudge)]
         self.nudge = ""
         return None
+
+    async def _false_report(self, said: str) -> str:
+        """Return what is said to words that tell the owner of what this turn did not do; "" to any other."""
+        since: list[ToolAnswer] = []
+        for message in reversed(self.conversation):
+            found = [block for block in blocks(message) if isinstance(block, ToolAnswer)]
+            if message.role == "user" and not found:
+                break
+            since += found
+        held = {call.id for call, result in self.calls if result.outcome.held}
+        return await self.executor.false_report(said, self.turn, since, held, again=self.sent_back)
 
     async def _add(self, *messages: Message) -> None:
         """More of the conversation, kept before anything else happens."""

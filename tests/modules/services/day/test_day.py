@@ -327,3 +327,19 @@ async def test_after_a_run_that_was_killed_the_day_says_that_this_is_wrong(lived
     await lived.database.run(lambda connection: marks.put(connection, {marks.RUNNING: iso(lived.clock.now())}))
     (trouble,) = lived.reader().read().troubles
     assert (marks.KILLED in trouble.what, "`soul run`" in trouble.remedy) == (True, True)
+
+
+async def test_a_day_tells_each_thing_once_and_as_it_stands_now(lived: LivedHome) -> None:
+    """A refusal under one heading, no post that was taken back, no case of a like that waited when it was chosen."""
+    gone = "at://did:plc:rowan/app.bsky.feed.post/3gone"
+    await lived.done("post", 1, result_uri=gone)
+    await lived.done("post", 2, result_uri="at://did:plc:rowan/app.bsky.feed.post/3kept")
+    await lived.done("delete", 3, target=gone)
+    blocked = {"tool": "bluesky_post", "input": {}, "error": "Blocked: said before"}
+    calls = [blocked | {"intent_id": "0001"}, blocked | {"tool": "bluesky_reply"}]
+    await lived.journal.record(Entry("model", "owner", "Thought", line=None, data={"calls": calls}))
+    await lived.decided("liked", "a kind word", held=True)
+    found = lived.reader().read()
+    assert found.done == {"delete": 1, "post": 1}
+    assert [one.what for one in found.sent_back] == ["bluesky_reply"]
+    assert found.cases == ()

@@ -15,18 +15,20 @@ import pytest
 
 from adapters.atproto.records import web_url
 from common.errors import NotWaiting
+from common.intervals import OUTBOX_DRAIN_INTERVAL_MS, Pace
 from common.redact import Redactor
 from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval
+from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.journals import told_of
-from tests.modules.services.outbox.running_outbox import DID, Fault, RunningOutbox, post, reply
+from tests.modules.services.outbox.running_outbox import DID, PACING, Fault, RunningOutbox, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
 HOUR = 3600
@@ -423,3 +425,15 @@ async def test_what_was_scheduled_unseen_waits_for_a_yes_once_the_owner_wants_dr
     held = await running_outbox.deliver(intent.id)
     assert (held.state, held.scheduled_for) == ("held", intent.scheduled_for)
     assert running_outbox.service.writes == []
+
+
+async def test_what_the_owner_approves_from_beside_is_looked_for_soon_however_long_the_rest_waits(
+    running_outbox: RunningOutbox,
+) -> None:
+    for target in (A, B):
+        assert (await running_outbox.outbox.submit(like(target))).accepted
+    loop = OutboxLoop(pace=Pace(), outbox=running_outbox.outbox, ready=lambda: True)
+    first, second = await loop.run(), await loop.run()
+    assert first.reason.startswith("1 sent"), "the other one waits for the distance between two likes"
+    assert second.next_in_s is not None
+    assert second.next_in_s <= OUTBOX_DRAIN_INTERVAL_MS / 1000 < PACING.like_s

@@ -7,6 +7,7 @@ by themselves, and what the owner is told of it.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -16,13 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import ModelRefused, PolicyBlocked
+from common.person import Person, Trace
 from common.provenance import Provenance
 from common.redact import MASK
 from common.result import Ok
 from common.session_keys import OWNER_SESSION
+from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Image, Message
+from modules.services.inbox import received
+from modules.services.inbox.received import ReceivedPost
 from modules.services.memory.admission import NewMemory, Query
+from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.sessions import endings
 from modules.services.sessions.archivist import COMPACTION, SessionTidyLoop
@@ -35,6 +41,7 @@ from modules.services.sessions.distil_policy import (
     summary_of,
     worth,
 )
+from modules.services.sessions.people import SESSIONS_OF_PEOPLE
 from soul.composition.wiring.turns import forget_notes
 from tests.exploration import examples
 from tests.modules.runtime.llm.scripted_model import calls, refuses, says
@@ -66,6 +73,27 @@ async def test_the_oldest_are_archived_distilled_and_replaced_by_a_summary(sessi
     (memory,) = await session_home.memories.search(Query("roof"), session_home.clock.now())
     assert (memory.kind, memory.subject, memory.body) == ("decision", "Kit's roof", "the tiles are looked at on Friday")
     assert (memory.tags, memory.source, memory.trust, memory.private) == ((COMPACTION,), OWNER_SESSION, "owner", True)
+
+
+async def test_what_is_kept_beside_an_archive_of_somebody_goes_with_them(session_home: SessionHome) -> None:
+    kit, at = "did:plc:kit", "2026-01-05T12:00:00.000Z"
+    person, payload = Person(kit), {"author": {"did": kit, "handle": "kit.test"}}
+    post = ReceivedPost("at://kit/1", "at://kit/1", kit, payload, at, at, "handled")
+    await session_home.database.run(lambda rows: received.insert(rows, [post]))
+    session_id = await session_home.talk()
+    session_home.model.plays(keeps(people=["Kit, @kit.test: has leaking tiles on the roof"]))
+    await session_home.archivist.compact(session_id, BUDGET)
+    kept = "SELECT distilled FROM archives"
+    assert "leaking tiles" in str(await session_home.table(kept))
+
+    def forget(rows: sqlite3.Connection) -> None:
+        know_person(rows, person)
+        for store in (SESSIONS_OF_PEOPLE, MEMORIES_OF_PEOPLE):
+            store.forget(rows, Trace(person))
+
+    await session_home.database.run(forget)
+    assert "leaking tiles" not in str(await session_home.table(kept))
+    assert await session_home.memories.count() == 0
 
 
 async def test_a_conversation_within_its_budget_is_left_alone_and_costs_nothing(session_home: SessionHome) -> None:

@@ -267,6 +267,11 @@ async def test_the_work_of_a_soul_that_is_gone_is_taken_up_its_author_named_and_
     assert message.strip().splitlines()[-1] == credit
     assert credit_in(new.body) == credit
     assert credit_in(new.body.replace(credit, "")) == ""
+    ok(await bea.update_issue(GARDEN, left.number, state="open"))
+    assert isinstance(await rig.code().do(replace(await place.held(TASK, epoch=2), left=left)), Opened)
+    await place.sends_all()
+    assert ok(await bea.pulls.get(GARDEN, left.number)).state == "closed"
+    assert len(ok(await bea.list_comments(GARDEN, left.number))) == 1
 
 
 @pytest.mark.slow
