@@ -334,6 +334,11 @@ COMMANDS = (
         ),
     ),
     Row(
+        "fleet",
+        "Keep many SOULs on a Kubernetes cluster.",
+        commands=(Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),),
+    ),
+    Row(
         "self",
         "Show how SELF.md changed. Also undo, approve or reject a change.",
         where=_TYPED,

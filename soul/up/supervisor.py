@@ -42,7 +42,7 @@ from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
-from soul.exit_codes import NO_RESTART, ExitCode, exit_code_of
+from soul.exit_codes import ANEW, ASLEEP, NO_RESTART, ExitCode, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
@@ -50,8 +50,6 @@ from soul.terminal.output import write_error, write_lines
 from soul.watch.policy import KEPT_FOR
 from soul.watch.watcher import keep_watch
 
-ANEW, ASLEEP = 76, 79
-"""What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
 _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 """Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0

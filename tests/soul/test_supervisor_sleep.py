@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from common.clock import SystemClock
-from soul.exit_codes import ExitCode
-from soul.up.supervisor import ASLEEP, SupervisedProcess, Supervisor
+from soul.exit_codes import ASLEEP, ExitCode
+from soul.up.supervisor import SupervisedProcess, Supervisor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux")
 

@@ -1,0 +1,149 @@
+"""FLEET.yaml: which homes a cluster holds, and what their pods are given. It never holds a secret's value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from common.constants import STATE_MAX_BYTES, TEXT_MAX_BYTES
+from common.errors import ConfigError
+from common.files import read_bounded
+from common.settings import KNOWN, complaint, settings_of
+
+_MANIFESTS_OWN = {"SLEEP": "`sleep` of the home", "MEMORY_DIR": "the volume", "SPACE_DISCOVERY": "the network policy"}
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+
+
+def _setting_value(value: object) -> object:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _known_settings(values: dict[str, str]) -> dict[str, str]:
+    """Raises `ValueError` for the first setting that is unknown, secret, wrong, or decided by the manifests."""
+    for name, value in values.items():
+        if name not in KNOWN:
+            raise ValueError(f"{name} is not a setting")
+        if name in _MANIFESTS_OWN:
+            raise ValueError(f"{name} cannot be set here: {_MANIFESTS_OWN[name]} decides it")
+        settings, mistakes = settings_of({name.lower(): value})
+        if wrong := next((str(one) for one in mistakes if one.setting == name), ""):
+            raise ValueError(wrong)
+        if settings.secrets:
+            raise ValueError(f"{name} is a secret: put it into the home's Secret in the cluster, never into this file")
+    return values
+
+
+Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
+ObjectName = Annotated[str, StringConstraints(pattern=rf"^{_SUBDOMAIN}$", max_length=253)]
+Quantity = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$")]
+SettingValues = Annotated[dict[str, Annotated[str, BeforeValidator(_setting_value)]], AfterValidator(_known_settings)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Egress(_Strict):
+    """A service in a private network that the SOULs may reach, such as a model service in the cluster."""
+
+    cidr: IPv4Network | IPv6Network
+    port: int = Field(ge=1, le=65535)
+
+
+class FleetHome(_Strict):
+    """One SOUL.
+
+    Attributes:
+        secret: the Secret with the home's passwords and keys, by the names of their settings; `soul-NAME` by default.
+        soul_md: the file with its SOUL.md, relative to FLEET.yaml; `NAME/SOUL.md` by default.
+        settings: those that are not secret; they win over the fleet's.
+        storage: the size of its volume, which cannot be changed later.
+        sleep: whether its pod may end while nothing is due.
+
+    """
+
+    name: Label
+    secret: ObjectName = ""
+    soul_md: Path = Path()
+    settings: SettingValues = Field(default_factory=dict)
+    storage: Quantity = "1Gi"
+    sleep: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_after_it(cls, value: Any) -> Any:  # noqa: ANN401 - what a file holds
+        if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+            return value
+        name = value["name"]
+        return {"secret": f"soul-{name}", "soul_md": f"{name}/SOUL.md"} | dict(value)
+
+    @property
+    def sandbox(self) -> str:
+        """The name of its Sandbox, and so of its pod."""
+        return f"soul-{self.name}"
+
+
+class Fleet(_Strict):
+    """All that FLEET.yaml says. It is alone in its name space."""
+
+    namespace: Label
+    image: Annotated[str, StringConstraints(pattern=r"^[^\s:/][^\s]*$", max_length=500)]
+    storage_class: ObjectName | None = None
+    settings: SettingValues = Field(default_factory=dict)
+    egress: tuple[Egress, ...] = ()
+    homes: Annotated[tuple[FleetHome, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _each_its_own(self) -> Fleet:
+        for what, values in (
+            ("name", [one.name for one in self.homes]),
+            ("secret", [one.secret for one in self.homes]),
+        ):
+            if twice := next((value for value in values if values.count(value) > 1), ""):
+                raise ValueError(f"two homes have the {what} {twice}")
+        return self
+
+
+def read_fleet(path: Path) -> tuple[Fleet, dict[str, str]]:
+    """Return the fleet and the text of each SOUL.md by the home's name. Raises `ConfigError` with one line."""
+    try:
+        given = yaml.safe_load(read_bounded(path, STATE_MAX_BYTES))
+        fleet = Fleet.model_validate(given)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        told = "is unknown" if first["type"] == "extra_forbidden" else complaint(first)
+        raise ConfigError(f"{path}: {where or 'the file'} {told}", remedy=_SEE) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", remedy=_SEE) from None
+    return fleet, {home.name: _soul_md(path.parent / home.soul_md, home) for home in fleet.homes}
+
+
+_SEE = "docs/fleet.md shows an example."
+
+
+def _soul_md(path: Path, home: FleetHome) -> str:
+    try:
+        return read_bounded(path, TEXT_MAX_BYTES).decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        remedy = f"Write it, or name another file in `soul_md` of {home.name}."
+        raise ConfigError(f"{path} of {home.name} cannot be read: {why}", remedy=remedy) from error
