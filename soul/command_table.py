@@ -336,7 +336,13 @@ COMMANDS = (
     Row(
         "fleet",
         "Keep many SOULs on a Kubernetes cluster.",
-        commands=(Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),),
+        commands=(
+            Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),
+            Row("apply", "Create or change the fleet as the file says. Wake nobody.", "commands.fleet:run_fleet_apply"),
+            Row("list", "Show which SOULs are awake, asleep or failing.", "commands.fleet:run_fleet_list"),
+            Row("wake", "Start the pods of SOULs, and wait until they are awake.", "commands.fleet:run_fleet_wake"),
+            Row("sleep", "End the pods of SOULs, and wait until they are asleep.", "commands.fleet:run_fleet_sleep"),
+        ),
     ),
     Row(
         "self",

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from common.constants import STATE_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import ConfigError
@@ -25,7 +15,6 @@ from common.files import read_bounded
 from common.settings import KNOWN, complaint, settings_of
 
 _MANIFESTS_OWN = {"SLEEP": "`sleep` of the home", "MEMORY_DIR": "the volume", "SPACE_DISCOVERY": "the network policy"}
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
 def _setting_value(value: object) -> object:
@@ -49,24 +38,24 @@ def _known_settings(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
-Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
-ObjectName = Annotated[str, StringConstraints(pattern=rf"^{_SUBDOMAIN}$", max_length=253)]
-Quantity = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$")]
+Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
+ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+Quantity = Annotated[str, Field(pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$")]
 SettingValues = Annotated[dict[str, Annotated[str, BeforeValidator(_setting_value)]], AfterValidator(_known_settings)]
 
 
-class _Strict(BaseModel):
+class _OfFleetFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Egress(_Strict):
+class Egress(_OfFleetFile):
     """A service in a private network that the SOULs may reach, such as a model service in the cluster."""
 
     cidr: IPv4Network | IPv6Network
     port: int = Field(ge=1, le=65535)
 
 
-class FleetHome(_Strict):
+class FleetHome(_OfFleetFile):
     """One SOUL.
 
     Attributes:
@@ -88,33 +77,24 @@ class FleetHome(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _named_after_it(cls, value: Any) -> Any:  # noqa: ANN401 - what a file holds
-        if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-            return value
-        name = value["name"]
-        return {"secret": f"soul-{name}", "soul_md": f"{name}/SOUL.md"} | dict(value)
-
-    @property
-    def sandbox(self) -> str:
-        """The name of its Sandbox, and so of its pod."""
-        return f"soul-{self.name}"
+        name = value.get("name") if isinstance(value, dict) else None
+        return {"secret": f"soul-{name}", "soul_md": f"{name}/SOUL.md", **value} if name else value
 
 
-class Fleet(_Strict):
+class Fleet(_OfFleetFile):
     """All that FLEET.yaml says. It is alone in its name space."""
 
     namespace: Label
-    image: Annotated[str, StringConstraints(pattern=r"^[^\s:/][^\s]*$", max_length=500)]
+    image: str = Field(pattern=r"^[^\s:/][^\s]*$", max_length=500)
     storage_class: ObjectName | None = None
     settings: SettingValues = Field(default_factory=dict)
     egress: tuple[Egress, ...] = ()
-    homes: Annotated[tuple[FleetHome, ...], Field(min_length=1)]
+    homes: tuple[FleetHome, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _each_its_own(self) -> Fleet:
-        for what, values in (
-            ("name", [one.name for one in self.homes]),
-            ("secret", [one.secret for one in self.homes]),
-        ):
+        for what in ("name", "secret"):
+            values = [getattr(home, what) for home in self.homes]
             if twice := next((value for value in values if values.count(value) > 1), ""):
                 raise ValueError(f"two homes have the {what} {twice}")
         return self
