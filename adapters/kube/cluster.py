@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
@@ -85,7 +86,7 @@ class Cluster:
     async def listed(self, resource: Resource, selector: str = "") -> ApiResult[tuple[list[KubeObject], str]]:
         """Return all objects with these labels, and the version of the list, from which a watch goes on."""
         found = (await self._asked("GET", resource.path(self.namespace), labelSelector=selector)).or_raise()
-        return Ok((found["items"], found["metadata"]["resourceVersion"]))
+        return Ok((found.get("items") or [], found.get("metadata", {}).get("resourceVersion", "")))
 
     async def read(self, resource: Resource, name: str) -> ApiResult[KubeObject]:
         return await self._asked("GET", resource.path(self.namespace, name))
@@ -113,7 +114,7 @@ class Cluster:
                 return done
         return Err(f"could not change {name}: others change it all the time", "conflict")
 
-    async def watch(self, resource: Resource, selector: str = "") -> AsyncIterator[ApiResult[KubeObject]]:
+    async def watch(self, resource: Resource, selector: str = "") -> AsyncGenerator[ApiResult[KubeObject], None]:
         """Yield each object as it is now, and again whenever it changes, until the caller stops; last an `Err`, if any.
 
         A deleted one has a `metadata.deletionTimestamp`. What was missed while the connection was lost is made up
@@ -129,21 +130,24 @@ class Cluster:
                 objects, version = found.data
                 for one in objects:
                     yield Ok(one)
-            async for event in self._events(resource, selector, version):
-                if isinstance(event, Ok):
-                    tries, version = 0, event.data["metadata"]["resourceVersion"]
-                    if "name" in event.data["metadata"]:  # a bookmark has none
+            async with aclosing(self._events(resource, selector, version)) as events:
+                async for event in events:
+                    if isinstance(event, Ok):
+                        tries, version = 0, event.data["metadata"]["resourceVersion"]
+                        if "name" in event.data["metadata"]:  # a bookmark has none
+                            yield event
+                    elif event.status == _EXPIRED:
+                        version = ""
+                    elif event.kind in LASTING:
                         yield event
-                elif event.status == _EXPIRED:
-                    version = ""
-                elif event.kind in LASTING:
-                    yield event
-                    return
-                else:
-                    await self.clock.sleep(event.retry_after or doubled(_FIRST_WAIT_S, tries, _MOST_WAIT_S))
-                    tries += 1
+                        return
+                    else:
+                        await self.clock.sleep(event.retry_after or doubled(_FIRST_WAIT_S, tries, _MOST_WAIT_S))
+                        tries += 1
 
-    async def _events(self, resource: Resource, selector: str, version: str) -> AsyncIterator[ApiResult[KubeObject]]:
+    async def _events(
+        self, resource: Resource, selector: str, version: str
+    ) -> AsyncGenerator[ApiResult[KubeObject], None]:
         """Yield the object of each event of one connection, and last an `Err` that says how it ended."""
         params = {"labelSelector": selector, "resourceVersion": version, "watch": "true"}
         params |= {"allowWatchBookmarks": "true", "timeoutSeconds": str(_WATCH_S)}

@@ -15,7 +15,7 @@ from adapters.kube.cluster import Cluster, KubeObject
 from common.clock import SystemClock
 from common.errors import ConfigError, UsageError
 from common.files import expanded
-from soul.fleet.fleet_file import Fleet, read_fleet
+from soul.fleet.fleet_file import Fleet, read_fleet, read_souls
 from soul.fleet.manifests import manifests, resource_of
 from soul.fleet.policy import HomeState, detail_of, state_of
 from soul.fleet.sandboxes import GROUP, HOME_LABEL, PODS, SANDBOXES, VERSION, Sandboxes
@@ -33,14 +33,15 @@ Within = Annotated[float, typer.Option("--within", help="How many seconds to wai
 
 def run_fleet_render(file: FleetFile) -> None:
     """Print the manifests as YAML. Raises `ConfigError`."""
-    told = manifests(*read_fleet(file))
+    fleet = read_fleet(file)
+    told = manifests(fleet, read_souls(file, fleet))
     write_lines(*yaml.safe_dump_all(told, sort_keys=False, allow_unicode=True).splitlines())
 
 
 def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
     """Send the manifests. Raises `ConfigError`, and `SoulError` for what the cluster refuses."""
-    fleet, souls = read_fleet(file)
-    wanted = manifests(fleet, souls)
+    fleet = read_fleet(file)
+    wanted = manifests(fleet, read_souls(file, fleet))
 
     async def apply(cluster: Cluster) -> None:
         found = (await cluster.versions(GROUP)).or_raise()
@@ -57,7 +58,7 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
 
 def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = False) -> None:
     """Print how each home is. Raises as `run_fleet_apply`."""
-    fleet, _ = read_fleet(file)
+    fleet = read_fleet(file)
 
     named = [home.name for home in fleet.homes]
 
@@ -96,7 +97,7 @@ def run_fleet_sleep(file: FleetFile, names: Names = None, *, context: Context = 
 
 
 def _set_all(file: Path, names: Sequence[str], context: str, wanted: HomeState, within_s: float) -> bool:
-    fleet, _ = read_fleet(file)
+    fleet = read_fleet(file)
     known = [home.name for home in fleet.homes]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"{file} has no home {unknown[0]}", remedy=f"It has {', '.join(known)}.")

@@ -14,7 +14,14 @@ from common.errors import ConfigError
 from common.files import read_bounded
 from common.settings import KNOWN, complaint, settings_of
 
-_MANIFESTS_OWN = {"SLEEP": "`sleep` of the home", "MEMORY_DIR": "the volume", "SPACE_DISCOVERY": "the network policy"}
+_SEE = "docs/fleet.md shows an example."
+_MANIFESTS_OWN = {
+    "AGENT_NAME": "`name` of the home",
+    "MEMORY_DIR": "the volume",
+    "SLEEP": "`sleep` of the home",
+    "SLEEP_WATCH_URL": "the watcher of the fleet",
+    "SPACE_DISCOVERY": "the network policy",
+}
 
 
 def _setting_value(value: object) -> object:
@@ -26,10 +33,10 @@ def _setting_value(value: object) -> object:
 def _known_settings(values: dict[str, str]) -> dict[str, str]:
     """Raises `ValueError` for the first setting that is unknown, secret, wrong, or decided by the manifests."""
     for name, value in values.items():
-        if name not in KNOWN:
-            raise ValueError(f"{name} is not a setting")
         if name in _MANIFESTS_OWN:
             raise ValueError(f"{name} cannot be set here: {_MANIFESTS_OWN[name]} decides it")
+        if name not in KNOWN:
+            raise ValueError(f"{name} is not a setting")
         settings, mistakes = settings_of({name.lower(): value})
         if wrong := next((str(one) for one in mistakes if one.setting == name), ""):
             raise ValueError(wrong)
@@ -100,11 +107,10 @@ class Fleet(_OfFleetFile):
         return self
 
 
-def read_fleet(path: Path) -> tuple[Fleet, dict[str, str]]:
-    """Return the fleet and the text of each SOUL.md by the home's name. Raises `ConfigError` with one line."""
+def read_fleet(path: Path) -> Fleet:
+    """Raises `ConfigError` with one line."""
     try:
-        given = yaml.safe_load(read_bounded(path, STATE_MAX_BYTES))
-        fleet = Fleet.model_validate(given)
+        return Fleet.model_validate(yaml.safe_load(read_bounded(path, STATE_MAX_BYTES)))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
     except ValidationError as error:
@@ -114,10 +120,11 @@ def read_fleet(path: Path) -> tuple[Fleet, dict[str, str]]:
         raise ConfigError(f"{path}: {where or 'the file'} {told}", remedy=_SEE) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", remedy=_SEE) from None
-    return fleet, {home.name: _soul_md(path.parent / home.soul_md, home) for home in fleet.homes}
 
 
-_SEE = "docs/fleet.md shows an example."
+def read_souls(path: Path, fleet: Fleet) -> dict[str, str]:
+    """Return the text of each SOUL.md beside the file, by the home's name. Raises as `read_fleet`."""
+    return {home.name: _soul_md(path.parent / home.soul_md, home) for home in fleet.homes}
 
 
 def _soul_md(path: Path, home: FleetHome) -> str:

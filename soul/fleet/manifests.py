@@ -17,23 +17,21 @@ _PLURALS = {"sandbox": "sandboxes", "networkpolicy": "networkpolicies"}
 _SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ASLEEP)
 """The exit codes after which a start would be useless: it ended, only the owner can help, or it sleeps. A home that is
 still in use (75) is tried again, for the lease of a lost node expires."""
-_LOGIN = ("AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD")
-"""What the watcher is given of each Secret."""
+_LOGIN = ("AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", "AGENT_GITHUB_TOKEN")
+"""What the watcher is given of each Secret, as far as it is there."""
+_WATCHER_URL = "http://soul-watch:8080"
 
 
 def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
     """Return all that `soul fleet apply` sends, in order; `souls` are the texts of SOUL.md by name."""
     common = {"namespace": fleet.namespace, "image": fleet.image, "storage_class": fleet.storage_class}
     found = _filled("network", common)
-    if logins := [
-        {"secret": {"name": home.secret, "items": [{"key": key, "path": f"{home.name}/{key}"} for key in _LOGIN]}}
-        for home in fleet.homes
-        if home.sleep
-    ]:
-        found += _filled("watch", {**common, "env": _env(fleet.settings), "logins": logins})
+    if any(home.sleep for home in fleet.homes):
+        found += _filled("watch", {**common, "env": _env({**fleet.settings, "HOME": "/tmp"}), **_watched(fleet)})  # noqa: S108
     for home in fleet.homes:
-        decided = {"SLEEP": "on" if home.sleep else "off", "SPACE_DISCOVERY": "off", "HOME": "/tmp"}  # noqa: S108
-        values = {"AGENT_NAME": home.name, **fleet.settings, **home.settings, **decided}
+        decided = {"AGENT_NAME": home.name, "SPACE_DISCOVERY": "off", "HOME": "/tmp"}  # noqa: S108 - of the pod alone
+        sleep = {"SLEEP": "on", "SLEEP_WATCH_URL": _WATCHER_URL} if home.sleep else {"SLEEP": "off"}
+        values = {**fleet.settings, **home.settings, **decided, **sleep}
         of_home = {"name": home.name, "secret": home.secret, "storage": home.storage, "soul_md": souls[home.name]}
         settled = [int(code) for code in _SETTLED]
         found += _filled("homes", {**common, **of_home, "env": _env(values), "settled": settled})
@@ -43,6 +41,18 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
             for one in fleet.egress
         ]
     return found
+
+
+def _watched(fleet: Fleet) -> dict[str, Any]:
+    """Return what the watcher knows of the homes that sleep: a folder for each, with a file for each setting."""
+    told, accounts = {"FLEET.yaml": fleet.model_dump_json()}, list[KubeObject]()
+    for home in (one for one in fleet.homes if one.sleep):
+        told |= {f"{home.name}.{key}": value for key, value in home.settings.items()}
+        open_ = [{"key": f"{home.name}.{key}", "path": f"{home.name}/{key}"} for key in home.settings]
+        secret = [{"key": key, "path": f"{home.name}/{key}"} for key in _LOGIN if key not in home.settings]
+        accounts.append({"secret": {"name": home.secret, "optional": True, "items": secret}})
+        accounts += [{"configMap": {"name": "soul-watch", "items": open_}}] if open_ else []
+    return {"watched": told, "accounts": accounts}
 
 
 def resource_of(manifest: KubeObject) -> Resource:

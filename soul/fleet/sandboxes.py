@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from adapters.kube.cluster import Cluster, KubeObject, Resource
@@ -12,7 +13,7 @@ from soul.fleet.policy import HomeState, Mode, mode_of, state_of
 GROUP, VERSION = "agents.x-k8s.io", "v1beta1"
 SANDBOXES, PODS = Resource(f"{GROUP}/{VERSION}", "sandboxes"), Resource("v1", "pods")
 HOME_LABEL = "soul.town/home"
-_GONE_S = 180.0
+_GONE_S = 100.0
 """How long a pod may take to go; it has 90 seconds to end by itself."""
 
 
@@ -50,17 +51,17 @@ class Sandboxes:
     ) -> ApiResult[dict[str, HomeState]]:
         """Wait until each of these homes is as `wanted`, or so many seconds; return how each that exists is then."""
         states: dict[str, HomeState] = {}
-        try:
-            async with self.cluster.clock.timeout(within_s):
-                async for seen in self.cluster.watch(SANDBOXES, HOME_LABEL):
-                    if isinstance(seen, Err):
-                        return seen
-                    home = seen.data["metadata"]["labels"][HOME_LABEL]
-                    states[home] = state_of(seen.data)
-                    if all(states.get(one) == wanted for one in homes):
+        with suppress(TimeoutError):
+            async with (
+                self.cluster.clock.timeout(within_s),
+                aclosing(self.cluster.watch(SANDBOXES, HOME_LABEL)) as seen,
+            ):
+                async for one in seen:
+                    if isinstance(one, Err):
+                        return one
+                    states[one.data["metadata"]["labels"][HOME_LABEL]] = state_of(one.data)
+                    if all(states.get(home) == wanted for home in homes):
                         break
-        except TimeoutError:
-            pass
         return Ok({home: states[home] for home in homes if home in states})
 
     async def _set_mode(self, home: str, mode: Mode) -> ApiResult[None]:

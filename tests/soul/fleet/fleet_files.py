@@ -12,7 +12,7 @@ FLEET: dict[str, Any] = {
     "image": "registry.example/soul:1",
     "settings": {"AI_GATEWAY_MODEL": "openai/gpt-5.2", "SOUL_DIRECT_MESSAGES": True},
     "homes": [
-        {"name": "rowan", "settings": {"AGENT_NAME": "Rowan"}},
+        {"name": "rowan", "settings": {"AGENT_BLUESKY_USERNAME": "rowan.test"}},
         {"name": "wren", "storage": "5Gi", "sleep": False},
     ],
 }

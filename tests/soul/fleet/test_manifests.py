@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from common.errors import ConfigError
 from soul import cli
-from soul.fleet.fleet_file import read_fleet
+from soul.fleet.fleet_file import read_fleet, read_souls
 from soul.fleet.manifests import manifests
 from tests.soul.fleet.fleet_files import written
 
@@ -160,7 +160,9 @@ class _Sandbox(_Known):
 
 
 def _rendered(folder: Path, **changes: Any) -> list[dict[str, Any]]:
-    return manifests(*read_fleet(written(folder, **changes)))
+    file = written(folder, **changes)
+    fleet = read_fleet(file)
+    return manifests(fleet, read_souls(file, fleet))
 
 
 def _of(kind: str, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -178,7 +180,8 @@ def test_each_home_is_a_sandbox_of_its_own_with_a_volume_that_one_pod_mounts(tmp
     assert wren.spec.volume_claim_templates[0].spec.storage_class_name == "fast"
     container = rowan.spec.pod_template.spec.containers[0]
     env = {one.name: one.value for one in container.env}
-    assert env["AGENT_NAME"] == "Rowan"
+    assert env["AGENT_NAME"] == "rowan"
+    assert env["AGENT_BLUESKY_USERNAME"] == "rowan.test"
     assert env["AI_GATEWAY_MODEL"] == "openai/gpt-5.2"
     assert env["SLEEP"] == "on"
     assert container.env_from[0].secret_ref.name == "soul-rowan"
@@ -229,11 +232,16 @@ def test_the_watcher_may_look_at_sandboxes_and_patch_them_and_gets_the_logins_of
     assert not _of("ClusterRole", told)
     pod = _of("Deployment", told)[0]["spec"]["template"]["spec"]
     sources = next(one for one in pod["volumes"] if "projected" in one)["projected"]["sources"]
-    assert [one["secret"]["name"] for one in sources] == ["soul-rowan"]
-    assert {item["key"] for item in sources[0]["secret"]["items"]} == {
-        "AGENT_BLUESKY_USERNAME",
-        "AGENT_BLUESKY_PASSWORD",
-    }
+    secrets = [one["secret"] for one in sources if "secret" in one]
+    assert [one["name"] for one in secrets] == ["soul-rowan"]
+    assert {item["key"] for item in secrets[0]["items"]} == {"AGENT_BLUESKY_PASSWORD", "AGENT_GITHUB_TOKEN"}
+    paths = [item["path"] for one in sources for item in next(iter(one.values()))["items"]]
+    assert {*paths} == {f"rowan/AGENT_{one}" for one in ("BLUESKY_USERNAME", "BLUESKY_PASSWORD", "GITHUB_TOKEN")}
+    assert len(paths) == 3
+    known = next(one["data"] for one in _of("ConfigMap", told) if one["metadata"]["name"] == "soul-watch")
+    assert known["rowan.AGENT_BLUESKY_USERNAME"] == "rowan.test"
+    (tmp_path / "of_the_watcher.yaml").write_text(known["FLEET.yaml"], encoding="utf-8")
+    assert read_fleet(tmp_path / "of_the_watcher.yaml") == read_fleet(tmp_path / "FLEET.yaml")
     assert "envFrom" not in pod["containers"][0]
 
 
@@ -249,7 +257,7 @@ def test_where_nobody_sleeps_there_is_no_watcher(tmp_path: Path) -> None:
         ({"settings": {"ALARM_URL": "https://hooks.example/abc"}}, "ALARM_URL is a secret"),
         ({"settings": {"AI_GATEWAY_MODEL": ""}}, "settings AI_GATEWAY_MODEL"),
         ({"settings": {"AI_GATEWAY_MODLE": "x"}}, "AI_GATEWAY_MODLE is not a setting"),
-        ({"settings": {"SLEEP": "on"}}, "SLEEP cannot be set here"),
+        ({"settings": {"SLEEP": "on"}}, "SLEEP cannot be set here: `sleep` of the home decides it"),
         ({"image": ""}, "image"),
         ({"imag": "x"}, "imag is unknown"),
         ({"homes": []}, "homes"),
@@ -286,5 +294,6 @@ def test_what_is_no_fleet_at_all_is_told_in_one_line(
 
 def test_the_command_prints_what_a_yaml_reader_reads_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, soul_md="# Rowan\n\tü: 'a' \u2028 " + "x" * 5000)
+    fleet = read_fleet(file)
     assert cli.run(["fleet", "render", str(file)]) == 0
-    assert [*yaml.safe_load_all(capsys.readouterr().out)] == manifests(*read_fleet(file))
+    assert [*yaml.safe_load_all(capsys.readouterr().out)] == manifests(fleet, read_souls(file, fleet))
