@@ -108,8 +108,8 @@ class Cluster:
             present = (await self.read(resource, name)).or_raise()
             if (patch := patch_for(present)) is None:
                 return Ok(present)
-            version = {"metadata": {"resourceVersion": present["metadata"]["resourceVersion"]}}
-            done = await self._asked("PATCH", resource.path(self.namespace, name), {**patch, **version}, _MERGE)
+            patch["metadata"] = {"resourceVersion": present.get("metadata", {}).get("resourceVersion", "")}
+            done = await self._asked("PATCH", resource.path(self.namespace, name), patch, _MERGE)
             if isinstance(done, Ok) or done.kind != "conflict":
                 return done
         return Err(f"could not change {name}: others change it all the time", "conflict")
@@ -133,7 +133,7 @@ class Cluster:
             async with aclosing(self._events(resource, selector, version)) as events:
                 async for event in events:
                     if isinstance(event, Ok):
-                        tries, version = 0, event.data["metadata"]["resourceVersion"]
+                        tries, version = 0, event.data["metadata"].get("resourceVersion", version)
                         if "name" in event.data["metadata"]:  # a bookmark has none
                             yield event
                     elif event.status == _EXPIRED:
@@ -167,13 +167,13 @@ class Cluster:
                     *lines, rest = (rest + piece).split(b"\n")
                     for line in lines:
                         event = json.loads(line)
-                        kind, told = event["type"], event["object"]
+                        kind, told, metadata = event["type"], event["object"], event["object"].get("metadata", {})
                         if kind == "ERROR":
                             yield self._refused(int(told["code"]), json.dumps(told), {}, "watch")
                             return
                         if kind == "DELETED":
-                            told["metadata"].setdefault("deletionTimestamp", "")
-                        yield Ok(told)
+                            metadata.setdefault("deletionTimestamp", "")
+                        yield Ok({**told, "metadata": metadata})
             yield Err("watch: the connection ended", "transient")
         except (httpx.HTTPError, OSError) as error:
             yield transport_error(error, what="watch", service=_SERVICE, write=False)
