@@ -340,8 +340,8 @@ COMMANDS = (
             Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),
             Row("apply", "Create or change the fleet as the file says. Wake nobody.", "commands.fleet:run_fleet_apply"),
             Row("list", "Show which SOULs are awake, asleep or failing.", "commands.fleet:run_fleet_list"),
-            Row("wake", "Start the pods of SOULs, and wait until they are awake.", "commands.fleet:run_fleet_wake"),
-            Row("sleep", "End the pods of SOULs, and wait until they are asleep.", "commands.fleet:run_fleet_sleep"),
+            Row("wake", "Start the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "awake"}),
+            Row("sleep", "End the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "asleep"}),
         ),
     ),
     Row(

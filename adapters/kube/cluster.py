@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 
@@ -30,13 +29,7 @@ _SILENCE_S = 90.0
 """Servers send a bookmark about each minute; a watch that is silent for longer is begun anew."""
 _WATCH_S = 300
 _EXPIRED = 410
-_OWN_KINDS: Mapping[int, ErrKind] = {
-    409: "conflict",
-    422: "invalid",
-    500: "transient",
-    502: "transient",
-    504: "transient",
-}
+_OWN_KINDS: Mapping[int, ErrKind] = {409: "conflict", 422: "invalid"}
 _MERGE, _APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _MANAGER = "soul-fleet"
 
@@ -50,9 +43,7 @@ class Resource:
 
     def path(self, namespace: str, name: str = "") -> str:
         root = f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
-        return f"{root}/namespaces/{quote(namespace, safe='')}/{self.plural}" + (
-            f"/{quote(name, safe='')}" if name else ""
-        )
+        return f"{root}/namespaces/{namespace}/{self.plural}{'/' if name else ''}{name}"
 
 
 @dataclass

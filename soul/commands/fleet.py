@@ -59,17 +59,11 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
 def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = False) -> None:
     """Print how each home is. Raises as `run_fleet_apply`."""
     fleet = read_fleet(file)
-
     named = [home.name for home in fleet.homes]
 
     async def read(cluster: Cluster) -> list[dict[str, str]]:
-        found, pods = [
-            {
-                one["metadata"]["labels"][HOME_LABEL]: one
-                for one in (await cluster.listed(kind, HOME_LABEL)).or_raise()[0]
-            }
-            for kind in (SANDBOXES, PODS)
-        ]
+        lists = [(await cluster.listed(kind, HOME_LABEL)).or_raise()[0] for kind in (SANDBOXES, PODS)]
+        found, pods = ({one["metadata"]["labels"][HOME_LABEL]: one for one in listed} for listed in lists)
         return [_row(name, found.get(name), pods.get(name), named) for name in dict.fromkeys([*named, *sorted(found)])]
 
     rows = _with_cluster(fleet, context, read)
@@ -86,22 +80,15 @@ def _row(name: str, sandbox: KubeObject | None, pod: KubeObject | None, named: S
     return {"name": name, "state": state_of(sandbox, pod), "image": image, "detail": ", ".join(told)}
 
 
-def run_fleet_wake(file: FleetFile, names: Names = None, *, context: Context = "", within_s: Within = 120.0) -> bool:
-    """Start the pods of these homes. True if all are awake in time; raises as `run_fleet_apply`."""
-    return _set_all(file, names or (), context, "awake", within_s)
-
-
-def run_fleet_sleep(file: FleetFile, names: Names = None, *, context: Context = "", within_s: Within = 120.0) -> bool:
-    """End the pods of these homes. True if all are asleep in time; raises as `run_fleet_apply`."""
-    return _set_all(file, names or (), context, "asleep", within_s)
-
-
-def _set_all(file: Path, names: Sequence[str], context: str, wanted: HomeState, within_s: float) -> bool:
+def run_fleet_mode(
+    file: FleetFile, names: Names = None, *, wanted: HomeState, context: Context = "", within_s: Within = 120.0
+) -> bool:
+    """Start or end the pods of these homes. True if all are as `wanted` in time; raises as `run_fleet_apply`."""
     fleet = read_fleet(file)
     known = [home.name for home in fleet.homes]
-    if unknown := [name for name in names if name not in known]:
+    if unknown := [name for name in names or () if name not in known]:
         raise UsageError(f"{file} has no home {unknown[0]}", remedy=f"It has {', '.join(known)}.")
-    chosen = list(names) or known
+    chosen = names or known
 
     async def act(cluster: Cluster) -> dict[str, HomeState]:
         sandboxes = Sandboxes(cluster)
