@@ -67,6 +67,11 @@ COMMANDS = (
         "up.supervisor:run_up",
     ),
     Row(
+        "watch",
+        "Watch over SOULs that sleep, and start each when something comes for it.",
+        "commands.watch:run_watch",
+    ),
+    Row(
         "walk", "Run each activity once, in order, and exit; `run` repeats them until Ctrl-C.", "commands.walk:run_walk"
     ),
     Row(
