@@ -74,6 +74,14 @@ class Cluster:
         return Ok(tuple(one["version"] for one in found.get("versions", ())))
 
     @answering
+    async def release(self) -> ApiResult[tuple[int, int]]:
+        """Return the version of Kubernetes, such as (1, 35)."""
+        told = (await self._asked("GET", "/version")).or_raise()
+        found = [str(told.get(part, "")).rstrip("+") for part in ("major", "minor")]  # some clouds add a plus
+        major, minor = (int(one) if one.isdecimal() else 0 for one in found)
+        return Ok((major, minor))
+
+    @answering
     async def listed(self, resource: Resource, selector: str = "") -> ApiResult[tuple[list[KubeObject], str]]:
         """Return all objects with these labels, and the version of the list, from which a watch goes on."""
         found = (await self._asked("GET", resource.path(self.namespace), labelSelector=selector)).or_raise()

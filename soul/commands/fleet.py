@@ -23,6 +23,9 @@ from soul.terminal.output import write_answer, write_lines
 
 T = TypeVar("T")
 
+_RELEASE = (1, 35)
+"""The first that knows rules by which a container restarts, without a feature gate."""
+
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FLEET.yaml", callback=expanded, help="The file that describes the fleet.")
 ]
@@ -49,6 +52,9 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
             served = f"serves {GROUP} as {', '.join(found)}" if found else "has no agent-sandbox"
             remedy = f"Install a version of agent-sandbox that serves {VERSION}: docs/fleet.md tells how."
             raise ConfigError(f"The cluster {served}", remedy=remedy)
+        if (release := (await cluster.release()).or_raise()) < _RELEASE:
+            told = f"The cluster runs Kubernetes {release[0]}.{release[1]}, which would not restart a SOUL that fails"
+            raise ConfigError(told, remedy=f"Update it to {_RELEASE[0]}.{_RELEASE[1]} or later.")
         for one in wanted:
             (await cluster.apply(resource_of(one), one)).or_raise()
 

@@ -46,6 +46,7 @@ class KubeService:
     objects: KubeObjects
     token: str = ""
     versions: tuple[str, ...] = ("v1beta1",)
+    minor: str = "36+"
     bookmark_s: float = 60.0
     faults: KubeFaults = field(default_factory=KubeFaults)
     requests: list[str] = field(default_factory=list)
@@ -76,6 +77,8 @@ class KubeService:
         if path == f"/apis/{_GROUP}" and served:
             groups = [{"groupVersion": f"{_GROUP}/{one}", "version": one} for one in self.versions]
             return JSONResponse({"kind": "APIGroup", "name": _GROUP, "versions": groups})
+        if path == "/version":
+            return JSONResponse({"major": "1", "minor": self.minor})
         if not within or (_GROUP in root and root not in served):
             return _status(404, "NotFound", "the server could not find the requested resource")
         if within.count("/") == 1:

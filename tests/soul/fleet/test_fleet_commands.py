@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -91,16 +91,21 @@ async def test_one_that_fails_again_and_again_is_told_with_its_exit_code_and_is_
 
 
 @pytest.mark.parametrize(
-    ("versions", "told"), [((), "has no agent-sandbox"), (("v2",), "serves agents.x-k8s.io as v2")]
+    ("options", "told"),
+    [
+        ({"versions": ()}, "has no agent-sandbox"),
+        ({"versions": ("v2",)}, "serves agents.x-k8s.io as v2"),
+        ({"minor": "34"}, "runs Kubernetes 1.34"),
+    ],
 )
-async def test_nothing_is_sent_to_a_cluster_that_does_not_serve_the_version(
+async def test_nothing_is_sent_to_a_cluster_that_could_not_keep_a_fleet(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    versions: tuple[str, ...],
+    options: dict[str, Any],
     told: str,
 ) -> None:
-    async with running_cluster(versions=versions) as town:
+    async with running_cluster(**options) as town:
         assert await _fleet(town, tmp_path, monkeypatch)("apply") == 78
         assert told in capsys.readouterr().err
         assert not town.objects.version
