@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from common.clock import parse_iso_or_none
 from common.constants import STATE_MAX_BYTES
@@ -27,7 +26,7 @@ class SleepNote:
         every_s: seconds between two looks, by service: `bluesky`, `github` and `room`.
         github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
         room: whether a room is looked for.
-        seen: the marks by which each service tells that nothing came, by service; the watcher adds them.
+        seen: the marks of what was there, by service; the watcher adds them.
 
     """
 
@@ -46,38 +45,19 @@ def write_note(memory: Path, note: SleepNote) -> None:
     write_atomic(memory / _NOTE, json.dumps(asdict(note), indent=2) + "\n", mode=_PRIVATE)
 
 
-def note_of(told: object) -> SleepNote | None:
-    """Return the note that these fields tell; None if they tell none."""
-    if not isinstance(told, dict):
-        return None
-    try:
-        every_s = {str(service): float(seconds) for service, seconds in dict(told.get("every_s", {})).items()}
-        seen = {
-            str(one): {str(key): str(mark) for key, mark in marks.items()}
-            for one, marks in dict(told.get("seen", {})).items()
-        }
-        note = SleepNote(
-            str(told["name"]),
-            str(told["did"]),
-            str(told["asleep_since"]),
-            str(told["wake_at"]),
-            every_s=every_s,
-            github=tuple(map(str, told.get("github", ()))),
-            room=told.get("room") is True,
-            seen=seen,
-        )
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return None
-    return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None
-
-
 def read_note(memory: Path) -> SleepNote | None:
     """Return the note of a SOUL that sleeps; None where it does not, or the note cannot be read."""
     try:
-        told: Any = json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode())
-    except (OSError, ValueError, RecursionError):
+        note = SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
-    return note_of(told)
+    return note if is_dated(note) else None
+
+
+def is_dated(note: SleepNote) -> bool:
+    """Return whether both moments of a note can be read."""
+    moments = (note.asleep_since, note.wake_at)
+    return all(isinstance(one, str) and parse_iso_or_none(one) for one in moments)
 
 
 def is_noted(memory: Path) -> bool:

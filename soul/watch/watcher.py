@@ -12,13 +12,14 @@ import hmac
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -39,22 +40,24 @@ from common.settings import Settings, read_settings
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import (
     SleepNote,
+    is_dated,
     is_noted,
     is_wake_requested,
-    note_of,
     read_note,
     woke,
     write_note,
 )
 from soul.terminal.output import write_lines
 from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s
-from town.serving import Listener, serve
+from town.serving import ConnectionLimits, Listener, serve
 
+_LIMITS = ConnectionLimits(connections=256, head_s=10.0)
 _LOOK_S = 1.0
 _TIMEOUT_S = 15.0
 _AGAIN_S = 30.0
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
+_NOTE = TypeAdapter(SleepNote)
 
 
 class Newest(Protocol):
@@ -148,7 +151,8 @@ class Watcher:
             except SoulError as error:
                 write_lines(f"{name}: cannot be watched over: {error}")
                 continue
-            if note := found and read_note(found[0].memory):
+            note = read_note(found[0].memory) if found else None
+            if found and note and (note := _checked(asdict(note))):
                 one = self._sleeper(name, *found, note.github, room=note.room)
                 for service, source in one.sources.items():
                     source.newest.seen = dict(note.seen.get(service, {}))
@@ -275,7 +279,7 @@ class Watcher:
     async def _hold(self, request: Request) -> Response:
         if isinstance(asked := await self._asked(request), Response):
             return asked
-        name, one, note = asked[0], self.sleepers.get(asked[0]), note_of(await _json(request))
+        name, one, note = asked[0], self.sleepers.get(asked[0]), _checked(await _json(request))
         if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
         for source in one.sources.values():
@@ -346,7 +350,7 @@ async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str],
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
-    async with serve(watcher.app(), listener=listener):
+    async with serve(watcher.app(), listener=listener, limits=_LIMITS):
         await watcher.resume(names, wakes_others=is_alone)
         watching = asyncio.create_task(watcher.watch(), name="watch")
         stopped = asyncio.create_task(ended.wait(), name="until-ended")
@@ -368,6 +372,15 @@ def home_at(root: Path) -> tuple[Home, Settings]:
     """Return a home and its settings, as far as they can be read. Raises `SoulError`."""
     settings, _ = read_settings(root)
     return Home.at(root, settings.memory_dir), settings
+
+
+def _checked(told: object) -> SleepNote | None:
+    """Return a note whose fields all hold what they may; None otherwise."""
+    try:
+        note = _NOTE.validate_python(told)
+    except ValidationError:
+        return None
+    return note if is_dated(note) and all(map(is_watchable, note.github)) else None
 
 
 async def _json(request: Request) -> object:
