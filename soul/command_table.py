@@ -339,6 +339,17 @@ COMMANDS = (
         ),
     ),
     Row(
+        "fleet",
+        "Keep many SOULs on a Kubernetes cluster.",
+        commands=(
+            Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),
+            Row("apply", "Create or change the fleet as the file says. Wake nobody.", "commands.fleet:run_fleet_apply"),
+            Row("list", "Show which SOULs are awake, asleep or failing.", "commands.fleet:run_fleet_list"),
+            Row("wake", "Start the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "awake"}),
+            Row("sleep", "End the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "asleep"}),
+        ),
+    ),
+    Row(
         "self",
         "Show how SELF.md changed. Also undo, approve or reject a change.",
         where=_TYPED,
