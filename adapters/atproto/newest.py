@@ -16,12 +16,11 @@ from adapters.atproto.convert import Json, text_of
 from adapters.atproto.request import (
     ATPROTO_DEFAULT_RETRY_AFTER_S,
     CALL_ERRORS,
-    RequestErrorBase,
     TimedRequest,
     to_err,
     token_refused,
 )
-from adapters.atproto.sdk import AsyncClientBase, DotDict
+from adapters.atproto.sdk import AsyncClientBase, DotDict, RequestErrorBase
 from adapters.atproto.session import SessionFile
 from adapters.atproto.types import NotAllowedErr
 from adapters.atproto.xrpc import DIRECT_MESSAGE_SERVICE, SessionKeeper
