@@ -114,8 +114,9 @@ class ReadingHandler(Handler):
         if wait := await self._wait(item):
             return wait
         question, subject = str(item.payload.get("question", item.key)), ReadingTurn()
+        accounts = await self.turn_runner.accounts_in(question)
         result = await self.turn_runner.run_turn(
-            turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance),
+            turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance, accounts=accounts),
             system=await self.prompter.prompt(
                 skill=READING,
                 audience="bluesky",
