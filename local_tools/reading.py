@@ -129,8 +129,9 @@ class ReadingTools:
 
     async def want(self, args: QuestionInput, turn: Turn) -> ToolResult:
         """Note a question, to be looked up in a turn of its own."""
-        waits = await want_to_know(self.table, args.question, is_owners=turn.asked_by is Provenance.OWNER)
-        return self.words.done("Noted Question") if waits else self.words.error("Question Waits")
+        is_owners = turn.asked_by is Provenance.OWNER
+        waits = await want_to_know(self.table, args.question, is_owners=is_owners)
+        return self.words.done("Noted Question", is_owners=is_owners) if waits else self.words.error("Question Waits")
 
     async def finish(self, args: FindingInput, turn: Turn) -> ToolResult:
         """End a turn of reading with what it found, if anything."""

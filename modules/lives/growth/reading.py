@@ -145,7 +145,7 @@ class ReadingHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, without its reason."""
-        question = one_line(str(item.payload.get("question", item.key)))
+        question = one_line(str(item.payload.get("question", item.key)), QUESTION_CHARS)
         return f"{'Waits to read' if not disposition.settles else 'Read'} about: {question}"
 
     async def _wait(self, item: WorkItem) -> Disposition | None:
@@ -180,7 +180,7 @@ class ReadingHandler(Handler):
                 one_line(question, SUBJECT_LENGTH),
                 "\n".join((finding, *sources)),
                 (READING,),
-                source=f"{OWNER_SOURCE if owners else READING_SOURCE}{next(iter(sources), '')}",
+                source=f"{OWNER_SOURCE if owners else ''}{READING_SOURCE}{next(iter(sources), '')}",
                 trust="stranger",
                 dids=dids,
             )
@@ -195,4 +195,5 @@ class ReadingHandler(Handler):
             words = "\n".join((question, finding or f"({reason})", *sources))
             rests_on = Provenance.STRANGER if finding else Provenance.SELF
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, rests_on, at_once=False, dids=dids)
-        return Disposition("done", "found" if finding else "nothing", reason)
+        links = " ".join(sources) if owners and finding else ""
+        return Disposition("done", "found" if finding else "nothing", f"{reason} {links}".rstrip())

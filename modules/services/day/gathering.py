@@ -59,7 +59,7 @@ _FILE_MOVED = frozenset({"changed", "held"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
-_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MOST_CASES, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 1000
 _MOST_SCHEDULED = 3
 _MUCH = 0.7
 _LEAVING_CHARS, _ORDERED_CHARS = 80, 40
@@ -199,7 +199,7 @@ class DayReader:
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
-        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
+        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why)
 
 
 def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
