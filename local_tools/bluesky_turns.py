@@ -475,12 +475,16 @@ class BlueskyLooks:
             "cid": post.cid,
             **self._named(post.author),
             "text": post.text,
-            **({"reply_to": post.reply.parent.uri} if post.reply else {}),
+            **(self._answers(post.reply.parent.uri) if post.reply else {}),
             **({"beside": beside} if beside else {}),
             "likes": post.like_count,
             "replies": post.reply_count,
             "indexed_at": post.indexed_at,
         }
+
+    def _answers(self, uri: str) -> dict[str, object]:
+        at = parse_at_uri(uri)
+        return {"reply_to": uri, **({"reply_to_you": True} if at and at.repo == self.atproto.did else {})}
 
     def _named(self, author: Actor) -> dict[str, object]:
         return {"author": author.handle, "author_did": author.did, **self.own_mark(author.did)}
