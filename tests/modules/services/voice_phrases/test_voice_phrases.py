@@ -217,7 +217,7 @@ async def test_rewording_goes_on_after_a_restart_and_lets_whoever_writes_go_firs
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     attentive = set[str]()
 
-    def answer(request: ChatRequest) -> Completion:
+    def answer(request: ChatRequest) -> Any:
         if "Warm, a little" not in request.messages[-1].text:
             return Completion("")
         attentive.add(life.app.services.attention.mode)
