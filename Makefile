@@ -102,7 +102,6 @@ bench: bench-start ## how fast: start, memory of each further SOUL, memories, a 
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
 	$(BIN)/python bench/dashboard.py
-	$(BIN)/python bench/word_rules.py
 	$(BIN)/python -m pytest -m perf
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %

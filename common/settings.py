@@ -270,7 +270,8 @@ class Settings(RoomSettings):
     soul_approval: Approval = "off"
     soul_approval_room: bool = False
     soul_announce: bool = False
-    sleep: bool = False
+    sleep: bool = True
+    sleep_watch_url: HttpUrl | Literal[""] = ""
     heartbeat_hours: float = Field(default=6, ge=0, le=168)
     soul_direct_messages: bool = True
     soul_messages_from: MessagesFrom = "following"

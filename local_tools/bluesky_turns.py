@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.types import Actor, Page, Post, Profile
+from adapters.atproto.types import Actor, ListPage, Post, Profile
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.impression import Impression
 from common.provenance import Provenance
@@ -460,11 +460,11 @@ class BlueskyLooks:
         return await self._actors(self.atproto.get_follows, args, turn)
 
     async def _actors(
-        self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
+        self, get: Callable[..., Awaitable[ApiResult[ListPage[Actor]]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
         page = (await get(self.account(args.actor, turn), limit=args.limit)).or_raise()
-        note_accounts(turn, page.actors)
-        return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.actors])
+        note_accounts(turn, page.items)
+        return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.items])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
         """A post in few words; `readable` are the quoted ones that may be shown."""

@@ -132,7 +132,7 @@ class PullCreateInput(InRepository):
     draft: bool = False
 
 
-TIME_LIMIT_S = 150.0
+_TIME_LIMIT_S = 150.0
 """How long a tool may take that waits for GitHub: requests lie seconds apart."""
 
 _MOST_A_DAY = 50
@@ -169,7 +169,7 @@ class GitHubActing:
 
     def __init__(self, services: GitHubToolServices, skill: str) -> None:
         self.services = services
-        self.words = ToolWords(services.skills, skill, unread="Unread")
+        self.words = ToolWords(services.skills, skill, unread="Unread", time_limit_s=_TIME_LIMIT_S)
 
     def serves(self, turn: Turn) -> bool:
         """Whether the tools have a meaning in a turn: there is an account, and the owner alone reads the answer.

@@ -11,9 +11,9 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from adapters.arena.client import parse_channel_url
 from adapters.arena.types import Channel
@@ -25,27 +25,94 @@ from common.text.graphemes import fit_post_text, grapheme_len, truncate_grapheme
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import post_terms
-from local_tools.picture_inputs import (
-    ArenaChannelInput,
-    ArenaPostInput,
-    ArenaSearchInput,
-    AttributionInput,
-    BrowseInput,
-    FetchImageInput,
-    FollowUpInput,
-    ImagePostInput,
-    SharedPostInput,
-    WaitingInput,
-)
 from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import Published
-from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.pictures.choosing import PictureFinder, place_of, source_of
 from modules.services.pictures.pictures import Pictures
 from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
 from modules.services.skills.skills import Skills
+
+
+class ArenaSearchInput(BaseModel):
+    """A search for channels."""
+
+    query: str
+    page: int = Field(default=1, ge=1, le=100)
+    per: int = Field(default=10, ge=1, le=50)
+
+
+class ArenaChannelInput(BaseModel):
+    """A page of a channel."""
+
+    channel_url: str
+    page: int = Field(default=1, ge=1, le=100)
+
+
+class ArenaPostInput(BaseModel):
+    """A post with a picture of a channel. With `post_uri` and `post_cid` it is a reply."""
+
+    channel_url: str
+    text: str = ""
+    alt_text: str = ""
+    post_uri: str = ""
+    post_cid: str = ""
+
+
+class ImagePostInput(BaseModel):
+    """A post with a picture. With `post_uri` and `post_cid` it is a reply."""
+
+    text: str
+    image_path: str
+    alt_text: str
+    post_uri: str = ""
+    post_cid: str = ""
+
+
+class FetchImageInput(BaseModel):
+    """A picture to download."""
+
+    url: str
+    max_size_mb: int = Field(default=5, ge=1, le=10)
+
+
+class BrowseInput(BaseModel):
+    """A page with pictures."""
+
+    url: str
+    min_width: int = Field(default=400, ge=1, le=10_000)
+    max_results: int = Field(default=12, ge=1, le=20)
+
+
+class SharedPostInput(BaseModel):
+    """A post of ours that showed a picture."""
+
+    post: str
+
+
+class WaitingInput(BaseModel):
+    """How many posts to list."""
+
+    limit: int = Field(default=10, ge=1, le=50)
+
+
+class FollowUpInput(BaseModel):
+    """Whether the source of a picture is still to be found."""
+
+    post_uri: str
+    needs_followup: Literal["yes", "no"] = "yes"
+    notes: str = ""
+
+
+class AttributionInput(BaseModel):
+    """Where the maker of a picture shows it."""
+
+    post_uri: str
+    original_url: str
+    notes: str = ""
+
 
 _MEGABYTE = 1024 * 1024
 _TEXT_CHARS = 300
@@ -63,7 +130,7 @@ class PictureTools:
         self._publisher = publisher
         self._on_bluesky = on_bluesky
         self._finder = finder
-        self.words = ToolWords(skills, "picture-tools")
+        self.words = ToolWords(skills, "picture-tools", time_limit_s=_TIME_LIMIT_S)
 
     async def search(self, args: ArenaSearchInput, turn: Turn) -> ToolResult:
         found = (await self._pictures.arena.search_channels(args.query, args.page, args.per)).or_raise()
@@ -205,33 +272,23 @@ def picture_tools(
     """The family, as the registry takes it."""
     tools = PictureTools(pictures, publisher, on_bluesky, finder, skills)
 
-    def tool(
-        name: str,
-        model: type[BaseModel],
-        handler: Any,  # noqa: ANN401 - each handler takes its own input model
-        *,
-        effect: Effect = "look",
-        needs: Provenance = Provenance.SELF,
-        holdable: bool = False,
-    ) -> Tool:
-        made = tools.words.tool(name, model, "social", needs, handler, effect=effect, holdable=holdable)
-        return dataclasses.replace(made, time_limit_s=_TIME_LIMIT_S)
-
-    share = partial(tool, effect="act", holdable=True)
+    social = partial(tools.words.tool, capability="social")
+    look = partial(social, needs=Provenance.SELF, effect="look")
+    share = partial(social, needs=Provenance.SELF, holdable=True)
     # NOTE(self): these cannot wait for approval, so they need the owner's own words and nobody else's.
-    act = partial(tool, effect="act", needs=Provenance.OWNER)
+    act = partial(social, needs=Provenance.OWNER)
     return (
-        tool("arena_search", ArenaSearchInput, tools.search),
-        tool("arena_fetch_channel", ArenaChannelInput, tools.channel),
-        share("arena_post_image", ArenaPostInput, tools.post_from_channel),
-        act("web_browse_images", BrowseInput, tools.browse),
-        act("curl_fetch", FetchImageInput, tools.download),
-        share("bluesky_post_with_image", ImagePostInput, tools.post),
-        tool("lookup_post_context", SharedPostInput, tools.lookup),
-        tool("get_posts_needing_attribution", WaitingInput, tools.waiting),
-        tool("format_source_attribution", SharedPostInput, tools.attribution),
-        act("mark_attribution_followup", FollowUpInput, tools.follow_up),
-        act("update_post_attribution", AttributionInput, tools.update),
+        look("arena_search", ArenaSearchInput, handler=tools.search),
+        look("arena_fetch_channel", ArenaChannelInput, handler=tools.channel),
+        share("arena_post_image", ArenaPostInput, handler=tools.post_from_channel),
+        act("web_browse_images", BrowseInput, handler=tools.browse),
+        act("curl_fetch", FetchImageInput, handler=tools.download),
+        share("bluesky_post_with_image", ImagePostInput, handler=tools.post),
+        look("lookup_post_context", SharedPostInput, handler=tools.lookup),
+        look("get_posts_needing_attribution", WaitingInput, handler=tools.waiting),
+        look("format_source_attribution", SharedPostInput, handler=tools.attribution),
+        act("mark_attribution_followup", FollowUpInput, handler=tools.follow_up),
+        act("update_post_attribution", AttributionInput, handler=tools.update),
     )
 
 

@@ -7,7 +7,6 @@ and names the commit that was read, so that what was pushed since is never merge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -16,7 +15,6 @@ from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import (
     IN_THREAD,
-    TIME_LIMIT_S,
     GitHubActing,
     GitHubToolServices,
     PullCommentInput,
@@ -172,14 +170,13 @@ def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
     act = partial(
         acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
     )
-    made = (
+    return (
         act("github_comment", ThreadCommentInput, handler=tools.comment, fits=acting.serves_post),
         act("github_create_pr_comment", PullCommentInput, handler=tools.comment_on_pull),
         act("github_review_pr", PullReviewInput, handler=tools.review),
         act("github_create_pr", PullCreateInput, handler=tools.create),
         act("github_merge_pr", PullMergeInput, handler=tools.merge),
     )
-    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
 
 
 def _text(body: str) -> str:

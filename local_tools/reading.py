@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import GENERATOR, LIST, STARTER_PACK, AtUri, parse_curated, web_url
-from adapters.atproto.types import Curated, FeedPage, Profile
+from adapters.atproto.types import Curated, FeedItem, ListPage, Profile
 from common.clock import parse_iso_or_none
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
@@ -147,7 +147,7 @@ class ReadingTools:
         decision = {"finding": finding[:_FINDING_CHARS], "sources": sources, "dids": sorted(set(seen.values()))}
         return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
 
-    async def _posts(self, page: FeedPage, turn: Turn) -> ToolResult:
+    async def _posts(self, page: ListPage[FeedItem], turn: Turn) -> ToolResult:
         told = await self.looks.shown((item.post for item in page.items), turn)
         _seen(turn).update({str(one["uri"]): str(one["author_did"]) for one in told})
         return self.looks.framed_posts(told)

@@ -6,7 +6,7 @@ What is read is untrusted text: it sinks the turn, so that an act after it waits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import (
     IN_THREAD,
-    TIME_LIMIT_S,
     AccountInput,
     GitHubActing,
     GitHubToolServices,
@@ -165,7 +164,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves, given=IN_THREAD
     )
     far = partial(acting.words.tool, capability="github", needs=owner, fits=acting.serves_owner)
-    made = (
+    return (
         look("github_get_repo", InRepository, handler=tools.get),
         look("github_list_issues", IssueListInput, handler=tools.issues),
         look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
@@ -177,7 +176,6 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         act("github_star_repo", InRepository, handler=tools.star),
         far("github_follow_user", AccountInput, handler=tools.follow, holdable=True),
     )
-    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
 
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:

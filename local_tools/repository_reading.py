@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -15,7 +14,7 @@ from pydantic import Field
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from common.text.untrusted import legible
-from local_tools.github_acting import TIME_LIMIT_S, GitHubActing
+from local_tools.github_acting import GitHubActing
 from local_tools.workspace_inputs import InRepository
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.repositories.reader import HISTORY, RepositoryCopy, RepositoryReader
@@ -83,7 +82,8 @@ def repository_reading_tools(reader: RepositoryReader, acting: GitHubActing) -> 
     """The tool, as the registry takes it: a look for turns that the owner began."""
     tools, needs = RepositoryReadingTools(reader, acting), Provenance.OWNER
     handler, fits = tools.read, tools.serves
-    made = acting.words.tool(
-        "github_read_repository", RepositoryReadInput, "social", needs, handler, effect="look", fits=fits
+    return (
+        acting.words.tool(
+            "github_read_repository", RepositoryReadInput, "social", needs, handler, effect="look", fits=fits
+        ),
     )
-    return (replace(made, time_limit_s=TIME_LIMIT_S),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -53,34 +53,29 @@ class DayReadInput(BaseModel):
     day: str = ""
 
 
+@dataclass(slots=True, kw_only=True)
 class SelfTools:
     """The handlers, with what they need."""
 
-    def __init__(
-        self,
-        *,
-        home: Home,
-        keepers: Mapping[str, SelfKeeper],
-        days: DayReader,
-        rng: random.Random,
-        skills: Skills,
-    ) -> None:
-        self._home = home
-        self._keepers = keepers
-        self._days = days
-        self._rng = rng
-        self._skills = skills
-        self.words = ToolWords(skills, OWN_TOOLS)
+    home: Home
+    keepers: Mapping[str, SelfKeeper]
+    days: DayReader
+    rng: random.Random
+    skills: Skills
+    words: ToolWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def read(self, args: NoInput, turn: Turn) -> ToolResult:
-        return ToolResult(read_self(self._home) or self.words.answer("Self Empty"))
+        return ToolResult(read_self(self.home) or self.words.answer("Self Empty"))
 
     async def day(self, args: DayReadInput, turn: Turn) -> ToolResult:
         try:
-            summary = await asyncio.to_thread(self._days.read, args.day)
+            summary = await asyncio.to_thread(self.days.read, args.day)
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
-        framed = Framer(self._skills, self._rng).frame(
+        framed = Framer(self.skills, self.rng).frame(
             "reading", author="you and others", uri="", text=told_text(summary)
         )
         return ToolResult(framed, provenance=None if summary.is_empty else Provenance.STRANGER)
@@ -88,12 +83,12 @@ class SelfTools:
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
         reflects = isinstance(turn.subject, ReflectionTurn)
-        keeper = self._keepers.get(SELF if reflects else args.file)
+        keeper = self.keepers.get(SELF if reflects else args.file)
         if keeper is None:
             return self.words.error("File Elsewhere", file=args.file)
         if isinstance(turn.subject, ReflectionTurn):
             cited = turn.subject.cited(args.experiences)
-            if problem := objection(read_self(self._home), args.content, cited):
+            if problem := objection(read_self(self.home), args.content, cited):
                 return self.words.error(problem)
             cites += tuple(one.name for one in cited)
         change = await keeper.change(

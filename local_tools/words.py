@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from common.result import Err, Unable, Undone
 from common.text.untrusted import one_line
-from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import TIME_LIMIT_S, Capability, Effect, Tool, ToolResult, Turn
 from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description
@@ -39,13 +39,15 @@ class ToolStopped(Exception):
 class ToolWords:
     """Reads the skill `skill_id` at each call, so that a reload counts at once.
 
-    `unread` names the answer to what the world did not tell; "" for the bare reason.
+    `unread` names the answer to what the world did not tell; "" for the bare reason. `time_limit_s` is that of each
+    tool of the family, in seconds.
     """
 
-    def __init__(self, skills: Skills, skill_id: str, *, unread: str = "") -> None:
+    def __init__(self, skills: Skills, skill_id: str, *, unread: str = "", time_limit_s: float = TIME_LIMIT_S) -> None:
         self._skills = skills
         self._skill_id = skill_id
         self._unread = unread
+        self._time_limit_s = time_limit_s
 
     def tool(
         self,
@@ -88,6 +90,7 @@ class ToolWords:
             named_fields=named_fields,
             named_only=named_only,
             own_act=own_act,
+            time_limit_s=self._time_limit_s,
         )
 
     def _settling(self, handler: Handler) -> Handler:

@@ -17,7 +17,7 @@ from common.provenance import Provenance
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import act_terms, names
-from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_acting import IN_THREAD, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
     FinishInput,
     MemoInput,
@@ -278,7 +278,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     look = partial(
         acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves, given=IN_THREAD
     )
-    made = (
+    return (
         act("workspace_create", WorkspaceCreateInput, handler=tools.create, fits=acting.serves_post),
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
         act("create_memo", MemoInput, handler=tools.memo, fits=acting.serves_post),
@@ -286,7 +286,6 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
         act("plan_claim_task", TaskInput, handler=tools.claim_task, holdable=False),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
-    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
 
 
 def _wish(args: PlanInput, subject: ThreadTurn) -> Wish:

@@ -55,7 +55,7 @@ def run(
         bool, typer.Option("--take-over", help="Permanently stop the other copy of this home, and run this one.")
     ] = False,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="Also serve the dashboard.")] = False,
-) -> None:
+) -> int:
     """Let the SOUL live, and serve its page if that is wanted."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
@@ -65,7 +65,7 @@ def run(
         from soul.dashboard.serving import serving_dashboard  # noqa: PLC0415 - only this option needs it
 
         page = serving_dashboard
-    run_life(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
+    return run_life(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
 
 
 def help_(command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None) -> int:

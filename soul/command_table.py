@@ -67,6 +67,11 @@ COMMANDS = (
         "up.supervisor:run_up",
     ),
     Row(
+        "watch",
+        "Watch over SOULs that sleep, and start each when something comes for it.",
+        "commands.watch:run_watch",
+    ),
+    Row(
         "walk", "Run each activity once, in order, and exit; `run` repeats them until Ctrl-C.", "commands.walk:run_walk"
     ),
     Row(
@@ -331,6 +336,17 @@ COMMANDS = (
                 "Report at ALARM_URL that systemd gave up restarting; systemd calls this itself.",
                 "commands.service:run_service_alarm",
             ),
+        ),
+    ),
+    Row(
+        "fleet",
+        "Keep many SOULs on a Kubernetes cluster.",
+        commands=(
+            Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),
+            Row("apply", "Create or change the fleet as the file says. Wake nobody.", "commands.fleet:run_fleet_apply"),
+            Row("list", "Show which SOULs are awake, asleep or failing.", "commands.fleet:run_fleet_list"),
+            Row("wake", "Start the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "awake"}),
+            Row("sleep", "End the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "asleep"}),
         ),
     ),
     Row(

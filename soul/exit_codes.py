@@ -16,6 +16,9 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+ANEW, ASLEEP = 76, 79
+"""How a SOUL's process ended that is to begin anew at once, and one that sleeps until a watcher wakes it."""
+
 NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG)
 """What another start would only repeat, until the owner acts."""
 

@@ -11,7 +11,7 @@ import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 import uvicorn
 from starlette.responses import Response, StreamingResponse
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGIApplication
 
 LOOPBACK = "127.0.0.1"
+Listener: TypeAlias = socket.socket
 _TICK_S = 1
 _GRACE_S = 0.5
 _CANCEL_AFTER_S = 1
@@ -58,17 +59,23 @@ class ConnectionLimits:
 
 @asynccontextmanager
 async def serve(
-    app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, limits: ConnectionLimits | None = None
+    app: ASGIApp,
+    *,
+    port: int = 0,
+    host: str = LOOPBACK,
+    limits: ConnectionLimits | None = None,
+    listener: socket.socket | None = None,
 ) -> AsyncIterator[str]:
     """Serve `app` and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one, `host` is where it listens.
 
+    A `listener` is one that `listen_at` returned, in place of both; it is closed in the end.
     On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
 
     Raises:
         ConfigError: it cannot listen there, as where the port is taken.
 
     """
-    listener = _listen(host, port)
+    listener = listener or listen_at(host, port)
     config = uvicorn.Config(
         cast("ASGIApplication", app),
         http=_limited(limits) if limits else _Protocol,
@@ -119,7 +126,8 @@ async def until_gone(request: Request, waiting: Awaitable[None]) -> None:
             task.cancel()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen_at(host: str, port: int) -> socket.socket:
+    """Return a socket bound there, port 0 for a free one. Raises `ConfigError` where nobody can listen."""
     # NOTE(self): without its protocol named, asyncio leaves Nagle on, and a streamed answer waits 40 ms for its rest.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -6,14 +6,21 @@ Each account has a session of its own for this, in a file; it is refreshed, and 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from adapters.atproto.convert import Json, text_of
-from adapters.atproto.request import CALL_ERRORS, TimedRequest, to_err
-from adapters.atproto.sdk import AsyncClientBase, DotDict
+from adapters.atproto.request import (
+    ATPROTO_DEFAULT_RETRY_AFTER_S,
+    CALL_ERRORS,
+    TimedRequest,
+    to_err,
+    token_refused,
+)
+from adapters.atproto.sdk import AsyncClientBase, DotDict, RequestErrorBase
 from adapters.atproto.session import SessionFile
 from adapters.atproto.types import NotAllowedErr
 from adapters.atproto.xrpc import DIRECT_MESSAGE_SERVICE, SessionKeeper
@@ -21,31 +28,36 @@ from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
 
 _NOTIFICATIONS, _LOG = "app.bsky.notification.listNotifications", "chat.bsky.convo.getLog"
+_WORDS = ["mention", "reply", "quote"]
+"""The reasons that may ask for an answer: a like wakes nobody."""
 _LOOKED_AT = 25
 """A notification shows at the time of its post, so a new one need not be the first."""
 _MARGIN_S = 60.0
 _TIMEOUT_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
-    """How an account's notifications and the log of its direct messages stand, as marks that tell nothing of them."""
+@dataclass(slots=True)
+class SharedRequests:
+    """What the looks for all accounts at one service travel by; nobody asks before `until_s`, as it asked for that."""
 
-    notifications: str
-    log: str = ""
-
-
-def shared_request(transport: httpx.AsyncBaseTransport) -> TimedRequest:
-    """Return what the looks for all accounts travel by."""
-    return TimedRequest(read_timeout_s=_TIMEOUT_S, transport=transport)
+    request: TimedRequest
+    until_s: float = 0.0
 
 
-class NewestReader:
-    """Looks for one account. With `messages` also at its direct messages, where its password allows that."""
+def shared_requests(transport: httpx.AsyncBaseTransport) -> SharedRequests:
+    """Return what closes with its `request`."""
+    return SharedRequests(TimedRequest(read_timeout_s=_TIMEOUT_S, transport=transport))
+
+
+class AccountNewest:
+    """Looks for one account. With `messages` also at its direct messages, where its password allows that.
+
+    `seen` are the marks of what was there: a hash of the notifications, and the end of the log of direct messages.
+    """
 
     def __init__(
         self,
-        request: TimedRequest,
+        shared: SharedRequests,
         *,
         service_url: str,
         identifier: str,
@@ -54,11 +66,14 @@ class NewestReader:
         clock: Clock,
         messages: bool,
     ) -> None:
-        self._request = request
+        self.service = service_url
+        self.seen: dict[str, str] = {}
+        self.slower = 1.0
+        self._shared = shared
         self._clock = clock
         self._messages = messages
         self._keeper = SessionKeeper(
-            client=AsyncClientBase(service_url, request=request),
+            client=AsyncClientBase(service_url, request=shared.request),
             file=SessionFile(session_path, service_url=service_url, identifier=identifier),
             service_url=service_url,
             identifier=identifier,
@@ -67,12 +82,17 @@ class NewestReader:
         )
 
     @answering
-    async def read(self, before: Newest | None = None) -> ApiResult[Newest]:
-        """Return how they stand; it equals `before` where nothing came since."""
+    async def came(self) -> ApiResult[bool]:
+        """Return whether anything came since `seen`; the first look notes how things stand."""
+        if (wait_s := self._shared.until_s - self._clock.monotonic()) > 0:
+            return Err("Bluesky asked for a pause", "transient", retry_after=wait_s)
         (await self._keeper.ensure(_MARGIN_S)).or_raise()
-        listed = (await self._ask(_NOTIFICATIONS, limit=_LOOKED_AT)).or_raise()
-        log = await self._read_log(before.log if before else "") if self._messages else ""
-        return Ok(Newest(_mark(listed), log))
+        found = {"notifications": _mark((await self._ask(_NOTIFICATIONS, limit=_LOOKED_AT, reasons=_WORDS)).or_raise())}
+        if self._messages:
+            found["log"] = await self._read_log(self.seen.get("log", ""))
+        if not self.seen:
+            self.seen = found
+        return Ok(found != self.seen)
 
     async def _read_log(self, cursor: str) -> str:
         """Return the end of the log of direct messages, the same `cursor` where nothing was added."""
@@ -80,18 +100,35 @@ class NewestReader:
         answer = await self._ask(_LOG, headers={"atproto-proxy": DIRECT_MESSAGE_SERVICE}, **given)
         if isinstance(answer, NotAllowedErr):
             self._messages = False  # the password has no access to them, which the SOUL told its owner
-            return ""
+            return cursor
         found = answer.or_raise()
         return (text_of(found, "cursor") or cursor) if found.get("logs") or not cursor else cursor
 
-    async def _ask(self, method: str, headers: dict[str, str] | None = None, **params: str | int) -> ApiResult[Json]:
-        client = AsyncClientBase(self._keeper.server, request=self._request)
+    async def _ask(
+        self, method: str, headers: Mapping[str, str] | None = None, **params: str | int | list[str]
+    ) -> ApiResult[Json]:
+        """Ask, once more with a renewed session where the token is refused."""
+        token = self._keeper.access_jwt
         try:
-            response = await client.invoke_query(
-                method, params=DotDict(params), headers={**self._keeper.headers(), **(headers or {})}
-            )
+            try:
+                return await self._send(method, headers or {}, params)
+            except RequestErrorBase as error:
+                if not token_refused(error):
+                    raise
+                return await self._keeper.renew(token) or await self._send(method, headers or {}, params)
         except CALL_ERRORS as error:
-            return to_err(error, what=method, write=False, now=self._clock.now())
+            err = to_err(error, what=method, write=False, now=self._clock.now())
+        if err.status == httpx.codes.TOO_MANY_REQUESTS and method == _NOTIFICATIONS:
+            self._shared.until_s = self._clock.monotonic() + (err.retry_after or ATPROTO_DEFAULT_RETRY_AFTER_S)
+        return err
+
+    async def _send(
+        self, method: str, headers: Mapping[str, str], params: Mapping[str, str | int | list[str]]
+    ) -> ApiResult[Json]:
+        client = AsyncClientBase(self._keeper.server, request=self._shared.request)
+        response = await client.invoke_query(
+            method, params=DotDict(dict(params)), headers={**self._keeper.headers(), **headers}
+        )
         content = response.content
         return Ok(content) if isinstance(content, dict) else Err(f"{method}: the answer could not be read", "transient")
 

@@ -21,15 +21,14 @@ from adapters.atproto.convert import Json, each, objects_of, text_of
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.records import REPLY_RULES, parse_at_uri
 from adapters.atproto.types import (
+    Actor,
     Curated,
     FeedItem,
-    FeedPage,
+    ListPage,
     NotificationPage,
-    Page,
     Post,
     Profile,
     Record,
-    RecordPage,
     ReplyRefs,
     ServiceErr,
     StrongRef,
@@ -312,9 +311,9 @@ class Reader:
         answer = await self._xrpc.query("app.bsky.actor.getProfile", actor=actor)
         return _whole(answer, convert.profile, "the profile lacks its DID")
 
-    async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+    async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[FeedItem]]:
         """What the accounts we follow posted, newest first."""
-        return _feed(await self._page("app.bsky.feed.getTimeline", "feed", limit, cursor))
+        return await self._page_of(convert.feed_item, "app.bsky.feed.getTimeline", "feed", limit, cursor)
 
     async def get_author_feed(
         self,
@@ -322,20 +321,20 @@ class Reader:
         limit: int = 50,
         cursor: str | None = None,
         filter: str | None = None,  # noqa: A002 - the service's own word
-    ) -> ApiResult[FeedPage]:
+    ) -> ApiResult[ListPage[FeedItem]]:
         """What an account posted, newest first. `filter` is for example `posts_no_replies`."""
         method = "app.bsky.feed.getAuthorFeed"
-        return _feed(await self._page(method, "feed", limit, cursor, actor=actor, filter=filter))
+        return await self._page_of(convert.feed_item, method, "feed", limit, cursor, actor=actor, filter=filter)
 
-    async def get_followers(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
+    async def get_followers(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[Actor]]:
         """Who follows an account."""
         method = "app.bsky.graph.getFollowers"
-        return _actors(await self._page(method, "followers", limit, cursor, actor=actor))
+        return await self._page_of(convert.actor, method, "followers", limit, cursor, actor=actor)
 
-    async def get_follows(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[Page]:
+    async def get_follows(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[Actor]]:
         """Whom an account follows."""
         method = "app.bsky.graph.getFollows"
-        return _actors(await self._page(method, "follows", limit, cursor, actor=actor))
+        return await self._page_of(convert.actor, method, "follows", limit, cursor, actor=actor)
 
     @answering
     async def search_posts(
@@ -348,7 +347,7 @@ class Reader:
         sort: Literal["latest", "top"] = "latest",
         limit: int = 25,
         cursor: str | None = None,
-    ) -> ApiResult[FeedPage]:
+    ) -> ApiResult[ListPage[FeedItem]]:
         """Posts that have the words of `query`.
 
         Args:
@@ -365,7 +364,7 @@ class Reader:
         given = {name: value for name, value in filters.items() if value}
         method = "app.bsky.feed.searchPosts"
         page = (await self._page(method, "posts", limit, cursor, q=query, sort=sort, **given)).or_raise()
-        return Ok(FeedPage(tuple(FeedItem(post) for post in convert.each(page.items, convert.post)), page.cursor))
+        return Ok(ListPage(tuple(FeedItem(post) for post in convert.each(page.items, convert.post)), page.cursor))
 
     @answering
     async def search_actors(self, query: str, limit: int = 25) -> ApiResult[tuple[Profile, ...]]:
@@ -373,9 +372,9 @@ class Reader:
         page = (await self._page("app.bsky.actor.searchActors", "actors", limit, None, q=query)).or_raise()
         return Ok(convert.each(page.items, convert.profile))
 
-    async def get_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+    async def get_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[FeedItem]]:
         """What the feed at `uri` shows: the posts that its generator chose, in its order."""
-        return _feed(await self._page("app.bsky.feed.getFeed", "feed", limit, cursor, feed=uri))
+        return await self._page_of(convert.feed_item, "app.bsky.feed.getFeed", "feed", limit, cursor, feed=uri)
 
     async def get_feed_generator(self, uri: str) -> ApiResult[Curated]:
         """How the feed at `uri` describes itself."""
@@ -389,9 +388,11 @@ class Reader:
         described = _whole(Ok(page.rest), _curated_at("list"), "the answer describes no list").or_raise()
         return Ok(replace(described, members=convert.each(page.items, convert.member)))
 
-    async def get_list_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[FeedPage]:
+    async def get_list_feed(
+        self, uri: str, limit: int = 50, cursor: str | None = None
+    ) -> ApiResult[ListPage[FeedItem]]:
         """What the members of the list at `uri` posted, newest first."""
-        return _feed(await self._page("app.bsky.feed.getListFeed", "feed", limit, cursor, list=uri))
+        return await self._page_of(convert.feed_item, "app.bsky.feed.getListFeed", "feed", limit, cursor, list=uri)
 
     async def get_starter_pack(self, uri: str) -> ApiResult[Curated]:
         """The starter pack at `uri`: its feeds, its list and some of its accounts."""
@@ -474,19 +475,19 @@ class Reader:
             return Ok(None) if absent else answer
         return _whole(answer, convert.record, "the record lacks its address")
 
-    @answering
     async def list_records(
         self,
         collection: str,
         limit: int = 100,
         cursor: str | None = None,
-    ) -> ApiResult[RecordPage]:
+    ) -> ApiResult[ListPage[Record]]:
         """Our own records of one kind, newest first."""
         if not self.did:
             return Err("listing our own records: not logged in", kind="auth")
         method = "com.atproto.repo.listRecords"
-        page = (await self._page(method, "records", limit, cursor, repo=self.did, collection=collection)).or_raise()
-        return Ok(RecordPage(convert.each(page.items, convert.record), page.cursor))
+        return await self._page_of(
+            convert.record, method, "records", limit, cursor, repo=self.did, collection=collection
+        )
 
     @answering
     async def resolve_handle(self, handle: str, *, fresh: bool = False) -> ApiResult[str]:
@@ -510,6 +511,19 @@ class Reader:
             if not isinstance(answer, UnreadableErr):
                 break
         return answer
+
+    @answering
+    async def _page_of(
+        self,
+        made: Callable[[Json], T | None],
+        method: str,
+        key: str,
+        limit: int,
+        cursor: str | None,
+        **params: str | list[str] | None,
+    ) -> ApiResult[ListPage[T]]:
+        page = (await self._page(method, key, limit, cursor, **params)).or_raise()
+        return Ok(ListPage(convert.each(page.items, made), page.cursor))
 
     async def _page(
         self, method: str, key: str, limit: int, cursor: str | None, **params: str | list[str] | None
@@ -548,20 +562,8 @@ def _whole(answer: ApiResult[Json], made: Callable[[Json], T | None], problem: s
     return Err(problem, kind="transient") if value is None else Ok(value)
 
 
-def _feed(page: ApiResult[RawPage]) -> ApiResult[FeedPage]:
-    if isinstance(page, Err):
-        return page
-    return Ok(FeedPage(convert.each(page.data.items, convert.feed_item), page.data.cursor))
-
-
 def _curated_at(key: str) -> Callable[[Json], Curated | None]:
     return lambda answer: convert.curated(convert.object_of(answer, key))
-
-
-def _actors(page: ApiResult[RawPage]) -> ApiResult[Page]:
-    if isinstance(page, Err):
-        return page
-    return Ok(Page(convert.each(page.data.items, convert.actor), page.data.cursor))
 
 
 def resolve_reply_refs(parent: StrongRef, thread: ThreadNode | None) -> ReplyRefs:

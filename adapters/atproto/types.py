@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from common.result import Err
 
 Barrier = Literal["", "muted", "blocked", "blocks us"]
 """What stands between us and an account, by what our own account chose on Bluesky, or by what the other one did."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,18 +245,10 @@ class ThreadNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a list of `Actor`s, with the cursor of the next."""
+class ListPage(Generic[T]):
+    """One page of a list, with the cursor of the next."""
 
-    actors: tuple[Actor, ...]
-    cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FeedPage:
-    """One page of a feed, with the cursor of the next."""
-
-    items: tuple[FeedItem, ...]
+    items: tuple[T, ...]
     cursor: str | None = None
 
 
@@ -293,14 +288,6 @@ class Record:
     uri: str
     cid: str
     value: dict[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordPage:
-    """One page of raw records, with the cursor of the next."""
-
-    records: tuple[Record, ...]
-    cursor: str | None = None
 
 
 ConversationStatus = Literal["request", "accepted"]

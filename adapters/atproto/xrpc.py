@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,31 +43,22 @@ _SERVER_ERROR = 500
 _TOO_MANY = 429
 
 
+@dataclass(slots=True, kw_only=True)
 class SessionKeeper:
     """Holds the session. `client` speaks to the service without the gate: only login and refresh go through it.
 
     Both go to the service we were told of, not to the server that holds our data: the service knows when that moves.
     """
 
-    def __init__(
-        self,
-        *,
-        client: AsyncClientBase,
-        file: SessionFile,
-        service_url: str,
-        identifier: str,
-        password: str,
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._file = file
-        self._service_url = service_url
-        self._identifier = identifier
-        self._password = password
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._stored: StoredSession | None = None
-        self._unusable: Err | None = None
+    client: AsyncClientBase
+    file: SessionFile
+    service_url: str
+    identifier: str
+    password: str = field(repr=False)
+    clock: Clock
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _stored: StoredSession | None = field(default=None, init=False)
+    _unusable: Err | None = field(default=None, init=False)
 
     @property
     def session(self) -> AtprotoSession | None:
@@ -79,12 +71,12 @@ class SessionKeeper:
     @property
     def server(self) -> str:
         """Base URL of the server that answers our requests: the one that holds our data, once it is known."""
-        return self.session.pds if self.session else self._service_url
+        return self.session.pds if self.session else self.service_url
 
     @property
     def notice(self) -> str:
         """A line for the owner if the stored session could not be read; "" if it could."""
-        return self._file.notice
+        return self.file.notice
 
     def headers(self) -> dict[str, str]:
         """The authorization of a request; none before login."""
@@ -99,8 +91,8 @@ class SessionKeeper:
             if self._unusable:
                 return self._unusable
             if self._stored is None:
-                self._stored = self._file.load()
-            if not is_token_expired(self.access_jwt, self._clock.now(), margin_s):
+                self._stored = self.file.load()
+            if not is_token_expired(self.access_jwt, self.clock.now(), margin_s):
                 return Ok("valid")
             return await self._restore()
 
@@ -129,13 +121,13 @@ class SessionKeeper:
         return answer
 
     async def _log_in(self) -> ApiResult[AtprotoSession]:
-        now = self._clock.now()
+        now = self.clock.now()
         if wait := login_wait_s(self._logins(), now):
             message = f"{LOGINS_PER_DAY} logins in a day are enough; the next one is in {wait / 60:.0f} min"
             return Err(message, kind="transient", retry_after=wait)
         answer = await self._ask(
             "createSession",
-            content=json.dumps({"identifier": self._identifier, "password": self._password}),
+            content=json.dumps({"identifier": self.identifier, "password": self.password}),
             headers={"Content-Type": "application/json"},
         )
         counts = not isinstance(answer, Err) or (answer.status is not None and answer.status < _SERVER_ERROR)
@@ -146,21 +138,21 @@ class SessionKeeper:
     async def _ask(self, method: str, **request: object) -> ApiResult[AtprotoSession]:
         what = f"com.atproto.server.{method}"
         try:
-            response = await self._client.invoke_procedure(what, **request)
+            response = await self.client.invoke_procedure(what, **request)
         except CALL_ERRORS as error:
-            return to_err(error, what=what, write=False, now=self._clock.now())
+            return to_err(error, what=what, write=False, now=self.clock.now())
         content = response.content
-        if isinstance(content, dict) and (why := why_unusable(content, self._service_url)):
+        if isinstance(content, dict) and (why := why_unusable(content, self.service_url)):
             self._unusable = Err(why, kind="fatal")
             return self._unusable
-        session = session_from_answer(content, self._service_url) if isinstance(content, dict) else None
+        session = session_from_answer(content, self.service_url) if isinstance(content, dict) else None
         return Ok(session) if session else Err(f"{what}: the answer could not be read", kind="transient")
 
     def _logins(self) -> tuple[float, ...]:
         return self._stored.logins if self._stored else ()
 
     def _keep(self, stored: StoredSession) -> None:
-        self._file.save(stored)
+        self.file.save(stored)
         self._stored = stored
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, ItemsView, Iterator
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
@@ -116,17 +117,16 @@ class Ask:
         return sdk.NamedUser(self.requester, url=url)
 
 
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """Makes calls, one at a time, in the name of `token`."""
+    """Makes calls, one at a time, in the name of `token`. With `wrong` nothing is asked: that is the answer."""
 
-    def __init__(
-        self, *, api_url: str, token: str, clock: Clock, spacing: RequestSpacing, sender: RequestSender
-    ) -> None:
-        self._api_url = api_url
-        self._token = token
-        self._clock = clock
-        self._spacing = spacing
-        self._sender = sender
+    wrong: Err | None
+    api_url: str
+    token: str = field(repr=False)
+    clock: Clock
+    spacing: RequestSpacing
+    sender: RequestSender
 
     async def read(self, what: str, work: Callable[[Ask], T], *, per_page: int = PAGE) -> ApiResult[T]:
         """Ask for something; `what` completes "could not …"."""
@@ -134,22 +134,24 @@ class Caller:
 
     async def write(self, what: str, work: Callable[[Ask], T]) -> ApiResult[T]:
         """Change something in public; never sent twice."""
-        if not self._token:
+        if not self.token and self.wrong is None:
             return Err(f"could not {what}: there is no GitHub token (AGENT_GITHUB_TOKEN)", kind="auth")
         return await self._call(what, work, write=True, per_page=PAGE)
 
     async def _call(self, what: str, work: Callable[[Ask], T], *, write: bool, per_page: int) -> ApiResult[T]:
-        if self._token and not is_token(self._token):
+        if self.wrong is not None:
+            return self.wrong
+        if self.token and not is_token(self.token):
             return Err(f"could not {what}: AGENT_GITHUB_TOKEN has characters that no token has", kind="auth")
-        async with self._spacing.permit(write=write) as permit:
-            requester = _requester(what, api_url=self._api_url, token=self._token, per_page=per_page)
+        async with self.spacing.permit(write=write) as permit:
+            requester = _requester(what, api_url=self.api_url, token=self.token, per_page=per_page)
             try:
                 return Ok(await self._run(lambda: work(Ask(requester)), permit))
             except Failure as failure:
                 return failure.err
             except sdk.GithubException as error:
                 headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
-                now = self._clock.now()
+                now = self.clock.now()
                 return error_from_response(error.status, error.data, headers, what=what, write=write, now=now)
             except _SENSELESS as error:
                 logger.warning("GitHub, %s: the answer could not be read (%s)", what, type(error).__name__)
@@ -162,12 +164,16 @@ class Caller:
         came = working.switch()
         while not working.dead:
             try:
-                answer = await self._sender.send(came, permit)
+                answer = await self.sender.send(came, permit)
             except BaseException as error:
                 came = working.throw(error)
             else:
                 came = working.switch(answer)
         return cast("T", came)
+
+
+Callers = Callable[..., Caller]
+"""Returns a `Caller`, given what checks found wrong, each None where nothing is."""
 
 
 class Bearer(sdk.Token):

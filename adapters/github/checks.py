@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from adapters.github.types import Repo, is_login, is_path, is_repo
+from adapters.github.types import Repo, is_login, is_path, is_repo, is_sha
 from common.clock import parse_iso_or_none
 from common.git_names import is_branch_name
 from common.result import Err
@@ -35,6 +35,12 @@ def wrong_branch(what: str, *branches: str) -> Err | None:
 def wrong_path(what: str, path: str) -> Err | None:
     """Why no file can have that path."""
     return None if is_path(path) else Err(f"could not {what}: no file can have the path {path!r}", kind="invalid")
+
+
+def wrong_sha(what: str, *shas: str) -> Err | None:
+    """Why nothing has such a sha; "" is none."""
+    fine = all(is_sha(sha) for sha in shas if sha)
+    return None if fine else Err(f"could not {what}: no commit or file has that sha", kind="invalid")
 
 
 def wrong_login(what: str, *logins: str) -> Err | None:

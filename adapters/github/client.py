@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
@@ -127,20 +126,25 @@ class GitHub:
         self._sender = RequestSender(
             api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, gate=self._gate
         )
-        self.pulls = PullRequests(lambda: self._caller)
-        self.contents = Contents(lambda: self._caller)
-        self.refs = Refs(lambda: self._caller)
-        self.repositories = Repositories(lambda: self._caller)
-        self.accounts = Accounts(lambda: self._caller)
-        self.notifications = Notifications(lambda: self._caller)
-        self.search = PlaceSearch(lambda: self._caller)
+        self.pulls = PullRequests(self._caller)
+        self.contents = Contents(self._caller)
+        self.refs = Refs(self._caller)
+        self.repositories = Repositories(self._caller)
+        self.accounts = Accounts(self._caller)
+        self.notifications = Notifications(self._caller)
+        self.search = PlaceSearch(self._caller)
 
-    @cached_property
-    def _caller(self) -> Caller:
+    def _caller(self, *wrong: Err | None) -> Caller:
+        """Return what makes calls; after a check that found something `wrong` it asks nothing and answers with that."""
         from adapters.github.calls import Caller  # noqa: PLC0415 - loads PyGithub, which takes half a second
 
         return Caller(
-            api_url=self._api_url, token=self._token, clock=self._clock, spacing=self._gate.spacing, sender=self._sender
+            next(filter(None, wrong), None),
+            api_url=self._api_url,
+            token=self._token,
+            clock=self._clock,
+            spacing=self._gate.spacing,
+            sender=self._sender,
         )
 
     def page(self, repo: Repo) -> str:
@@ -184,11 +188,9 @@ class GitHub:
     ) -> ApiResult[Issue]:
         """Open an issue, assigned to ourselves if to nobody else; title and body are cut to what GitHub takes."""
         what = f"create an issue in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "title", title):
-            return wrong
         who = tuple(assignees) or ((self._login,) if self._login else ())
         short, text = fit_title(title), fit_body(body)
-        return await self._caller.write(
+        return await self._caller(wrong_place(what, repo), empty(what, "title", title)).write(
             what,
             lambda ask: convert.issue(
                 ask.repository(repo).create_issue(
@@ -220,8 +222,6 @@ class GitHub:
         """
         what = f"list the issues of {repo.full_name}"
         moment = moment_of(since)
-        if wrong := wrong_place(what, repo) or no_time(what, since, moment):
-            return wrong
 
         def work(ask: Ask) -> tuple[Issue, ...]:
             found = ask.repository(repo).get_issues(
@@ -234,14 +234,16 @@ class GitHub:
             )
             return tuple(map(convert.issue, first(limit, found)))
 
-        return await self._caller.read(what, work, per_page=min(max(limit, 1), PAGE))
+        return await self._caller(wrong_place(what, repo), no_time(what, since, moment)).read(
+            what, work, per_page=min(max(limit, 1), PAGE)
+        )
 
     async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:
         """One issue or pull request."""
         what = f"read {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        return await self._caller.read(what, lambda ask: convert.issue(ask.issue(repo, number).complete()))
+        return await self._caller(wrong_place(what, repo, number)).read(
+            what, lambda ask: convert.issue(ask.issue(repo, number).complete())
+        )
 
     async def update_issue(
         self,
@@ -260,8 +262,6 @@ class GitHub:
         it: one that is too long for GitHub changes nothing.
         """
         what = f"update {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or too_long(what, body):
-            return wrong
         short, text = fit_title(title), body if body.strip() else ""
         if not (short or text or state) and labels is None and assignees is None:
             return Err(f"could not {what}: there is nothing to change", kind="invalid")
@@ -277,35 +277,33 @@ class GitHub:
             )
             return convert.issue(issue)
 
-        return await self._caller.write(what, work)
+        return await self._caller(wrong_place(what, repo, number), too_long(what, body)).write(what, work)
 
     async def list_comments(self, repo: Repo, number: int, *, since: str = "") -> ApiResult[tuple[Comment, ...]]:
         """All comments, oldest first; `since` (ISO-8601) leaves only those written or changed since."""
         what = f"read the comments of {repo.full_name}#{number}"
         moment = moment_of(since)
-        if wrong := wrong_place(what, repo, number) or no_time(what, since, moment):
-            return wrong
 
         def work(ask: Ask) -> tuple[Comment, ...]:
             found = ask.issue(repo, number).get_comments(since=ask.given(moment))
             return tuple(map(convert.comment, first(MAX_COMMENTS, found)))
 
-        return await self._caller.read(what, work)
+        return await self._caller(wrong_place(what, repo, number), no_time(what, since, moment)).read(what, work)
 
     async def create_comment(self, repo: Repo, number: int, body: str) -> ApiResult[Comment]:
         """Comment on an issue or pull request; the body is cut to what GitHub takes."""
         what = f"comment on {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or empty(what, "text", body):
-            return wrong
         text = fit_body(body)
-        return await self._caller.write(what, lambda ask: convert.comment(ask.issue(repo, number).create_comment(text)))
+        return await self._caller(wrong_place(what, repo, number), empty(what, "text", body)).write(
+            what, lambda ask: convert.comment(ask.issue(repo, number).create_comment(text))
+        )
 
     async def get_comment(self, repo: Repo, comment_id: int) -> ApiResult[Comment]:
         """One comment on an issue or pull request."""
         what = f"read a comment in {repo.full_name}"
-        if wrong := wrong_place(what, repo, comment_id):
-            return wrong
-        return await self._caller.read(what, lambda ask: convert.comment(ask.comment(repo, comment_id).complete()))
+        return await self._caller(wrong_place(what, repo, comment_id)).read(
+            what, lambda ask: convert.comment(ask.comment(repo, comment_id).complete())
+        )
 
     async def edits(self, node_id: str) -> ApiResult[tuple[BodyEdit, ...]]:
         """The newest versions of the text of an issue or comment, newest first; none if it was never edited."""
@@ -318,50 +316,46 @@ class GitHub:
                 BodyEdit(one["diff"], (one["editor"] or {}).get("login", ""), one["editedAt"]) for one in found
             )
 
-        return await self._caller.read("read who edited a text", work)
+        return await self._caller().read("read who edited a text", work)
 
     async def edit_comment(self, repo: Repo, comment_id: int, body: str) -> ApiResult[Comment]:
         """Give a comment another text, cut to what GitHub takes; its author may, and who may push."""
         what = f"change a comment in {repo.full_name}"
-        if wrong := wrong_place(what, repo, comment_id) or empty(what, "text", body):
-            return wrong
 
         def work(ask: Ask) -> Comment:
             comment = ask.comment(repo, comment_id)
             comment.edit(fit_body(body))
             return convert.comment(comment)
 
-        return await self._caller.write(what, work)
+        return await self._caller(wrong_place(what, repo, comment_id), empty(what, "text", body)).write(what, work)
 
     async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Take a comment away; one that is gone already is a success."""
         what = f"delete a comment in {repo.full_name}"
-        if wrong := wrong_place(what, repo, comment_id):
-            return wrong
-        done = await self._caller.write(what, lambda ask: ask.comment(repo, comment_id).delete())
+        done = await self._caller(wrong_place(what, repo, comment_id)).write(
+            what, lambda ask: ask.comment(repo, comment_id).delete()
+        )
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def add_reaction(self, repo: Repo, number: int, reaction: Reaction) -> ApiResult[int]:
         """React to an issue; the reaction's id. The same reaction again is the same one."""
         what = f"react to {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        return await self._caller.write(
+        return await self._caller(wrong_place(what, repo, number)).write(
             what, lambda ask: convert.number(ask.issue(repo, number).create_reaction(reaction).id)
         )
 
     async def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[Issue]:
         """Assign more accounts; GitHub passes over those that cannot be assigned."""
         what = f"assign {', '.join(logins)} to {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or empty(what, "account", "".join(logins)):
-            return wrong
 
         def work(ask: Ask) -> Issue:
             issue = ask.issue(repo, number)
             issue.add_to_assignees(*logins)
             return convert.issue(issue)
 
-        return await self._caller.write(what, work)
+        return await self._caller(wrong_place(what, repo, number), empty(what, "account", "".join(logins))).write(
+            what, work
+        )
 
     async def remove_assignee(self, repo: Repo, number: int, login: str) -> ApiResult[Issue]:
         """Unassign an account, unless it is the only one; the issue as it stands then."""
@@ -378,19 +372,17 @@ class GitHub:
                 return now
             if {name.lower() for name in now.data.assignees} <= {login.lower()}:
                 return now
-            return await self._caller.write(what, work)
+            return await self._caller().write(what, work)
 
     async def labellings(self, repo: Repo, number: int) -> ApiResult[tuple[Labelling, ...]]:
         """Who put which labels on an issue, and took them away, oldest first."""
         what = f"read who labelled {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
 
         def work(ask: Ask) -> tuple[Labelling, ...]:
             found = first(MAX_EVENTS, ask.pages(f"{repo_path(repo)}/issues/{number}/events"))
             return tuple(convert.labelling(one) for one in found if one.get("event") in _LABEL_EVENTS)
 
-        return await self._caller.read(what, work)
+        return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def acted_since(self, account: Account, repo: Repo, moment: datetime) -> ApiResult[bool]:
         """Return whether an account did anything since then in public, or in a repository, as far as GitHub tells.
@@ -399,8 +391,6 @@ class GitHub:
         it did, so that it counts as done.
         """
         what = f"read what {account.login} did"
-        if wrong := wrong_place(what, repo):
-            return wrong
         urls = (f"/users/{quote(account.login, safe='')}/events/public", f"{repo_path(repo)}/events")
 
         def work(ask: Ask) -> bool:
@@ -410,33 +400,31 @@ class GitHub:
             may_hide = len(there) >= PAGE and not there[-1]["public"]
             return may_hide or any(one["actor"]["id"] == account.id for one in (*by_it, *there))
 
-        return await self._caller.read(what, work)
+        return await self._caller(wrong_place(what, repo)).read(what, work)
 
     async def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> ApiResult[tuple[str, ...]]:
         """Add labels to an issue; all that it has then. Labels that the repository does not know become known."""
         what = f"label {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or empty(what, "label", "".join(labels)):
-            return wrong
         url, body = f"{repo_path(repo)}/issues/{number}/labels", {"labels": [*labels]}
-        return await self._caller.write(
+        return await self._caller(wrong_place(what, repo, number), empty(what, "label", "".join(labels))).write(
             what, lambda ask: tuple(str(one["name"]) for one in ask.send("POST", url, body))
         )
 
     async def remove_label(self, repo: Repo, number: int, label: str) -> ApiResult[None]:
         """Take a label from an issue; one that it does not have is a success."""
         what = f"take a label from {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or empty(what, "label", label):
-            return wrong
         url = f"{repo_path(repo)}/issues/{number}/labels/{quote(label, safe='')}"
-        done = await self._caller.write(what, lambda ask: ask.do("DELETE", url))
+        done = await self._caller(wrong_place(what, repo, number), empty(what, "label", label)).write(
+            what, lambda ask: ask.do("DELETE", url)
+        )
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
         """A repository, if it is there and we may see it."""
         what = f"read the repository {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
-        return await self._caller.read(what, lambda ask: convert.repository(ask.repository(repo).complete()))
+        return await self._caller(wrong_place(what, repo)).read(
+            what, lambda ask: convert.repository(ask.repository(repo).complete())
+        )
 
     async def get_user(self, login: str) -> ApiResult[GitHubPerson]:
         """Who somebody is."""
@@ -444,7 +432,7 @@ class GitHub:
         if not is_login(login):
             return Err(f"could not {what}: no account can be called that", kind="invalid")
         url = f"/users/{quote(login, safe='')}"
-        return await self._caller.read(what, lambda ask: convert.person(ask.person(url).complete()))
+        return await self._caller().read(what, lambda ask: convert.person(ask.person(url).complete()))
 
     async def rights(self) -> ApiResult[TokenRights]:
         """Return whose the token is, of which kind, and the scopes that GitHub tells of it.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import builtins
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from adapters.github import convert
-from adapters.github.checks import empty, wrong_branch, wrong_path, wrong_place
+from adapters.github.checks import empty, wrong_branch, wrong_path, wrong_place, wrong_sha
 from adapters.github.types import (
     Branch,
     ContentEntry,
@@ -25,14 +24,13 @@ from adapters.github.types import (
     Tree,
     first,
     in_segments,
-    is_sha,
     repo_path,
 )
 from adapters.web.client import Failure
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Ask, Caller
+    from adapters.github.calls import Ask, Callers
 
 MAX_FILE_CHARS = 5_000
 MAX_WRITTEN_BYTES = 1_000_000
@@ -42,41 +40,39 @@ MAX_BRANCHES = 1_000
 class Contents:
     """Files of a repository, one by one; `ref` and `branch` are the default branch where they are ""."""
 
-    def __init__(self, caller: Callable[[], Caller]) -> None:
+    def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def list(self, repo: Repo, path: str = "", *, ref: str = "") -> ApiResult[tuple[ContentEntry, ...]]:
         """What a folder holds, the root where `path` is ""; of a file, the file alone."""
         what = f"list {path or 'the files'} in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or (wrong_path(what, path) if path else None) or _wrong_ref(what, ref):
-            return wrong
 
         def work(ask: Ask) -> tuple[ContentEntry, ...]:
             found = ask.get(_contents(repo, path), _at(ref))
             return tuple(map(convert.content_entry, found if isinstance(found, builtins.list) else [found]))
 
-        return await self._caller().read(what, work)
+        return await self._caller(
+            wrong_place(what, repo), (wrong_path(what, path) if path else None), _wrong_ref(what, ref)
+        ).read(what, work)
 
     async def tree(self, repo: Repo, ref: str) -> ApiResult[Tree]:
         """Return all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
         what = f"list all files in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "ref", ref) or _wrong_ref(what, ref):
-            return wrong
 
         def work(ask: Ask) -> Tree:
             found = ask.get(f"{repo_path(repo)}/git/trees/{quote(ref, safe='')}", {"recursive": "1"})
             files = (one for one in found["tree"] if one["type"] != "tree")
             return Tree(tuple(map(convert.tree_entry, files)), found.get("truncated") is True)
 
-        return await self._caller().read(what, work)
+        return await self._caller(wrong_place(what, repo), empty(what, "ref", ref), _wrong_ref(what, ref)).read(
+            what, work
+        )
 
     async def read(
         self, repo: Repo, path: str, *, ref: str = "", max_chars: int = MAX_FILE_CHARS
     ) -> ApiResult[FileContent]:
         """The text of a file, at most `max_chars` characters of it; of kind `invalid` for a folder and for no text."""
         what = f"read {path} in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_path(what, path) or _wrong_ref(what, ref):
-            return wrong
 
         def work(ask: Ask) -> FileContent:
             found = ask.get(_contents(repo, path), _at(ref))
@@ -91,15 +87,17 @@ class Contents:
             text = content.decode("utf-8", errors="replace")
             return FileContent(path, text[:max_chars], sha, size, truncated=len(text) > max_chars)
 
-        return await self._caller().read(what, work)
+        return await self._caller(wrong_place(what, repo), wrong_path(what, path), _wrong_ref(what, ref)).read(
+            what, work
+        )
 
     async def blob(self, repo: Repo, sha: str) -> ApiResult[bytes]:
         """Return a whole file, text or not, by the hash of what it holds."""
         what = f"read a file of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "file", sha) or _wrong_sha(what, sha):
-            return wrong
         url = f"{repo_path(repo)}/git/blobs/{sha}"
-        return await self._caller().read(what, lambda ask: b64decode(ask.get(url)["content"]))
+        return await self._caller(wrong_place(what, repo), empty(what, "file", sha), wrong_sha(what, sha)).read(
+            what, lambda ask: b64decode(ask.get(url)["content"])
+        )
 
     async def write(
         self, repo: Repo, path: str, text: str, *, message: str, branch: str = "", sha: str = ""
@@ -118,7 +116,7 @@ class Contents:
         """
         what = f"write {path} in {repo.full_name}"
         wrong = wrong_place(what, repo) or wrong_path(what, path) or empty(what, "message", message)
-        if wrong := wrong or _wrong_ref(what, branch) or _wrong_sha(what, sha):
+        if wrong := wrong or _wrong_ref(what, branch) or wrong_sha(what, sha):
             return wrong
         if len(text.encode()) > MAX_WRITTEN_BYTES:
             return Err(f"could not {what}: it has more than {MAX_WRITTEN_BYTES:,} bytes", kind="invalid")
@@ -131,61 +129,57 @@ class Contents:
     async def delete(self, repo: Repo, path: str, *, message: str, sha: str, branch: str = "") -> ApiResult[FileChange]:
         """Delete a file in one commit; `sha` as in `write`."""
         what = f"delete {path} in {repo.full_name}"
-        wrong = wrong_place(what, repo) or wrong_path(what, path) or empty(what, "message", message)
-        if wrong := wrong or empty(what, "sha", sha) or _wrong_ref(what, branch) or _wrong_sha(what, sha):
-            return wrong
+        wrong = wrong_place(what, repo), wrong_path(what, path), empty(what, "message", message)
         body = {"message": message, "sha": sha, **({"branch": branch} if branch else {})}
-        return await self._caller().write(
-            what, lambda ask: convert.file_change(path, ask.send("DELETE", _contents(repo, path), body))
-        )
+        return await self._caller(
+            *wrong, empty(what, "sha", sha), _wrong_ref(what, branch), wrong_sha(what, sha)
+        ).write(what, lambda ask: convert.file_change(path, ask.send("DELETE", _contents(repo, path), body)))
 
 
 class Refs:
     """Branches of a repository. Making one is atomic: of several who try, one succeeds."""
 
-    def __init__(self, caller: Callable[[], Caller]) -> None:
+    def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def branches(self, repo: Repo, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[Branch, ...]]:
         """All branches, by name."""
         what = f"list the branches of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
         url = f"{repo_path(repo)}/branches"
-        return await self._caller().read(what, lambda ask: tuple(map(convert.branch, first(limit, ask.pages(url)))))
+        return await self._caller(wrong_place(what, repo)).read(
+            what, lambda ask: tuple(map(convert.branch, first(limit, ask.pages(url))))
+        )
 
     async def get(self, repo: Repo, branch: str) -> ApiResult[GitRef]:
         """One branch; of kind `not_found` where there is none."""
         what = f"read the branch {branch} of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_branch(what, branch):
-            return wrong
         url = f"{repo_path(repo)}/git/ref/{_heads(branch)}"
-        return await self._caller().read(what, lambda ask: convert.git_ref(ask.get(url)))
+        return await self._caller(wrong_place(what, repo), wrong_branch(what, branch)).read(
+            what, lambda ask: convert.git_ref(ask.get(url))
+        )
 
     async def matching(self, repo: Repo, prefix: str, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[GitRef, ...]]:
         """The branches whose name begins with `prefix`, for example `soul/`."""
         what = f"list the branches {prefix}… of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or wrong_branch(what, prefix.removesuffix("/")):
-            return wrong
         url = f"{repo_path(repo)}/git/matching-refs/{_heads(prefix)}"
-        return await self._caller().read(what, lambda ask: tuple(map(convert.git_ref, first(limit, ask.pages(url)))))
+        return await self._caller(wrong_place(what, repo), wrong_branch(what, prefix.removesuffix("/"))).read(
+            what, lambda ask: tuple(map(convert.git_ref, first(limit, ask.pages(url))))
+        )
 
     async def create(self, repo: Repo, branch: str, sha: str) -> ApiResult[GitRef]:
         """Make a branch at the commit `sha`. The error is of kind `conflict` where it exists: somebody was first."""
         what = f"create the branch {branch} in {repo.full_name}"
-        wrong = wrong_place(what, repo) or wrong_branch(what, branch) or empty(what, "commit", sha)
-        if wrong := wrong or _wrong_sha(what, sha):
-            return wrong
+        wrong = wrong_place(what, repo), wrong_branch(what, branch), empty(what, "commit", sha), wrong_sha(what, sha)
         url, body = f"{repo_path(repo)}/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha}
-        return await self._caller().write(what, lambda ask: convert.git_ref(ask.send("POST", url, body)))
+        return await self._caller(*wrong).write(what, lambda ask: convert.git_ref(ask.send("POST", url, body)))
 
     async def commit(self, repo: Repo, sha: str) -> ApiResult[GitCommit]:
         """One commit, with its tree and message."""
         what = f"read the commit {sha} of {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "commit", sha) or _wrong_sha(what, sha):
-            return wrong
         url = f"{repo_path(repo)}/git/commits/{sha}"
-        return await self._caller().read(what, lambda ask: convert.git_commit(ask.get(url)))
+        return await self._caller(wrong_place(what, repo), empty(what, "commit", sha), wrong_sha(what, sha)).read(
+            what, lambda ask: convert.git_commit(ask.get(url))
+        )
 
     async def create_empty_commit(
         self, repo: Repo, parent: GitCommit, *, message: str, name: str, email: str, date: str
@@ -195,12 +189,12 @@ class Refs:
         Its author and its date (ISO-8601 UTC) are given, so that the same call stores the same commit again.
         """
         what = f"store a commit in {repo.full_name}"
-        if wrong := wrong_place(what, repo) or empty(what, "message", message) or _wrong_sha(what, parent.sha):
-            return wrong
         author = {"name": name, "email": email, "date": date}
         body = {"message": message, "tree": parent.tree, "parents": [parent.sha], "author": author}
         url = f"{repo_path(repo)}/git/commits"
-        return await self._caller().write(what, lambda ask: convert.git_commit(ask.send("POST", url, body)))
+        return await self._caller(
+            wrong_place(what, repo), empty(what, "message", message), wrong_sha(what, parent.sha)
+        ).write(what, lambda ask: convert.git_commit(ask.send("POST", url, body)))
 
     async def delete(self, repo: Repo, branch: str) -> ApiResult[None]:
         """Delete a branch; one that is gone already is a success."""
@@ -217,10 +211,6 @@ _GONE = 422
 
 def _wrong_ref(what: str, ref: str) -> Err | None:
     return wrong_branch(what, ref) if ref else None
-
-
-def _wrong_sha(what: str, sha: str) -> Err | None:
-    return None if not sha or is_sha(sha) else Err(f"could not {what}: no commit or file has that sha", kind="invalid")
 
 
 def _contents(repo: Repo, path: str) -> str:

@@ -6,7 +6,7 @@ costs nothing. Who calls keeps the marker, and hands it back once what it got wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from adapters.github import convert
@@ -16,7 +16,7 @@ from adapters.github.types import GitHubNotification, NotificationPoll
 from common.result import ApiResult, Err
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Ask, Caller
+    from adapters.github.calls import Ask, Callers
 
 MAX_NOTIFICATION_PAGES = 20
 NOTIFICATIONS_PER_PAGE = 50
@@ -29,7 +29,7 @@ ACTIONABLE = dict.fromkeys(("mention", "author", "comment", "review_requested", 
 class Notifications:
     """What GitHub wants the account to know. A fine-grained token is refused here."""
 
-    def __init__(self, caller: Callable[[], Caller]) -> None:
+    def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def poll(self, *, unread_only: bool = True, since: str = "", marker: str = "") -> ApiResult[NotificationPoll]:
@@ -43,12 +43,10 @@ class Notifications:
         """
         what = "read the notifications"
         moment = moment_of(since)
-        if wrong := no_time(what, since, moment):
-            return wrong
         told = f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""
         asked = {"per_page": NOTIFICATIONS_PER_PAGE, "all": "false" if unread_only else "true"}
         asked |= {"participating": "false", **({"since": told} if told else {})}
-        return await self._caller().read(what, lambda ask: _polled(ask, asked, marker))
+        return await self._caller(no_time(what, since, moment)).read(what, lambda ask: _polled(ask, asked, marker))
 
     async def mark_read(self, thread_id: str) -> ApiResult[None]:
         """Mark the thread of a notification (its `id`) as read."""

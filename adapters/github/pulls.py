@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from adapters.github import convert
-from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
+from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place, wrong_sha
 from adapters.github.types import (
     PAGE,
     Comment,
@@ -24,13 +24,12 @@ from adapters.github.types import (
     first,
     fit_body,
     fit_title,
-    is_sha,
     repo_path,
 )
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
-    from adapters.github.calls import Ask, Caller
+    from adapters.github.calls import Ask, Callers
 
 _QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue merged } }
@@ -43,15 +42,15 @@ MAX_REVIEW_COMMENTS = 100
 class PullRequests:
     """Pull requests, as one account sees them; what it says of them goes by the comments of issues."""
 
-    def __init__(self, caller: Callable[[], Caller]) -> None:
+    def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def get(self, repo: Repo, number: int) -> ApiResult[PullRequest]:
         """One pull request, with what lists leave out (`mergeable`, the counts)."""
         what = f"read the pull request {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        return await self._caller().read(what, lambda ask: convert.pull_request(ask.pull(repo, number).complete()))
+        return await self._caller(wrong_place(what, repo, number)).read(
+            what, lambda ask: convert.pull_request(ask.pull(repo, number).complete())
+        )
 
     async def list(
         self,
@@ -75,8 +74,6 @@ class PullRequests:
 
         """
         what = f"list the pull requests of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
 
         def work(ask: Ask) -> tuple[PullRequest, ...]:
             found = ask.repository(repo).get_pulls(
@@ -84,7 +81,7 @@ class PullRequests:
             )
             return tuple(first(limit, map(convert.pull_request, found)))
 
-        return await self._caller().read(what, work, per_page=min(max(limit, 1), PAGE))
+        return await self._caller(wrong_place(what, repo)).read(what, work, per_page=min(max(limit, 1), PAGE))
 
     async def create(
         self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool = False
@@ -95,11 +92,9 @@ class PullRequests:
         """
         what = f"open a pull request in {repo.full_name}"
         fork, _, branch = head.rpartition(":")
-        wrong = wrong_place(what, repo) or empty(what, "title", title) or wrong_branch(what, branch, base)
-        if wrong := wrong or (wrong_login(what, fork) if fork else None):
-            return wrong
+        wrong = wrong_place(what, repo), empty(what, "title", title), wrong_branch(what, branch, base)
         short, text = fit_title(title), fit_body(body)
-        return await self._caller().write(
+        return await self._caller(*wrong, wrong_login(what, *filter(None, [fork]))).write(
             what,
             lambda ask: convert.pull_request(
                 ask.repository(repo).create_pull(base, head, title=short, body=text, draft=draft)
@@ -111,8 +106,6 @@ class PullRequests:
     ) -> ApiResult[PullRequest]:
         """Change what is given. An empty title or body is left as it stands."""
         what = f"update the pull request {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
         short, text = fit_title(title), fit_body(body) if body.strip() else ""
         if not (short or text or state):
             return Err(f"could not {what}: there is nothing to change", kind="invalid")
@@ -122,7 +115,7 @@ class PullRequests:
             pull.edit(title=ask.given(short), body=ask.given(text), state=ask.given(state))
             return convert.pull_request(pull)
 
-        return await self._caller().write(what, work)
+        return await self._caller(wrong_place(what, repo, number)).write(what, work)
 
     async def merge(
         self,
@@ -146,11 +139,7 @@ class PullRequests:
 
         """
         what = f"merge the pull request {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        if head_sha and not is_sha(head_sha):
-            return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        return await self._caller().write(
+        return await self._caller(wrong_place(what, repo, number), wrong_sha(what, head_sha)).write(
             what,
             lambda ask: convert.merge(
                 ask.pull(repo, number).merge(
@@ -168,17 +157,13 @@ class PullRequests:
         The error is of kind `invalid` where there is no queue, the account may not join it, or it waits there already.
         """
         what = f"let the pull request {repo.full_name}#{number} join the merge queue"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        if head_sha and not is_sha(head_sha):
-            return Err(f"could not {what}: no commit can be called that", kind="invalid")
 
         def work(ask: Ask) -> None:
             named = {"pullRequestId": ask.pull(repo, number).complete().node_id}
             named |= {"expectedHeadOid": head_sha} if head_sha else {}
             ask.requester.graphql_named_mutation("enqueuePullRequest", named, "mergeQueueEntry { id }")
 
-        return await self._caller().write(what, work)
+        return await self._caller(wrong_place(what, repo, number), wrong_sha(what, head_sha)).write(what, work)
 
     async def queue(self, repo: Repo, number: int) -> ApiResult[QueueStanding]:
         """Return whether its base branch has a merge queue, and it waits there.
@@ -186,8 +171,6 @@ class PullRequests:
         `none`: there is no queue; `out`: it does not wait in it; `in`: it waits there, or was merged by now.
         """
         what = f"read whether the pull request {repo.full_name}#{number} waits in a merge queue"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
 
         def work(ask: Ask) -> QueueStanding:
             named = {"owner": repo.owner, "name": repo.name, "number": number}
@@ -197,7 +180,7 @@ class PullRequests:
                 return "in"
             return "out" if pull["isMergeQueueEnabled"] else "none"
 
-        return await self._caller().read(what, work)
+        return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
         """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.
@@ -206,40 +189,30 @@ class PullRequests:
         commit of the branch any more.
         """
         what = f"update the branch of the pull request {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        if not is_sha(head_sha):
-            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        wrong = wrong_place(what, repo, number), empty(what, "commit", head_sha), wrong_sha(what, head_sha)
         # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.
         url, body = f"{repo_path(repo)}/pulls/{number}/update-branch", {"expected_head_sha": head_sha}
-        return await self._caller().write(what, lambda ask: ask.do("PUT", url, body))
+        return await self._caller(*wrong).write(what, lambda ask: ask.do("PUT", url, body))
 
     async def files(self, repo: Repo, number: int, *, limit: int = MAX_FILES) -> ApiResult[tuple[PullFile, ...]]:
         """The files that it changes, with their patches."""
         what = f"read the files of the pull request {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        return await self._caller().read(
+        return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: tuple(map(convert.pull_file, first(limit, ask.pull(repo, number).get_files())))
         )
 
     async def changed(self, repo: Repo, base: str, head: str) -> ApiResult[tuple[PullFile, ...]]:
         """The files that changed from where the commit `head` left the commit `base` on, 300 at most."""
         what = f"compare two commits of {repo.full_name}"
-        if wrong := wrong_place(what, repo):
-            return wrong
-        if not (is_sha(base) and is_sha(head)):
-            return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        return await self._caller().read(
+        wrong = wrong_place(what, repo), empty(what, "commit", base and head), wrong_sha(what, base, head)
+        return await self._caller(*wrong).read(
             what, lambda ask: tuple(map(convert.pull_file, ask.repository(repo).compare(base, head).files))
         )
 
     async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
         """Its reviews, oldest first."""
         what = f"read the reviews of {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
-        return await self._caller().read(
+        return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: tuple(map(convert.review, first(limit, ask.pull(repo, number).get_reviews())))
         )
 
@@ -248,32 +221,26 @@ class PullRequests:
     ) -> ApiResult[tuple[ReviewComment, ...]]:
         """The newest of what its reviews say of lines, oldest first."""
         what = f"read what the reviews of {repo.full_name}#{number} say of lines"
-        if wrong := wrong_place(what, repo, number):
-            return wrong
 
         def work(ask: Ask) -> tuple[ReviewComment, ...]:
             found = ask.pull(repo, number).get_review_comments(sort="created", direction="desc")
             return tuple(map(convert.review_comment, first(limit, found)))[::-1]
 
-        return await self._caller().read(what, work)
+        return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> ApiResult[Comment]:
         """Answer in the talk about a line that `comment_id` begins; the body is cut to what GitHub takes."""
         what = f"answer a comment on a line of {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or wrong_place(what, repo, comment_id) or empty(what, "text", body):
-            return wrong
         url, told = f"{repo_path(repo)}/pulls/{number}/comments/{comment_id}/replies", {"body": fit_body(body)}
-        return await self._caller().write(
-            what, lambda ask: convert.comment(ask.told_line_comment(ask.send("POST", url, told)))
-        )
+        return await self._caller(
+            wrong_place(what, repo, number), wrong_place(what, repo, comment_id), empty(what, "text", body)
+        ).write(what, lambda ask: convert.comment(ask.told_line_comment(ask.send("POST", url, told))))
 
     async def delete_line_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Delete a comment on a line; one that is gone already is a success."""
         what = f"delete a comment on a line in {repo.full_name}"
-        if wrong := wrong_place(what, repo, comment_id):
-            return wrong
         url = f"{repo_path(repo)}/pulls/comments/{comment_id}"
-        done = await self._caller().write(what, lambda ask: ask.do("DELETE", url))
+        done = await self._caller(wrong_place(what, repo, comment_id)).write(what, lambda ask: ask.do("DELETE", url))
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def create_review(
@@ -293,12 +260,9 @@ class PullRequests:
         The error is of kind `invalid` with status 422 where it is merged, closed or our own.
         """
         what = f"review {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number) or (None if event == "APPROVE" else empty(what, "text", body)):
-            return wrong
-        if commit_id and not is_sha(commit_id):
-            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        wrong = wrong_place(what, repo, number), None if event == "APPROVE" else empty(what, "text", body)
         said = [{"path": one.path, "line": one.line, "side": "RIGHT", "body": fit_body(one.body)} for one in comments]
-        return await self._caller().write(
+        return await self._caller(*wrong, wrong_sha(what, commit_id)).write(
             what,
             lambda ask: convert.review(
                 ask.pull(repo, number).create_review(
@@ -316,10 +280,8 @@ class PullRequests:
         The error is of kind `invalid` with status 422 where one of them cannot be asked.
         """
         what = f"request reviews of {repo.full_name}#{number}"
-        wrong = wrong_place(what, repo, number) or empty(what, "list of reviewers", "".join(logins))
-        if wrong := wrong or wrong_login(what, *logins):
-            return wrong
+        wrong = wrong_place(what, repo, number), empty(what, "list of reviewers", "".join(logins))
         url, body = f"{repo_path(repo)}/pulls/{number}/requested_reviewers", {"reviewers": [*logins]}
-        return await self._caller().write(
+        return await self._caller(*wrong, wrong_login(what, *logins)).write(
             what, lambda ask: convert.pull_request(ask.told_pull(ask.send("POST", url, body)))
         )

@@ -29,7 +29,6 @@ from adapters.space.types import (
     PresenceList,
     Reflected,
     Request,
-    Said,
     SpaceEvent,
     StateChanged,
     Status,
@@ -306,7 +305,7 @@ _NOT_CONNECTED = Err("not connected to an agent space", "transient")
 
 
 class SpaceClient:
-    """A SOUL's membership in the agent space.
+    """A SOUL's membership in the agent space: `view` is what it sees of the room, `inbox` what came in.
 
     Args:
         agent_name: its name, unique in the room.
@@ -348,6 +347,7 @@ class SpaceClient:
             rng=rng,
             interval_s=reconnect_interval_s,
         )
+        self.view, self.inbox = self._member.view, self._member.inbox
         self._connection = ClientConnection(
             member=self._member,
             find=discover,
@@ -389,11 +389,6 @@ class SpaceClient:
         """The number of joins in this process."""
         return self._member.joins
 
-    @property
-    def fresh_room(self) -> bool:
-        """Whether the latest join led into another room: by the rooms' ids or, without ids, if no message was known."""
-        return self._member.inbox.fresh_room
-
     async def run(self) -> None:
         """Joins the room and reconnects, until cancelled or closed. Must not run twice at a time."""
         await self._connection.run()
@@ -409,17 +404,6 @@ class SpaceClient:
         """
         return self._connection.renew()
 
-    def get_and_flush_messages(self) -> list[Said]:
-        """Returns and clears the messages of others, at most the latest 500, and after a join those of the record.
-
-        Messages of the record are marked `replayed`, come once, and are the only ones that may be our own.
-        """
-        return self._member.inbox.take_messages()
-
-    def take_events(self) -> list[SpaceEvent]:
-        """Returns and clears all events, at most the latest 1000, the echoes of our own messages included."""
-        return self._member.inbox.take_events()
-
     async def wait_for_news(self, timeout_s: float) -> bool:
         """Waits until others said or did something since the last call; returns False after `timeout_s`."""
         news = self._connection.news
@@ -431,35 +415,11 @@ class SpaceClient:
 
     def peers(self) -> dict[str, Presence]:
         """The other members by name, in the order in which they joined."""
-        return self._member.view.peers()
-
-    def typing(self) -> list[str]:
-        """The members that sent `typing` within the last 10 s and no message since."""
-        return self._member.view.typing()
-
-    def identities(self) -> dict[str, IdentitySummary]:
-        """The identities of peers, by name."""
-        return self._member.view.identities()
-
-    def reflections(self) -> dict[str, Reflected]:
-        """The last reflections of peers, by name."""
-        return self._member.view.reflections()
-
-    def workspace_states(self) -> dict[str, WorkspaceProgress]:
-        """The progress of peers' plans, by workspace; nothing older than a day."""
-        return self._member.view.workspace_states()
+        return self.view.peers()
 
     def has_active_claim(self, action: str, target: str) -> str | None:
         """The peer whose claim on it was broadcast within the last minute, or None."""
-        return self._member.view.claims.holder(action, target)
-
-    def claims(self) -> tuple[Claimed, ...]:
-        """The live claims of peers."""
-        return self._member.view.claims.live()
-
-    def lost_claims(self) -> set[tuple[str, str]]:
-        """Our claims, as (action, target), that the room refused because another member held them."""
-        return self._member.view.claims.lost
+        return self.view.claims.holder(action, target)
 
     async def send_chat(self, content: str, *, thread_id: str = "") -> ApiResult[str]:
         """Queues a message, sent when the room's rate limit allows; returns at once with an id for `delivered`."""
@@ -494,15 +454,11 @@ class SpaceClient:
         return await self._send(Identified(*self._who, summary, self._now()))
 
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
-        """Claims an action; `lost_claims` contains it a moment later if another member holds it."""
+        """Claims an action, or renews a claim within each minute; `view.claims` tells if another member holds it."""
         claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
-            self._member.view.claims.asked(action, target)
+            self.view.claims.asked(action, target)
         return await self._send(claim)
-
-    async def renew_claim(self, action: str, target: str) -> ApiResult[None]:
-        """Renews a claim; needed within each minute."""
-        return await self.send_claim(action, target)
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
         """Sends our state."""

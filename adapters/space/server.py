@@ -65,12 +65,9 @@ class ConnectionLimiter:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
             return HTTPStatus.TOO_MANY_REQUESTS, "Too many connections from your address.\n"
-        if not self._take_attempt(address, now):
+        if not self._attempts.setdefault(address, Bucket(MAX_ATTEMPTS, ATTEMPTS_A_SECOND)).take(1, now):
             return HTTPStatus.TOO_MANY_REQUESTS, "Your address connects too often.\n"
         return None
-
-    def _take_attempt(self, address: str, now: float) -> bool:
-        return self._attempts.setdefault(address, Bucket(MAX_ATTEMPTS, ATTEMPTS_A_SECOND)).take(1, now)
 
     @property
     def is_overloaded(self) -> bool:

@@ -1,66 +1,57 @@
-"""Tells the watcher that a SOUL is about to sleep, and asks whether anything came meanwhile.
-
-Where the watcher answers, and the token for it, stand in a file that it writes itself, so that one that was started
-again is found.
-"""
+"""Tells the watcher that a SOUL is about to sleep, and asks whether anything came meanwhile."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 
 from adapters.web.client import http_transport_factory, transport_error
-from common.clock import iso
-from common.constants import STATE_MAX_BYTES
-from common.files import read_bounded
 from common.result import ApiResult, Err, Ok
 
 _TIMEOUT_S = 60.0
 _CAME = 409
 
 
+def watch_token(password: str) -> str:
+    """Return the token of a SOUL: both it and the watcher know its app password, and nobody else does."""
+    return hmac.new(password.encode(), b"soul watch", hashlib.sha256).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class SleepWatch:
-    """The watcher, for the SOUL that it knows by `name`; `file` says where it answers."""
+    """The watcher at `url`, for the SOUL that it knows by `name`; its `token` is good for that one only."""
 
-    file: Path
+    url: str
     name: str
+    token: str = field(repr=False)
 
-    async def begin(self) -> ApiResult[None]:
-        """Let it note how things stand; what comes from now on is seen by it."""
-        return await self._ask("POST")
+    async def begin(self, awaited: Mapping[str, Any]) -> ApiResult[None]:
+        """Let it note the present state; it sees what comes from now on.
 
-    async def hold(self, wake_at: datetime, every_s: float) -> ApiResult[None]:
-        """Hand over: it looks `every_s`, and wakes the SOUL when something comes, or then.
-
-        An `Err` where something came already.
+        `awaited` says where else than on Bluesky: `github`, some addresses there, and `room`, whether to look for one.
         """
-        return await self._ask("PUT", {"wake_at": iso(wake_at), "every_s": every_s})
+        return await self._ask("POST", awaited)
+
+    async def hold(self, note: Mapping[str, Any]) -> ApiResult[None]:
+        """Hand over with the fields of a `SleepNote`. Return an `Err` if something came already."""
+        return await self._ask("PUT", note)
 
     async def release(self) -> ApiResult[None]:
-        """Take it back: the SOUL stays awake."""
+        """Take it back: the SOUL is awake."""
         return await self._ask("DELETE")
 
-    async def _ask(self, method: str, body: dict[str, str | float] | None = None) -> ApiResult[None]:
-        try:
-            told = json.loads(read_bounded(self.file, STATE_MAX_BYTES).decode())
-            url, token = str(told["url"]), str(told["token"])
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return Err("there is no watcher", "transient")
-        transport = http_transport_factory(url, private_ok=False)()
+    async def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> ApiResult[None]:
+        transport = http_transport_factory(self.url, private_ok=False)()
+        headers = {"Authorization": f"Bearer {self.token}"}
         async with httpx.AsyncClient(transport=transport, timeout=_TIMEOUT_S) as client:
             try:
-                answer = await client.request(
-                    method,
-                    f"{url}/sleepers",
-                    params={"name": self.name},
-                    json=body or {},
-                    headers={"Authorization": f"Bearer {token}"},
-                )
+                place, asked = f"{self.url}/sleepers", {"name": self.name}
+                answer = await client.request(method, place, params=asked, json=dict(body or {}), headers=headers)
             except (httpx.HTTPError, ValueError) as error:
                 return transport_error(error, what="the watcher", service="The watcher", write=False)
         if answer.status_code == _CAME:

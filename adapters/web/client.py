@@ -22,6 +22,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import TypeVar
@@ -71,26 +72,20 @@ async def vetted_address(host: str, port: int, *, private_ok: bool) -> str:
     return addresses[0]
 
 
+@dataclass(frozen=True, slots=True)
 class VettedBackend(httpcore.AsyncNetworkBackend):
     """Connects to hosts whose every address passes a check.
 
-    Args:
+    Attributes:
         dialer: makes the connection to an address.
         resolve: looks names up.
         refused: why a host with these addresses may not be reached; "" if it may.
 
     """
 
-    def __init__(
-        self,
-        dialer: httpcore.AsyncNetworkBackend,
-        *,
-        resolve: Resolver,
-        refused: Callable[[Sequence[str]], str],
-    ) -> None:
-        self._dialer = dialer
-        self._resolve = resolve
-        self._refused = refused
+    dialer: httpcore.AsyncNetworkBackend
+    resolve: Resolver
+    refused: Callable[[Sequence[str]], str]
 
     async def connect_tcp(
         self,
@@ -101,7 +96,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         addresses = await self._addresses(host, port)
-        if why := self._refused(addresses):
+        if why := self.refused(addresses):
             refusal = RefusedConnection if is_address(host) else RefusedAddresses
             raise refusal(f"{host} is out of bounds: {why}")
         addresses = addresses[:_MOST_ADDRESSES]
@@ -109,7 +104,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                return await self._dialer.connect_tcp(address, port, share, local_address, socket_options)
+                return await self.dialer.connect_tcp(address, port, share, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
@@ -130,7 +125,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
             return [host]
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-                return await self._resolve(host, port)
+                return await self.resolve(host, port)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"{host} could not be looked up in time") from error
         except (OSError, UnicodeError) as error:

@@ -166,11 +166,6 @@ def _counts_up(text: str) -> bool:
     return False
 
 
-def check_list(message: str) -> bool:
-    """A list, or steps numbered within the text."""
-    return has_list(message)
-
-
 def check_empty_promise(message: str) -> bool:
     """Work announced. To be asked only where no commitment comes with it."""
     return EMPTY_PROMISE.search(plain(message)) is not None

@@ -74,12 +74,7 @@ def take_apart(text: str) -> Unspaced:
             signs, size = [_sign(sign) for sign in part.group()], _SIZES[part.lastgroup or "paired"]
             starts = range(max(1, len(signs) - size + 1)) if len(signs) > 1 else ()
             phrases.update(dict.fromkeys(tuple(_pairs(signs[start : start + size])) for start in starts))
-    return Unspaced(without_runs(text), _spread(list(phrases)))
-
-
-def without_runs(text: str) -> str:
-    """The text with a space for each run."""
-    return str(_RUN.sub(" ", text))
+    return Unspaced(str(_RUN.sub(" ", text)), _spread(list(phrases)))
 
 
 def _signs(run: str) -> list[str]:

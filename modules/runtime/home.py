@@ -109,6 +109,11 @@ class Home:
         return self.memory / "atproto_session.json"
 
     @property
+    def watch_session(self) -> Path:
+        """The session in which the watcher looks for a SOUL that sleeps."""
+        return self.memory / "watch_session.json"
+
+    @property
     def logs(self) -> Path:
         return self.memory / "logs"
 

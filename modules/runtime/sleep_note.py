@@ -1,31 +1,48 @@
-"""What a SOUL leaves behind when it falls asleep: a file for whoever asks how it is, and the mark that wakes it."""
+"""The note of a SOUL that sleeps, for the watcher and for whoever asks how it is, and the mark that wakes it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from common.clock import parse_iso_or_none
 from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
 
+SLEEP = "sleep"
+"""The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
 _NOTE, _WAKE = "sleep.json", "WAKE"
+_PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class SleepNote:
-    """Since when a SOUL sleeps, and until when at the latest; both ISO-8601. It holds no word of anybody."""
+    """Since when a SOUL sleeps, until when at the latest, and what is looked at for it. It holds no word of anybody.
+
+    Attributes:
+        asleep_since: ISO-8601, as `wake_at` is.
+        every_s: seconds between two looks, by service: `bluesky`, `github` and `room`.
+        github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
+        room: whether a room is looked for.
+        seen: the marks of what was there, by service; the watcher adds them.
+
+    """
 
     name: str
     did: str
     asleep_since: str
     wake_at: str
+    every_s: Mapping[str, float] = field(default_factory=dict)
+    github: Sequence[str] = ()
+    room: bool = False
+    seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def write_note(memory: Path, note: SleepNote) -> None:
     """Raises `StorageError`."""
-    write_atomic(memory / _NOTE, json.dumps(asdict(note), indent=2) + "\n")
+    write_atomic(memory / _NOTE, json.dumps(asdict(note), indent=2) + "\n", mode=_PRIVATE)
 
 
 def read_note(memory: Path) -> SleepNote | None:
@@ -34,13 +51,24 @@ def read_note(memory: Path) -> SleepNote | None:
         note = SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    return note if parse_iso_or_none(note.wake_at) and parse_iso_or_none(note.asleep_since) else None
+    return note if is_dated(note) else None
+
+
+def is_dated(note: SleepNote) -> bool:
+    """Return whether both moments of a note can be read."""
+    moments = (note.asleep_since, note.wake_at)
+    return all(isinstance(one, str) and parse_iso_or_none(one) for one in moments)
+
+
+def is_noted(memory: Path) -> bool:
+    """Return whether there is a note."""
+    return (memory / _NOTE).exists()
 
 
 def request_wake(memory: Path) -> None:
     """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`."""
-    if (memory / _NOTE).exists():
-        (memory / _WAKE).touch(mode=0o600)
+    if is_noted(memory):
+        (memory / _WAKE).touch(mode=_PRIVATE)
 
 
 def is_wake_requested(memory: Path) -> bool:

@@ -98,7 +98,7 @@ async def all_posts(atproto: Atproto) -> list[str]:
         page = await atproto.list_records(POST, cursor=cursor)
         if isinstance(page, Err):
             raise Transient(f"The posts could not be listed: {page.error}", retry_after=page.retry_after)
-        uris += [record.uri for record in page.data.records]
+        uris += [record.uri for record in page.data.items]
         if not (cursor := page.data.cursor):
             return uris
 

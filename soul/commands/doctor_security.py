@@ -71,6 +71,8 @@ def _rights(seen: _SecuritySubject) -> Iterator[Finding]:
     yield _private("env-readable", home.env, "holds the passwords and keys")
     yield _private("memory-readable", home.memory, "holds all that it remembers")
     yield _private("session-readable", home.session, "is as good as the password")
+    if home.watch_session.exists():
+        yield _private("watch-session-readable", home.watch_session, "is as good as the password")
     writable = [path for path in (home.root, home.soul) if _mode(path) & (stat.S_IWGRP | stat.S_IWOTH)]
     if writable:
         remedy = f"chmod go-w {shlex.join(map(str, writable))}"
@@ -298,7 +300,12 @@ def _texts(home: Home) -> Iterator[Path]:
         for name in names:
             path = Path(folder, name)
             is_database = name.startswith(home.database.name)
-            if path != home.session and not is_database and path.is_file() and not path.is_symlink():
+            if (
+                path not in {home.session, home.watch_session}
+                and not is_database
+                and path.is_file()
+                and not path.is_symlink()
+            ):
                 yield path
 
 

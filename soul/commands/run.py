@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from adapters.watch.client import SleepWatch
+from adapters.watch.client import SleepWatch, watch_token
 from common.clock import Clock, SystemClock, iso, span
 from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
 from common.files import storage_error
@@ -40,6 +40,7 @@ from soul.commands.at_hand import settings_to_run
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import complete_cut_off, refuse_moved
+from soul.exit_codes import ASLEEP
 from soul.terminal.commands import Commands
 from soul.terminal.output import printable, write_lines
 from soul.terminal.plain import Outlet, PlainConsole, doing, typed_lines
@@ -60,11 +61,13 @@ _LOOK_S = 5.0
 
 def run_life(
     root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
-) -> None:
-    """Live as `live` does, and begin anew in this process where somebody is to be forgotten."""
-    if live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page) == "anew":
+) -> int:
+    """Live as `live` does, and begin anew in this process where somebody is to be forgotten; return the exit code."""
+    end = live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
+    if end == "anew":
         # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
         os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
+    return ASLEEP if end == "asleep" else 0
 
 
 def live(
@@ -74,12 +77,12 @@ def live(
     flush_all: bool = False,
     take_over: bool = False,
     page: ServePage | None = None,
-    watch: SleepWatch | None = None,
+    watched_at: tuple[str, str] | None = None,
 ) -> LifeEnd:
     """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
 
-    It may sleep where somebody keeps `watch` over it. Return how to go on: it begins anew where somebody is to be
-    forgotten. Raises `Fatal` with a remedy.
+    It may sleep where somebody watches over it: at an address, by a name. Return how to go on: it begins anew where
+    somebody is to be forgotten. Raises `Fatal` with a remedy.
     """
     complete_cut_off(root)
     settings = settings_to_run(root)
@@ -90,6 +93,8 @@ def live(
     if home.database.exists():
         forget_who_is_due(settings, home)
     sleep_note.woke(home.memory)
+    url, name = watched_at or (settings.sleep_watch_url.rstrip("/"), settings.agent_name)
+    watch = SleepWatch(url, name, watch_token(settings.agent_bluesky_password.get_secret_value())) if url else None
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
     life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page, watch=watch)
     try:

@@ -29,7 +29,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal import rows
 from soul.commands.at_hand import at_hand, settings_to_run
 from soul.commands.waking import refuse_moved
-from soul.exit_codes import NO_RESTART
+from soul.exit_codes import ASLEEP, NO_RESTART
 from soul.terminal.output import printable, write_lines
 
 _DEADLINE_S = 120.0
@@ -167,6 +167,7 @@ Environment=PYTHONUNBUFFERED=1 NO_COLOR=1
 Restart=on-failure
 RestartSec={RESTART_S}
 RestartPreventExitStatus={" ".join(str(int(code)) for code in NO_RESTART)}
+SuccessExitStatus={ASLEEP}
 NotifyAccess=main
 WatchdogSec={_WATCHDOG_S}
 

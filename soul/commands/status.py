@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.runtime.sleep_note import read_note
+from modules.runtime.sleep_note import SLEEP, read_note
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
@@ -165,7 +165,7 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     if "counts" not in status:
         return _waiting(status, timezone)
     last = status.get("lastDecision")
-    process = f", process {status['pid']}" if status["awake"] else ""
+    process = f", process {status['pid']}{_why_awake(status)}" if status["awake"] else ""
     as_of = moment(status.get("updatedAt", "a time unknown"), timezone)
     lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
     lines += [*_waiting(status, timezone), *_company(status)]
@@ -174,6 +174,12 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
         what = f"{told_line(last['summary'])}{f' ({why})' if why else ''}"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     return lines
+
+
+def _why_awake(status: dict[str, Any]) -> str:
+    """Return what keeps it from sleeping; "" if nobody watches over it."""
+    told = next((loop["lastOutcome"] for loop in status.get("loops", ()) if loop["name"] == SLEEP), "")
+    return f", awake because {printable(told)}" if told else ""
 
 
 def _waiting(status: dict[str, Any], timezone: str) -> list[str]:

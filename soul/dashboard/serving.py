@@ -13,12 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from common.clock import Clock, SystemClock
@@ -26,6 +27,7 @@ from common.errors import ConfigError, SoulError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home
+from modules.runtime.sleep_note import request_wake
 from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard, door_of
 from soul.dashboard.app import dashboard_app, static, templates
@@ -75,6 +77,7 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
             routes=[
                 Route("/", page.all),
                 Route("/face", page.face),
+                Route("/wake", page.wake, methods=["POST"]),
                 Route("/events", page.events),
                 Route("/static/{name}", static),
             ],
@@ -106,6 +109,15 @@ class _Many:
         found = self.opened.get(request.query_params.get("of", ""))
         return await found[1].answer() if found else Response("Not found", 404)
 
+    async def wake(self, request: Request) -> Response:
+        """Wake a SOUL that sleeps."""
+        told = parse_qs((await request.body()).decode(errors="replace"))
+        root = self.roots.get(next(iter(told.get("of", [])), ""))
+        if root is None:
+            return Response("Not found", 404)
+        await run_in_threadpool(_request_wake, root)
+        return RedirectResponse("/", 303)
+
     async def events(self, request: Request) -> Response:
         return await self.changes.stream(request, [face.home for _, face in self.opened.values()])
 
@@ -114,7 +126,8 @@ class _Many:
             state = await run_in_threadpool(_state, root)
             await self._open(name, root)
         except SoulError as error:
-            state = {"name": "", "awake": False, "lines": [Redactor().text(f"{error}. {error.remedy}")], "drafts": []}
+            told = Redactor().text(f"{error}. {error.remedy}")
+            state = {"name": "", "awake": False, "asleep": False, "lines": [told], "drafts": []}
         return {**state, "folder": name, "address": self.opened[name][0] if name in self.opened else ""}
 
     async def _open(self, name: str, root: Path) -> None:
@@ -133,6 +146,11 @@ class _Many:
         self.opened[name] = (address, Face(home, settings, self.clock))
 
 
+def _request_wake(root: Path) -> None:
+    """Raises `SoulError`."""
+    request_wake(Home.at(root, load_home_settings(root).memory_dir).memory)
+
+
 def _state(root: Path) -> dict[str, Any]:
     """Return who the SOUL is, in a few lines how it is and why it is not awake, and its drafts. Raises `SoulError`."""
     settings = load_home_settings(root)
@@ -142,6 +160,7 @@ def _state(root: Path) -> dict[str, Any]:
     return {
         "name": settings.agent_name,
         "awake": status["awake"],
+        "asleep": bool(status["asleep"]),
         "lines": [line.strip() for line in lines],
         "drafts": [
             {"what": draft["act"], "text": draft["text"] or (draft["answers"] or {}).get("text", "")}

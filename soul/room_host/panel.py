@@ -12,6 +12,7 @@ from rich import get_console
 from rich.text import Text
 
 from adapters.space.hosting import LogLevel
+from adapters.space.roster import RosterEntry
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -26,7 +27,6 @@ from adapters.space.types import (
 )
 from common.clock import local, parse_iso_or_none
 from common.text.utf16 import hash31
-from soul.room_host.roster import RosterEntry
 from soul.terminal.panel import fit, one_line, strip_control, width
 
 _TAB_COLUMNS = 4

@@ -28,7 +28,6 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
-from adapters.watch.client import SleepWatch
 from common.clock import Clock, SystemClock
 from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
@@ -42,16 +41,15 @@ from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
-from soul.exit_codes import NO_RESTART, ExitCode, exit_code_of
+from soul.exit_codes import ANEW, ASLEEP, NO_RESTART, ExitCode, exit_code_of
 from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.watch.policy import KEPT_FOR
-from soul.watch.watcher import keep_watch
+from soul.watch.watcher import Watcher, home_at, keep_watch
+from town.serving import LOOPBACK, Listener, listen_at
 
-ANEW, ASLEEP = 76, 79
-"""What a process ends with that is to begin anew at once, and has not failed; and one that the watcher is to wake."""
 _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 """Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
 _END_S = 90.0
@@ -111,7 +109,7 @@ class Supervisor:
 
     Attributes:
         calls: the end of a pipe on which the watcher writes whom to wake, a line with each name.
-        watcher: the member that does so: when it is not there, nobody sleeps. None of both where nobody watches.
+        watcher: the member that does so; once it is left alone, nobody sleeps. None of both where nobody watches.
 
     """
 
@@ -200,9 +198,8 @@ class Supervisor:
             if self._asked:
                 continue
             now = self.clock.monotonic()
-            if member is self.watcher:
-                self._wake(self.members)
-            if code == ANEW or (code == ASLEEP and member.is_called):
+            nobody_watches = self.watcher is not None and self.watcher.is_over
+            if code == ANEW or (code == ASLEEP and (member.is_called or nobody_watches)):
                 member.due_s = now
             elif code == ASLEEP:
                 member.is_asleep, member.due_s = True, now + self.longest_s
@@ -219,6 +216,8 @@ class Supervisor:
             else:
                 member.due_s = now + self.restart_s
                 write_lines(f"{member.name}: ended {_how(code)}, and starts again in {self.restart_s:g} s")
+            if member is self.watcher and member.is_over:
+                self._wake(self.members)
 
     def _end_all(self) -> None:
         """Ask all to end, and kill what has not ended in time."""
@@ -329,17 +328,16 @@ def run_up(
     homes = {str(root): expanded(root).resolve() for root in roots}
     _forget_settings()
     _load()
-    with tempfile.TemporaryDirectory(prefix="soul-up-") as folder:
-        address = Path(folder) / "watch.json"
-        members = [
-            SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only, SleepWatch(address, name))))
-            for name, root in homes.items()
-        ]
-        page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
-        calls, caller = os.pipe()
-        watching = partial(_told, "watch", partial(_watch, homes, address, caller))
-        watcher = SupervisedProcess("watch", watching, keeps_all=False)
-        return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
+    listener = listen_at(LOOPBACK, 0)
+    calls, caller = os.pipe()
+    members = [
+        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, listener, caller)))
+        for name, root in homes.items()
+    ]
+    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
+    watching = partial(_told, "watch", partial(_watch, homes, listener, caller))
+    watcher = SupervisedProcess("watch", watching, keeps_all=False)
+    return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
 
 
 def fork_problem(platform: str, *, can_fork: bool) -> str:
@@ -380,15 +378,18 @@ async def _rehearse(home: Home) -> None:
         pass
 
 
-def _life(root: Path, social_only: bool, watch: SleepWatch) -> int:  # noqa: FBT001 - bound at once
+def _life(name: str, root: Path, social_only: bool, listener: Listener, caller: int) -> int:  # noqa: FBT001 - bound at once
     """Live as `soul run` would in this folder; what is told stands in the home's log."""
+    watched_at = (f"http://{LOOPBACK}:{listener.getsockname()[1]}", name)
+    listener.close()
+    os.close(caller)  # only the watcher wakes others
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout):
         os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
     if root.is_dir():
         os.chdir(root)
-    return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watch=watch), 0)
+    return {"anew": ANEW, "asleep": ASLEEP}.get(live(root, social_only=social_only, watched_at=watched_at), 0)
 
 
 def _page(homes: dict[str, Path], port: int) -> int:
@@ -396,9 +397,15 @@ def _page(homes: dict[str, Path], port: int) -> int:
     return 0
 
 
-def _watch(homes: dict[str, Path], address: Path, caller: int) -> int:
+def _watch(homes: dict[str, Path], listener: Listener, caller: int) -> int:
     """Watch over those that sleep; each name that is called stands in a line of the pipe."""
-    asyncio.run(keep_watch(homes, address, lambda name: os.write(caller, f"{name}\n".encode()), SystemClock()))
+
+    async def wake(name: str) -> bool:
+        os.write(caller, f"{name}\n".encode())
+        return True
+
+    watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, SystemClock())
+    asyncio.run(keep_watch(watcher, listener, homes, is_alone=False))
     return 0
 
 

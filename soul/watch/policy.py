@@ -1,15 +1,40 @@
-"""How often the watcher looks. Pure."""
+"""How often the watcher looks, and when it has seen nothing for too long. Pure."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 LOOKS_PER_S = 4
 """A look takes two requests to a service that allows one address ten a second."""
 KEPT_FOR = timedelta(hours=26)
 """Who has slept for so long is woken, whatever else was said."""
+_SET_BACK = timedelta(minutes=1)
+BLIND_S = 900.0
+"""So long a sleeper may go unread while the service answers for others."""
 
 
 def step_s(sleepers: int, every_s: float) -> float:
     """Return how many seconds lie between two looks for one of so many, that asked for one `every_s`."""
     return max(every_s, sleepers / LOOKS_PER_S)
+
+
+def is_over(since: datetime, wake_at: datetime, now: datetime) -> str:
+    """Return why the time of a sleep is over, "" while it is not."""
+    if wake_at <= now or now - since > KEPT_FOR:
+        return "its time has come"
+    return "the clock was set back" if now < since - _SET_BACK else ""
+
+
+def is_blind(unread_s: float | None, now_s: float, answered_s: float, *, is_alone: bool) -> bool:
+    """Return whether a sleeper is woken because it cannot be read.
+
+    While a service is down for all, nothing can come from it, and waking everybody would help nobody.
+
+    Args:
+        unread_s: since when it could not be read, None where it could; all three are of one monotonic clock.
+        now_s: now.
+        answered_s: when the service answered last for any sleeper.
+        is_alone: whether nobody else is looked for at the service.
+
+    """
+    return unread_s is not None and now_s - unread_s >= BLIND_S and (is_alone or answered_s > unread_s)

@@ -1,47 +1,95 @@
-"""Watches over the SOULs of one machine that sleep. It learns that something came, keeps no text, and never acts.
+"""Watches over the SOULs that sleep. It learns that something came, keeps no text, and never acts in their name.
 
 A SOUL that falls asleep asks it to note how things stand, looks once more itself, and hands over; what came since the
-note is then seen here. It is called when its time comes, when something came, and when a command wrote something for
-it. Whoever a service refuses is called too, for it is theirs to tell.
+note is then seen here. It is woken when its time comes, when something came, when a command wrote something for it, and
+when its note is gone. A SOUL that a service refuses is woken too, because only it can tell its owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import json
-import secrets
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
+import httpx
+from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from adapters.atproto.newest import Newest, NewestReader, shared_request
-from adapters.atproto.request import TimedRequest
+from adapters.atproto.newest import AccountNewest, SharedRequests, shared_requests
+from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
+from adapters.space.discovery import discover_space
+from adapters.space.newest import RoomNewest, RoomSearch
+from adapters.watch.client import watch_token
 from adapters.web.client import http_transport_factory
-from common.clock import Clock, parse_iso_or_none
+from common.clock import Clock, parse_iso
 from common.errors import SoulError
-from common.files import write_atomic
-from common.result import Err
-from common.settings import Settings, load_settings
+from common.lenient_json import parse
+from common.result import ApiResult, Err
+from common.settings import Settings, read_settings
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import is_wake_requested, woke
+from modules.runtime.sleep_note import (
+    SleepNote,
+    is_dated,
+    is_noted,
+    is_wake_requested,
+    read_note,
+    woke,
+    write_note,
+)
 from soul.terminal.output import write_lines
-from soul.watch.policy import KEPT_FOR, LOOKS_PER_S, step_s
-from town.serving import serve
+from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s
+from town.serving import ConnectionLimits, Listener, serve
 
+_LIMITS = ConnectionLimits(connections=256, head_s=10.0)
 _LOOK_S = 1.0
-_TOKEN_BYTES = 32
+_TIMEOUT_S = 15.0
+_AGAIN_S = 30.0
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
-_SET_BACK = timedelta(minutes=1)
 _LASTING = frozenset({"auth", "fatal"})
+_NOTE = TypeAdapter(SleepNote)
+
+
+class Newest(Protocol):
+    """Looks at one service for one account. `slower` is how many times the usual wait the service asks for."""
+
+    service: str
+    seen: dict[str, str]
+    slower: float
+
+    async def came(self) -> ApiResult[bool]:
+        """Return whether anything came since `seen`; the first look notes how things stand."""
+        ...
+
+
+@dataclass(slots=True)
+class Source:
+    """One service that is looked at for a sleeper; times are those of the monotonic clock.
+
+    Attributes:
+        looked_s: when it was looked at last.
+        every_s: how often the sleeper asked for it.
+        not_before_s: until when the service asked for a pause.
+        unread_s: since when it could not be read; None where it could.
+
+    """
+
+    newest: Newest
+    looked_s: float
+    every_s: float = 0.0
+    not_before_s: float = 0.0
+    unread_s: float | None = None
+    is_looking: bool = False
 
 
 @dataclass(slots=True)
@@ -49,157 +97,298 @@ class Sleeper:
     """One home that is asleep, or about to be.
 
     Attributes:
-        reader: looks at its account.
-        seen: how things stood before its last look.
-        since: when it handed over; None while it is still awake.
-        wake_at: when it wakes at the latest.
-        looked_s: when it was last looked for.
-        every_s: how often it asked to be looked for.
+        sources: where it is looked for, by name.
+        note: what it handed over; None while it is still awake.
         edited: when its owner's files were changed last.
+        call_s: when it may be called again, after a call that failed.
 
     """
 
     name: str
     home: Home
-    reader: NewestReader
-    seen: Newest
-    looked_s: float
-    every_s: float = 0.0
-    since: datetime | None = None
-    wake_at: datetime | None = None
+    sources: dict[str, Source]
+    note: SleepNote | None = None
     edited: tuple[int, ...] = ()
+    call_s: float = 0.0
 
 
 @dataclass(slots=True)
 class Watcher:
-    """The watcher. `call` wakes the SOUL of a name; `homes` are their folders by name; sessions lie in `folder`."""
+    """The watcher.
 
-    homes: Mapping[str, Path]
-    folder: Path
-    call: Callable[[str], object]
+    Attributes:
+        load: returns the home of a name and its settings, None where there is none; session and note lie in its
+            `.memory`. Raises `SoulError`.
+        wake: wakes the SOUL of a name; returns whether that was done.
+        held: told that the SOUL of a name sleeps from now on.
+
+    """
+
+    load: Callable[[str], tuple[Home, Settings] | None]
+    wake: Callable[[str], Awaitable[bool]]
     clock: Clock
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
+    held: Callable[[str], Awaitable[object]] | None = None
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
-    _requests: dict[tuple[str, bool], TimedRequest] = field(default_factory=dict)
+    _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
+    _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
+    _answered_s: dict[str, float] = field(default_factory=dict)
+    """When a service answered last, for whomever."""
+    _rooms: RoomSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rooms = RoomSearch(self.clock, partial(discover_space, space_url=""))
 
     def app(self) -> Starlette:
         """Return what answers the SOULs."""
-        routes = [
-            Route("/sleepers", self._begin, methods=["POST"]),
-            Route("/sleepers", self._hold, methods=["PUT"]),
-            Route("/sleepers", self._release, methods=["DELETE"]),
-        ]
-        return Starlette(routes=routes)
+        answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
+        return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
+
+    async def resume(self, names: Iterable[str], *, wakes_others: bool) -> None:
+        """Go on with those of whom there is a note; `wakes_others`: all others are awake, or nobody knows."""
+        for name in names:
+            try:
+                found = await run_in_threadpool(self.load, name)
+            except SoulError as error:
+                write_lines(f"{name}: cannot be watched over: {error}")
+                continue
+            note = read_note(found[0].memory) if found else None
+            if found and note and (note := _checked(asdict(note))):
+                one = self._sleeper(name, *found, note.github, room=note.room)
+                for service, source in one.sources.items():
+                    source.newest.seen = dict(note.seen.get(service, {}))
+                self._take(one, note)
+            elif wakes_others:
+                write_lines(f"{name}: woken, it has no note")
+                await self.wake(name)
 
     async def watch(self) -> None:
-        """Look and call, until cancelled. A service that does not answer keeps nobody else waiting."""
+        """Look and wake, until cancelled. A service that does not answer keeps nobody else waiting."""
         async with asyncio.TaskGroup() as looks:
             while True:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
+                counts = Counter(source.newest.service for _, source in self._held())
                 for one in [*self.sleepers.values()]:
-                    if one.since is not None and (why := self._due(one, now)):
-                        self._wake(one, why)
-                for _ in range(LOOKS_PER_S):
-                    if late := self._next():
-                        late.looked_s = self.clock.monotonic()
-                        looks.create_task(self._look(late))
+                    if one.note is not None and (why := self._due(one, one.note, now, counts)):
+                        looks.create_task(self._wake(one, why))
+                for one, source in [*self._late(counts)]:
+                    source.looked_s, source.is_looking = self.clock.monotonic(), True
+                    looks.create_task(self._look(one, source))
 
     async def aclose(self) -> None:
-        for request in self._requests.values():
-            await request.close()
+        """Close the connections."""
+        for shared in self._bluesky.values():
+            await shared.request.close()
+        for client in self._github.values():
+            await client.aclose()
 
-    def _due(self, one: Sleeper, now: datetime) -> str:
+    def _held(self) -> Iterator[tuple[Sleeper, Source]]:
+        return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
+
+    def _due(self, one: Sleeper, note: SleepNote, now: datetime, counts: Mapping[str, int]) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
-        if one.wake_at is None or one.since is None or one.wake_at <= now or now - one.since > KEPT_FOR:
-            return "its time has come"
-        if now < one.since - _SET_BACK:
-            return "the clock was set back"
+        if why := is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now):
+            return why
+        if not is_noted(one.home.memory):
+            return "its note is gone"
         if is_wake_requested(one.home.memory):
             return "something was written for it"
-        return "its owner edited a file" if _edited(one.home) != one.edited else ""
+        if _edited(one.home) != one.edited:
+            return "its owner edited a file"
+        now_s = self.clock.monotonic()
+        for service, source in one.sources.items():
+            place = source.newest.service
+            is_alone = counts.get(place, 0) <= 1
+            if is_blind(source.unread_s, now_s, self._answered_s.get(place, 0.0), is_alone=is_alone):
+                return f"{service} could not be read for it"
+        return ""
 
-    def _next(self) -> Sleeper | None:
-        """Return who was not looked for the longest, if it is time."""
-        held = [one for one in self.sleepers.values() if one.since is not None]
-        one = min(held, key=lambda sleeper: sleeper.looked_s, default=None)
-        return one if one and self.clock.monotonic() - one.looked_s >= step_s(len(held), one.every_s) else None
+    def _late(self, counts: Mapping[str, int]) -> Iterator[tuple[Sleeper, Source]]:
+        """Return what is to be looked at now: at each service so many as it bears, who waits longest first."""
+        now_s, left = self.clock.monotonic(), dict.fromkeys(counts, LOOKS_PER_S)
+        for one, source in sorted(self._held(), key=lambda pair: pair[1].looked_s):
+            place = source.newest.service
+            step = step_s(counts[place], source.every_s * source.newest.slower)
+            if left[place] and not source.is_looking and now_s >= max(source.looked_s + step, source.not_before_s):
+                left[place] -= 1
+                yield one, source
 
-    async def _look(self, one: Sleeper) -> None:
-        found = await one.reader.read(one.seen)
+    async def _look(self, one: Sleeper, source: Source) -> None:
+        try:
+            found = await source.newest.came()
+        finally:
+            source.is_looking = False
         if self.sleepers.get(one.name) is not one:
             return
-        if isinstance(found, Err):
-            if found.kind in _LASTING:
-                self._wake(one, found.error)
-        elif found.data != one.seen:
-            self._wake(one, "something came")
+        now_s = self.clock.monotonic()
+        if not isinstance(found, Err):
+            source.unread_s = None
+            self._answered_s[source.newest.service] = now_s
+            if found.data:
+                await self._wake(one, "something came")
+        elif found.kind in _LASTING:
+            await self._wake(one, found.error)
+        else:
+            source.unread_s = now_s if source.unread_s is None else source.unread_s
+            source.not_before_s = now_s + (found.retry_after or 0.0)
 
-    def _wake(self, one: Sleeper, why: str) -> None:
-        del self.sleepers[one.name]
+    async def _wake(self, one: Sleeper, why: str) -> None:
+        now_s = self.clock.monotonic()
+        if now_s < one.call_s:
+            return
+        one.call_s = now_s + _AGAIN_S
         write_lines(f"{one.name}: woken, {why}")
-        self.call(one.name)
+        if await self.wake(one.name) and self.sleepers.get(one.name) is one:
+            del self.sleepers[one.name]
+            woke(one.home.memory)
 
-    def _may(self, request: Request) -> Response | None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
-            return PlainTextResponse("No token", 401)
-        return None if request.query_params.get("name") in self.homes else PlainTextResponse("Nobody of that name", 404)
+    def _take(self, one: Sleeper, note: SleepNote) -> None:
+        """Watch over a home from now on."""
+        one.note, one.edited = note, _edited(one.home)
+        for service, source in one.sources.items():
+            source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
+        self.sleepers[one.name] = one
 
-    async def _begin(self, request: Request) -> Response:
-        if refusal := self._may(request):
-            return refusal
-        name = request.query_params["name"]
+    async def _asked(self, request: Request) -> Response | tuple[str, Home, Settings]:
+        """Return who asks, or the refusal."""
+        name = request.query_params.get("name", "")
         try:
-            settings = await run_in_threadpool(load_settings, self.homes[name])
+            found = await run_in_threadpool(self.load, name)
         except SoulError as error:
             return PlainTextResponse(str(error), 503)
-        home = Home.at(self.homes[name], settings.memory_dir)
-        reader = self._reader(settings)
-        seen = await reader.read()
-        if isinstance(seen, Err):
-            return PlainTextResponse(seen.error, 503)
-        self.sleepers[name] = Sleeper(name, home, reader, seen.data, self.clock.monotonic())
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        password = found[1].agent_bluesky_password.get_secret_value() if found else ""
+        if not found or not password or not hmac.compare_digest(given.encode(), watch_token(password).encode()):
+            return PlainTextResponse("Nobody of that name and token is watched over here", 401)
+        return name, *found
+
+    async def _begin(self, request: Request) -> Response:
+        if isinstance(asked := await self._asked(request), Response):
+            return asked
+        told: Any = await _json(request)
+        addresses = told.get("github") if isinstance(told, dict) else None
+        if not isinstance(addresses, list) or not all(isinstance(one, str) and is_watchable(one) for one in addresses):
+            return PlainTextResponse("Say which addresses at GitHub to look at", 400)
+        one = self._sleeper(*asked, addresses[:MOST_ADDRESSES], room=told.get("room") is True)
+        for source in one.sources.values():
+            if isinstance(found := await source.newest.came(), Err):
+                return PlainTextResponse(found.error, 503)
+        self.sleepers[one.name] = one
         return Response(status_code=204)
 
     async def _hold(self, request: Request) -> Response:
-        if refusal := self._may(request):
-            return refusal
-        one = self.sleepers.get(request.query_params["name"])
-        given = await request.json()
-        wake_at = parse_iso_or_none(given.get("wake_at")) if isinstance(given, dict) else None
-        every_s = given.get("every_s") if isinstance(given, dict) else None
-        if one is None or wake_at is None or not isinstance(every_s, float):
+        if isinstance(asked := await self._asked(request), Response):
+            return asked
+        name, one, note = asked[0], self.sleepers.get(asked[0]), _checked(await _json(request))
+        if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
-        found = await one.reader.read(one.seen)
-        if isinstance(found, Err):
-            return PlainTextResponse(found.error, 503)
-        if found.data != one.seen:
-            self.sleepers.pop(one.name, None)
-            return PlainTextResponse("Something came", 409)
-        one.since, one.wake_at, one.every_s = self.clock.now(), wake_at, every_s
-        one.looked_s, one.edited = self.clock.monotonic(), _edited(one.home)
+        for source in one.sources.values():
+            if isinstance(found := await source.newest.came(), Err):
+                return PlainTextResponse(found.error, 503)
+            if found.data:
+                self.sleepers.pop(name, None)
+                return PlainTextResponse("Something came", 409)
+        note = replace(note, seen={service: source.newest.seen for service, source in one.sources.items()})
+        try:
+            await run_in_threadpool(write_note, one.home.memory, note)
+        except SoulError as error:
+            return PlainTextResponse(str(error), 503)
+        self._take(one, note)
+        if self.held is not None:
+            await self.held(name)
         return Response(status_code=204)
 
     async def _release(self, request: Request) -> Response:
-        if refusal := self._may(request):
-            return refusal
-        self.sleepers.pop(request.query_params["name"], None)
+        if isinstance(asked := await self._asked(request), Response):
+            return asked
+        if one := self.sleepers.pop(asked[0], None):
+            woke(one.home.memory)
         return Response(status_code=204)
 
-    def _reader(self, settings: Settings) -> NewestReader:
+    def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str], *, room: bool) -> Sleeper:
+        newest: dict[str, Newest] = {"bluesky": self._account(settings, home)}
+        if addresses:
+            newest["github"] = self._repositories(settings, addresses)
+        if room:
+            newest["room"] = RoomNewest(self._rooms)
+        now_s = self.clock.monotonic()
+        return Sleeper(name, home, {service: Source(one, now_s) for service, one in newest.items()})
+
+    def _account(self, settings: Settings, home: Home) -> AccountNewest:
         url, private_ok = str(settings.atproto_service_url), settings.soul_allow_private_net
-        if (url, private_ok) not in self._requests:
-            self._requests[url, private_ok] = shared_request(http_transport_factory(url, private_ok=private_ok)())
-        return NewestReader(
-            self._requests[url, private_ok],
+        if (url, private_ok) not in self._bluesky:
+            self._bluesky[url, private_ok] = shared_requests(http_transport_factory(url, private_ok=private_ok)())
+        return AccountNewest(
+            self._bluesky[url, private_ok],
             service_url=url,
             identifier=settings.agent_bluesky_username,
             password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=self.folder / f"{settings.agent_bluesky_username}.json",
+            session_path=home.watch_session,
             clock=self.clock,
             messages=settings.soul_direct_messages,
         )
+
+    def _repositories(self, settings: Settings, addresses: Sequence[str]) -> GitHubNewest:
+        url, private_ok = str(settings.github_api_url).rstrip("/"), settings.soul_allow_private_net
+        if (url, private_ok) not in self._github:
+            transport = http_transport_factory(url, private_ok=private_ok)()
+            self._github[url, private_ok] = httpx.AsyncClient(transport=transport, timeout=_TIMEOUT_S)
+        return GitHubNewest(
+            self._github[url, private_ok],
+            api_url=url,
+            token=settings.agent_github_token.get_secret_value(),
+            addresses=addresses,
+            clock=self.clock,
+        )
+
+
+async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], *, is_alone: bool) -> None:
+    """Watch over the SOULs of these names until SIGTERM or SIGINT, and answer them at `listener`.
+
+    A watcher that `is_alone` does not know who is awake, and leaves its notes to the next. Else the SOULs end with it.
+    """
+    ended = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, ended.set)
+    async with serve(watcher.app(), listener=listener, limits=_LIMITS):
+        await watcher.resume(names, wakes_others=is_alone)
+        watching = asyncio.create_task(watcher.watch(), name="watch")
+        stopped = asyncio.create_task(ended.wait(), name="until-ended")
+        try:
+            await asyncio.wait([watching, stopped], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (watching, stopped):
+                task.cancel()
+            ends = await asyncio.gather(watching, stopped, return_exceptions=True)
+            for one in () if is_alone else watcher.sleepers.values():
+                woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
+            await watcher.aclose()
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+
+def home_at(root: Path) -> tuple[Home, Settings]:
+    """Return a home and its settings, as far as they can be read. Raises `SoulError`."""
+    settings, _ = read_settings(root)
+    return Home.at(root, settings.memory_dir), settings
+
+
+def _checked(told: object) -> SleepNote | None:
+    """Return a note whose fields all hold what they may; None otherwise."""
+    try:
+        note = _NOTE.validate_python(told)
+    except ValidationError:
+        return None
+    return note if is_dated(note) and all(map(is_watchable, note.github)) else None
+
+
+async def _json(request: Request) -> object:
+    """Return the body; None where it is no JSON."""
+    try:
+        return parse(await request.body())
+    except ValueError:
+        return None
 
 
 def _edited(home: Home) -> tuple[int, ...]:
@@ -212,26 +401,3 @@ def _changed_ns(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-async def keep_watch(homes: Mapping[str, Path], address: Path, call: Callable[[str], object], clock: Clock) -> None:
-    """Watch over these homes until SIGTERM; `address` is the file that tells them where to ask."""
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    watcher = Watcher(homes, address.parent, call, clock)
-    async with serve(watcher.app()) as url:
-        write_atomic(address, json.dumps({"url": url, "token": watcher.token}))
-        watching = asyncio.create_task(watcher.watch(), name="watch")
-        stopped = asyncio.create_task(ended.wait(), name="until-ended")
-        try:
-            await asyncio.wait([watching, stopped], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (watching, stopped):
-                task.cancel()
-            ends = await asyncio.gather(watching, stopped, return_exceptions=True)
-            for one in watcher.sleepers.values():
-                woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
-            await watcher.aclose()
-        for end in ends:
-            if isinstance(end, Exception):
-                raise end

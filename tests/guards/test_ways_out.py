@@ -131,6 +131,7 @@ OPENERS = {
 IMPORTS_ALLOWED = {
     ("adapters/web/client.py", "socket"),  # the resolver
     ("adapters/web/client.py", "ssl"),  # the certificates
+    ("adapters/kube/access.py", "ssl"),  # those of a cluster
     ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes

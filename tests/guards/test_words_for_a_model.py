@@ -101,12 +101,9 @@ ASKS = {
     "modules/services/agent/verdicts.py",
     "modules/lives/rituals/writing.py",
     "modules/lives/tasks/documents/compose.py",
-    "modules/lives/tasks/merge/wishes.py",
     "modules/lives/tasks/review/judge.py",
-    "modules/services/plans/compose.py",
-    "modules/services/plans/missing.py",
     "modules/services/voice_phrases/regenerate.py",
-    "modules/services/workspaces/health.py",
+    "modules/services/skills/questions.py",
     "soul/commands/doctor.py",
 }
 

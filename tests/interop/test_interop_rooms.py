@@ -99,12 +99,12 @@ async def test_a_javascript_member_and_ours_talk_claim_and_end_in_our_room() -> 
         await rebecca.send(type="claim", action="create_issue", target="acme/site#Clock")
         await until(lambda: maren.has_active_claim("create_issue", "acme/site#Clock") == "rebecca")
         await maren.send_claim("create_issue", "acme/site#Clock")
-        await until(lambda: ("create_issue", "acme/site#Clock") in maren.lost_claims())
+        await until(lambda: ("create_issue", "acme/site#Clock") in maren.view.claims.lost)
         await rebecca.send(
             type="action_result", action="create_issue", target="acme/site#Clock", success=True, link="x"
         )
         await until(lambda: maren.has_active_claim("create_issue", "acme/site#Clock") is None)
-        said = [one.content for one in maren.get_and_flush_messages()]
+        said = [one.content for one in maren.inbox.take_messages()]
         assert said == ["Good morning, @rebecca and maren", "Fog again — 你好 \U0001f32b"]
         await rebecca.tell("leave")
         assert (await rebecca.next("close")).startswith("1000")
@@ -132,13 +132,13 @@ async def test_our_member_joins_a_javascript_room_hears_its_past_and_speaks() ->
         url = f"ws://127.0.0.1:{await room.next('listening')}"
         await room.tell("Yesterday's words")
         async with our_member(url) as maren, our_member(url, "odile") as odile:
-            past = maren.get_and_flush_messages()
+            past = maren.inbox.take_messages()
             assert [(one.content, one.replayed, one.by_host) for one in past] == [("Yesterday's words", True, True)]
             await until(lambda: set(maren.peers()) == {"odile"})
             assert odile.peers()["maren"].capabilities == ("social", "github", "code")
             await maren.send_identity(IdentitySummary(("care",), ("tides",), "dry", ("fog",), "-", "I keep logs."))
-            await until(lambda: odile.identities().get("maren", IdentitySummary()).voice == "dry")
-            odile.get_and_flush_messages()
+            await until(lambda: odile.view.identities().get("maren", IdentitySummary()).voice == "dry")
+            odile.inbox.take_messages()
             first, second = await maren.send_chat("One."), await maren.send_chat("Two, right after.")
             assert isinstance(first, Ok)
             assert isinstance(second, Ok)
@@ -146,13 +146,13 @@ async def test_our_member_joins_a_javascript_room_hears_its_past_and_speaks() ->
             received: list[str] = []
 
             def both() -> bool:
-                received.extend(one.content for one in odile.get_and_flush_messages())
+                received.extend(one.content for one in odile.inbox.take_messages())
                 return len(received) > 1
 
             await until(both)
             assert received == ["One.", "Two, right after."]
             await odile.send_claim("post_bluesky", "tides")
-            await until(lambda: any(isinstance(event, Claimed) for event in maren.take_events()))
+            await until(lambda: any(isinstance(event, Claimed) for event in maren.inbox.take_events()))
 
 
 async def test_our_frames_carry_what_javascript_members_expect_and_nothing_is_null() -> None:
@@ -185,4 +185,4 @@ async def test_our_member_is_back_after_a_javascript_room_was_killed_and_started
                 await again.next("listening")
                 await until(lambda: maren.is_active, 30)
                 await again.tell("Are you back?")
-                await until(lambda: any(one.content == "Are you back?" for one in maren.get_and_flush_messages()))
+                await until(lambda: any(one.content == "Are you back?" for one in maren.inbox.take_messages()))

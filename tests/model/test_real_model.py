@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from common.clock import SystemClock
 from common.errors import PolicyBlocked
 from common.provenance import Provenance
-from modules.runtime.llm.dialect import Message, NamedTool
+from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -113,7 +113,10 @@ async def test_a_required_call_comes_whatever_the_post_says_and_its_turn_ends(ga
 @pytest.mark.parametrize("name", ["bluesky_reply", "bluesky_like", "stay_silent"])
 async def test_a_named_tool_is_called_and_no_other(gateway: LLMGateway, name: str) -> None:
     result = await gateway.chat_with_tools(
-        about(POSTS[0]), system=SYSTEM, tools=REGISTRY.specs(TURN), tool_choice=NamedTool(name)
+        about(POSTS[0]),
+        system=SYSTEM,
+        tools=[tool for tool in REGISTRY.specs(TURN) if tool.name == name],
+        tool_choice="required",
     )
     print(result)
     assert {call.name for call in result.tool_calls} == {name}

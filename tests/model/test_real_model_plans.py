@@ -14,7 +14,6 @@ from random import Random
 import pytest
 
 from adapters.github.types import Repo
-from bench.word_rules import read_cases
 from common.clock import SystemClock
 from common.text.rights_requests import RequestKind
 from modules.lives.bluesky.reply_check import suspected_echo
@@ -37,6 +36,8 @@ from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task, ensure_docs_tasks
 from modules.services.rights.request_reader import RequestReader
 from modules.services.workspaces.health import HealthJudge, WorkspacePages
+from tests.echo_corpus import STRATA, corpus
+from tests.labelled_posts import word_cases
 from tests.shipped_skills import SHIPPED
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1800)]
@@ -194,6 +195,10 @@ RIGHTS_SENTENCES: tuple[tuple[str, RequestKind | None], ...] = (
 )
 
 
+MOST_APART = 10
+"""Of the corpus of echoes every tenth pair is judged."""
+
+
 @pytest.fixture
 def verdicts(gateway: LLMGateway) -> Verdicts:
     return Verdicts(gateway, SHIPPED, SystemClock(), timeout_s=300)
@@ -201,13 +206,22 @@ def verdicts(gateway: LLMGateway) -> Verdicts:
 
 async def test_whether_two_posts_claim_the_same_is_answered_with_yes_or_no(verdicts: Verdicts) -> None:
     question, right = SAME_CLAIM, 0
-    cases = [case for case in read_cases() if case.rule == "echo" and suspected_echo(case.text, [case.other])]
+    cases = [case for case in word_cases() if case.rule == "echo" and suspected_echo(case.text, [case.other])]
     for case in cases:
         answer = await verdicts.ask(question, examples=f"{question} Examples", first=case.other, second=case.text)
         print(answer, "is", bool(case.expect), "|", case.text, "|", case.other)
         right += answer.startswith("YES") == bool(case.expect)
         assert answer.startswith(("YES", "NO"))
     print(f"{right} of {len(cases)} right")
+
+
+async def test_whether_a_message_repeats_a_peer_is_answered_with_yes_or_no(verdicts: Verdicts) -> None:
+    for stratum in STRATA:
+        pairs = [pair for pair in corpus("held-out") if pair.stratum == stratum][::MOST_APART]
+        answers = [await verdicts.ask("Judge", said=pair.peers, candidate=pair.candidate) for pair in pairs]
+        found = sum(answer.startswith("YES") for answer in answers)
+        print(f"{stratum}: {found} of {len(pairs)} are taken for repetitions; {sum(p.is_echo for p in pairs)} are some")
+        assert all(answer.startswith(("YES", "NO")) for answer in answers)
 
 
 async def test_whether_talk_leaves_something_to_say_is_answered_with_one_of_two_words(verdicts: Verdicts) -> None:

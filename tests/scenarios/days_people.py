@@ -74,6 +74,9 @@ class People:
         self._declare(NO_REPLIES, syntheticContent=False)
         town.at(clock.monotonic() + 4.5 * DAY_S, lambda: self._declare(DENIES_LATER, inference=False))
         town.after(2 * MINUTE_S, self._owner_introduces)
+        # NOTE(self): before the SOULs' own thoughts have shown every picture of the gallery, which takes them few days.
+        for minutes in (3, 4):
+            town.after(minutes * MINUTE_S, partial(self._begin, self._ask_about_design))
         doings = {
             self._ask: 10,
             self._ask_about_design: 1,

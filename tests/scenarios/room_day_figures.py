@@ -12,7 +12,7 @@ from itertools import pairwise
 from adapters.space.types import HOST, Said
 from common.clock import parse_iso
 from common.text.echo import find_semantic_echo_ensemble
-from common.text.phrases import check_empty_promise, check_list
+from common.text.phrases import check_empty_promise, has_list
 from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.services.commitments.naming import QueuedCommitment
@@ -187,7 +187,7 @@ class Day:
 
     def forbidden(self) -> list[Said]:
         """Talk that should never have been said, by its form."""
-        checks = (check_list, check_empty_promise)
+        checks = (has_list, check_empty_promise)
         return [one for one in self.by_agents if self.is_talk(one) and any(check(one.content) for check in checks)]
 
     def errors(self) -> list[str]:

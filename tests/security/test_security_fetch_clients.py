@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import json
 import random
 import ssl
@@ -11,9 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.responses import StreamingResponse
 
 from adapters.atproto.client import Atproto
@@ -25,34 +21,11 @@ from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
 from soul.commands.handles import resolve
+from tests.certificates import certificate_for
 from tests.running_town import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
 from town.model.service import GatewayMind, model_app
 from town.serving import serve
-
-
-def certificate_for(name: str, folder: Path) -> Path:
-    """A certificate that signs itself, and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    today = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - dt.timedelta(days=1))
-        .not_valid_after(today + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / f"{name}.pem"
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
 
 
 @pytest.fixture

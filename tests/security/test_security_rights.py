@@ -21,7 +21,6 @@ from typing import Literal
 
 import pytest
 
-from bench.rights_requests import Case, read_cases
 from common.clock import SystemClock, parse_iso
 from common.facts import MessageFacts, PostFacts, QuestionFacts
 from common.text.rights_requests import kind_by_words
@@ -29,6 +28,7 @@ from modules.runtime.home import Home
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.people import carry_out_requests
+from tests.labelled_posts import AskedCase, asked_cases
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
 from tests.scenarios.phone import Phone
 from tests.security.test_security_flood import sentence
@@ -60,7 +60,7 @@ class Asked:
     `denies` says that they deny inference.
     """
 
-    case: Case
+    case: AskedCase
     way: Way
     name: str
     mark: str
@@ -77,7 +77,7 @@ class Asked:
 
 def posts() -> list[Asked]:
     """What is asked, requests and look-alikes mixed evenly; every account writes once."""
-    cases = read_cases()
+    cases = asked_cases()
     requests = [case for case in cases if case.kind != "none"]
     others = [case for case in cases if case.kind == "none"][:LOOK_ALIKES]
     framed = [(frame, case) for frame, case in itertools.product(range(len(MENTIONED)), requests)][:REQUESTS]
@@ -87,7 +87,7 @@ def posts() -> list[Asked]:
     for number, (_, (frame, case)) in enumerate(mixed):
         way = WAYS[number % len(WAYS)]
         text = (MENTIONED if way == "mention" else ADDRESSED)[frame].format(case.text)
-        framed_case = Case(case.language, case.kind, case.split, text)
+        framed_case = AskedCase(case.language, case.kind, case.split, text)
         asked.append(Asked(framed_case, way, f"zq{number:03d}xk", f"vx{number:03d}qj"))
     plain = [one for one in asked if one.case.kind != "none" and kind_by_words(one.text) == one.case.kind]
     for one in plain[:: len(plain) // DENYING][:DENYING]:
@@ -95,7 +95,7 @@ def posts() -> list[Asked]:
     return asked
 
 
-def answering(town: RunningTown, kinds: dict[str, Case]) -> None:
+def answering(town: RunningTown, kinds: dict[str, AskedCase]) -> None:
     """The mind knows the label of each post, and says the same words to all who ask the same."""
     numbers = itertools.count()
 

@@ -21,12 +21,12 @@ from websockets.typing import Origin
 
 from adapters.space.client import InboundLimiter
 from adapters.space.member_cycle import TAKE_BACK_AFTER_S
+from adapters.space.roster import Roster
 from adapters.space.server import MAX_ATTEMPTS, SpaceServer
 from adapters.space.types import Said
 from common.clock import FakeClock
 from common.result import Ok
 from soul.room_host.host import HostConsole
-from soul.room_host.roster import Roster
 from soul.room_host.screen import LineScreen
 from soul.terminal.plain import Outlet
 from tests.adapters.space.running_member import Member, at, running_client
@@ -186,7 +186,7 @@ async def test_nobody_silences_a_soul_by_joining_as_it_from_the_same_or_another_
                     assert [frame["type"] for frame in await all_told(socket)] == ["error"]
                     assert socket.close_code == 4004
             running.server.broadcast_from_host("@marvin are you there?")
-            await until(lambda: any("are you there" in said.content for said in client.get_and_flush_messages()))
+            await until(lambda: any("are you there" in said.content for said in client.inbox.take_messages()))
             sent = await client.send_chat("I am.")
             assert isinstance(sent, Ok)
             assert await client.delivered(sent.data) == Ok(data=True)
@@ -207,12 +207,12 @@ async def test_whoever_joins_as_a_soul_that_is_away_does_not_keep_it_out(tmp_pat
                 received: list[Said] = []
                 while not received:
                     await client.wait_for_news(1)
-                    received = client.get_and_flush_messages()
+                    received = client.inbox.take_messages()
                 assert received[0].addressed == ("marvin-2",)
                 sent = await client.send_chat("I am.")
                 assert isinstance(sent, Ok)
                 assert await client.delivered(sent.data) == Ok(data=True)
-                assert client.get_and_flush_messages() == []
+                assert client.inbox.take_messages() == []
                 await fake.close()
                 await until(lambda: not client.peers())
                 assert not client.renew()

@@ -187,8 +187,8 @@ async def test_a_room_that_was_found_hears_nothing_of_what_was_promised_elsewher
                 promised.id, {"issues": [{"number": 7, "title": "x", "url": "https://x/7"}]}
             )
             await marvin.space.identity_publisher.introduce()
-            await until(lambda: "marvin" in mallory.identities())
-            assert "create_issue" not in mallory.identities()["marvin"].recent_work
+            await until(lambda: "marvin" in mallory.view.identities())
+            assert "create_issue" not in mallory.view.identities()["marvin"].recent_work
 
 
 async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) -> None:

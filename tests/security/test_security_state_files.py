@@ -18,10 +18,10 @@ import pytest
 
 from common.errors import SoulError
 from modules.runtime.home import Home
-from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.naming import CommitmentRequest
 from modules.services.commitments.params import read_params
 from modules.services.commitments.policy import RepoCooldown
+from modules.services.commitments.queue import Cooldowns
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit
 from tests.patience import HANG_S

@@ -27,7 +27,6 @@ from common.text.phrases import (
     check_action_language,
     check_deference,
     check_empty_promise,
-    check_list,
     check_meta_discussion,
     check_repo_amnesia,
     check_scope_inflation,
@@ -89,7 +88,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(classify_host_intent_structural, skeleton, contains_promise, count_sentences, has_list, plain, shape),
     *(detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
     *(parse_arguments, without_reasoning, without_template, calls, split_sections, is_meaningful),
-    *(extract_from_self, check_list, check_empty_promise, deferring, check_repo_amnesia),
+    *(extract_from_self, check_empty_promise, deferring, check_repo_amnesia),
     *(check_meta_discussion, check_scope_inflation, check_action_language, quoted),
     *(requested_type,),
 )

@@ -15,13 +15,14 @@ from modules.runtime.sleep_note import read_note
 from tests.program import soul, until
 from tests.running_town import Answering, RunningTown, call
 from tests.soul.test_up import answers, ends, up
+from tests.town_github import serve_github
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux"),
 ]
-FAST = {"SOUL_SPEED": "200", "SLEEP": "on"}
+FAST = {"SOUL_SPEED": "200"}
 ROOFS = ("slate", "tin", "thatch", "copper", "turf", "glass", "cedar", "clay", "felt", "lead", "zinc", "straw")
 
 
@@ -64,7 +65,7 @@ async def test_what_comes_and_its_time_wake_it_and_what_came_is_answered_once(ru
 async def test_a_command_that_writes_something_for_it_wakes_it(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
     running_town.account("kit")
-    rowan = running_town.make_home("rowan", SOUL_SPEED="50", SLEEP="on")
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50")
     async with up(rowan) as process:
         await until(process, "rowan: asleep")
         assert (await soul("status", "--home", str(rowan.root))).code == 0
@@ -76,7 +77,7 @@ async def test_a_command_that_writes_something_for_it_wakes_it(running_town: Run
     assert read_note(rowan.memory) is None, "nobody would wake it"
 
 
-async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> None:
+async def test_a_watcher_that_was_killed_is_started_again_and_misses_nothing(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
     rowan = running_town.make_home("rowan", **FAST)
     async with up(rowan) as process:
@@ -84,16 +85,31 @@ async def test_without_a_watcher_nobody_sleeps(running_town: RunningTown) -> Non
         watcher = re.search(r"watch: process (\d+)", told)
         assert watcher
         os.kill(int(watcher[1]), signal.SIGKILL)
-        told = await until(process, "rowan: asleep")
-        assert "rowan: process" in told
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
+        assert "watch: process" in await until(process, "rowan: woken")
         assert (await ends(process))[0] == 0
 
 
 async def test_who_is_not_to_sleep_stays_awake(running_town: RunningTown) -> None:
     running_town.mind.answer = new_words()
-    rowan = running_town.make_home("rowan", SOUL_SPEED="200")
+    rowan = running_town.make_home("rowan", SOUL_SPEED="200", SLEEP="off")
     wren = running_town.make_home("wren", **FAST)
     async with up(rowan, wren) as process:
         assert "rowan: asleep" not in await until(process, "wren: asleep")
         assert lock_holder(rowan)
         assert (await ends(process))[0] == 0
+
+
+async def test_who_builds_sleeps_too_and_what_comes_on_github_wakes_it(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    async with serve_github(running_town) as github:
+        rowan = github.make_home(**FAST)
+        async with up(rowan) as process:
+            await until(process, "rowan: asleep")
+            note = read_note(rowan.memory)
+            assert note
+            assert [*note.github] == ["/notifications"]
+            kit = github.network.create_account("kit")
+            github.network.open_issue(github.repo, kit, title="Leaks", body="Which roof is dry, @rowan?")
+            assert "something came" in await until(process, "something came")
+            assert (await ends(process))[0] == 0

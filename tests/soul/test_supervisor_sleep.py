@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from common.clock import SystemClock
-from soul.exit_codes import ExitCode
-from soul.up.supervisor import ASLEEP, SupervisedProcess, Supervisor
+from soul.exit_codes import ASLEEP, ExitCode
+from soul.up.supervisor import SupervisedProcess, Supervisor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux")
 
 
-def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n", longest_s: float = 3600.0) -> int:
+def lives(
+    ends: list[int], folder: Path, *, called: bytes = b"rowan\n", longest_s: float = 3600.0, watches: bool = True
+) -> int:
     """How many lives one has under a supervisor that end so, `called` as soon as it sleeps; 0 is the last."""
     calls, caller = os.pipe()
     counted = folder / "lives"
@@ -30,8 +32,8 @@ def lives(ends: list[int], folder: Path, *, called: bytes = b"rowan\n", longest_
         return ends[number]
 
     def watch() -> int:
-        time.sleep(60)
-        return 0
+        time.sleep(60 if watches else 0)
+        return 1
 
     rowan = SupervisedProcess("rowan", life)
     watcher = SupervisedProcess("watch", watch, keeps_all=False)
@@ -59,3 +61,7 @@ def test_a_home_in_use_from_the_first_is_left_alone(tmp_path: Path) -> None:
 
 def test_who_is_called_by_nobody_wakes_all_the_same(tmp_path: Path) -> None:
     assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"nobody\n", longest_s=0.05) == 3
+
+
+def test_nobody_sleeps_where_the_watcher_was_left_alone(tmp_path: Path) -> None:
+    assert lives([ASLEEP, 0], tmp_path, called=b"nobody\n", watches=False) == 2

@@ -83,8 +83,8 @@ def threads_of(pid: int) -> int:
 @pytest.mark.slow
 async def test_a_crash_of_one_touches_no_other_and_the_one_is_started_again(running_town: RunningTown) -> None:
     running_town.mind.answer = replying("Slate.")
-    rowan = running_town.make_home("rowan", SOUL_SPEED="50", SPACE_TOKEN=SECRET)
-    wren = running_town.make_home("wren", SOUL_SPEED="50")
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50", SLEEP="off", SPACE_TOKEN=SECRET)
+    wren = running_town.make_home("wren", SOUL_SPEED="50", SLEEP="off")
     async with up(rowan, wren, AGENT_BLUESKY_PASSWORD="of-nobody", AGENT_NAME="nobody") as process:
         assert "AGENT_BLUESKY_PASSWORD, AGENT_NAME" in await until(process, "Not used")
         for name in ("rowan", "wren"):
@@ -113,7 +113,7 @@ async def test_a_crash_of_one_touches_no_other_and_the_one_is_started_again(runn
 async def test_a_home_that_cannot_live_costs_that_one_only_and_one_line(
     running_town: RunningTown, tmp_path: Path
 ) -> None:
-    taken, well = running_town.make_home("rowan"), running_town.make_home("wren", SOUL_SPEED="50")
+    taken, well = running_town.make_home("rowan"), running_town.make_home("wren", SOUL_SPEED="50", SLEEP="off")
     broken = running_town.make_home("ada", SOUL_APPROVAL="perhaps")
     clock = running_town.network.clock
     with HomeLock(taken, agent_name="rowan", started_at=clock.now()):
@@ -134,7 +134,7 @@ async def test_a_home_that_cannot_live_costs_that_one_only_and_one_line(
 
 @pytest.mark.slow
 async def test_one_page_tells_of_all_and_leads_to_the_page_of_each(running_town: RunningTown) -> None:
-    homes = [running_town.make_home(name, SOUL_SPEED="50") for name in ("rowan", "wren")]
+    homes = [running_town.make_home(name, SOUL_SPEED="50", SLEEP="off") for name in ("rowan", "wren")]
     broken = running_town.make_home("ada", SOUL_APPROVAL="perhaps")
     async with up(*homes, broken) as process:
         address = (await until(process, "Your page on all: ")).rpartition(": ")[2].strip()
@@ -153,7 +153,7 @@ async def test_one_page_tells_of_all_and_leads_to_the_page_of_each(running_town:
 
 @pytest.mark.slow
 async def test_when_the_supervisor_is_killed_no_soul_lives_on(running_town: RunningTown) -> None:
-    homes = [running_town.make_home(name) for name in ("rowan", "wren")]
+    homes = [running_town.make_home(name, SLEEP="off") for name in ("rowan", "wren")]
     async with up(*homes) as process:
         await comes(lambda: all(lock_holder(home) for home in homes), what="two lives")
         process.kill()

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from common.clock import parse_iso_or_none
 from town.github import bodies
-from town.github.bodies import Window
 from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.pulls import after_push
 from town.github.repository import NO_COMMIT, ChangedFile, Commit, GitError, Signature, TreeEntry, is_sha
@@ -317,10 +316,10 @@ async def _delete_ref(call: GitHubCall) -> Answer:
 
 
 async def _branches(call: GitHubCall) -> Answer:
-    window, views = Window.of(call.query), views_of(call)
+    views = views_of(call)
     refs = (await call.git.refs()).items()
     found = [(name.removeprefix(_HEADS), sha) for name, sha in refs if name.startswith(_HEADS)]
-    return Answer([views.short_branch(*one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, lambda one: views.short_branch(*one))
 
 
 async def _branch(call: GitHubCall) -> Answer:
@@ -336,13 +335,13 @@ async def _branch(call: GitHubCall) -> Answer:
 
 
 async def _commits(call: GitHubCall) -> Answer:
-    window, views = Window.of(call.query), views_of(call)
+    views = views_of(call)
     await _some_refs(call)
     start = await call.git.resolve(call.query.get("sha") or call.repo.default_branch)
     if start is None:
         raise not_found()
     found = await call.git.commits(start, path=call.query.get("path", ""))
-    return Answer([views.commit(commit) for commit in window.cut(found)], window=window, count=len(found))
+    return call.page(found, views.commit)
 
 
 async def _commit(call: GitHubCall) -> Answer:

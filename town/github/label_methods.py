@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from town.github import bodies
-from town.github.bodies import Window
 from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import (
     GitHubAccount,
@@ -43,14 +42,11 @@ async def _create(call: GitHubCall) -> Answer:
 
 
 async def _of_issue(call: GitHubCall) -> Answer:
-    window = Window.of(call.query)
-    shown = [call.views.label(call.repo, label) for label in window.cut(call.issue.labels)]
-    return Answer(shown, window=window, count=len(call.issue.labels))
+    return call.page(call.issue.labels, lambda label: call.views.label(call.repo, label))
 
 
 async def _events(call: GitHubCall) -> Answer:
-    window, told = Window.of(call.query), call.issue.labellings
-    return Answer([call.views.labelling(call.repo, one) for one in window.cut(told)], window=window, count=len(told))
+    return call.page(call.issue.labellings, lambda one: call.views.labelling(call.repo, one))
 
 
 async def _add(call: GitHubCall) -> Answer:
@@ -105,8 +101,7 @@ async def _change_comment(call: GitHubCall) -> Answer:
 
 async def _reactions(call: GitHubCall) -> Answer:
     found = call.issue.reactions if "number" in call.path else _comment(call)[1].reactions
-    window = Window.of(call.query)
-    return Answer([call.views.reaction(one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, call.views.reaction)
 
 
 async def _react_to_comment(call: GitHubCall) -> Answer:
@@ -116,10 +111,10 @@ async def _react_to_comment(call: GitHubCall) -> Answer:
 
 
 async def _all_comments(call: GitHubCall) -> Answer:
-    window, repo = Window.of(call.query), call.repo
+    repo = call.repo
     found = [(issue, one) for issue in filter(None, repo.issues.values()) for one in issue.comments]
     found.sort(key=lambda pair: pair[1].id)
-    return Answer([call.views.comment(repo, *pair) for pair in window.cut(found)], window=window, count=len(found))
+    return call.page(found, lambda pair: call.views.comment(repo, *pair))
 
 
 _ISSUE = "/issues/{number:int}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from common.clock import parse_iso_or_none
 from town.github import bodies
-from town.github.bodies import Window
 from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.values import GitHubAccount, Json, not_found
 
@@ -26,17 +25,15 @@ def _profile(call: GitHubCall, account: GitHubAccount) -> Json:
 
 
 def _labels(call: GitHubCall) -> Answer:
-    repo, window = call.repo, Window.of(call.query)
+    repo = call.repo
     labels = list(repo.labels.values())
-    shown = [call.views.label(repo, label) for label in window.cut(labels)]
-    return Answer(shown, window=window, count=len(labels))
+    return call.page(labels, lambda label: call.views.label(repo, label))
 
 
 def _list_issues(call: GitHubCall) -> Answer:
-    repo, window = call.repo, Window.of(call.query)
+    repo = call.repo
     found = bodies.chosen_issues([issue for issue in repo.issues.values() if issue], call.query)
-    shown = [call.views.issue(repo, issue) for issue in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found, lambda issue: call.views.issue(repo, issue))
 
 
 def _open_issue(call: GitHubCall) -> Answer:
@@ -73,11 +70,10 @@ def _change_issue(call: GitHubCall) -> Answer:
 
 
 def _list_comments(call: GitHubCall) -> Answer:
-    repo, issue, window = call.repo, call.issue, Window.of(call.query)
+    repo, issue = call.repo, call.issue
     since = parse_iso_or_none(call.query.get("since"))
     found = [one for one in issue.comments if since is None or one.updated_at.replace(microsecond=0) >= since]
-    shown = [call.views.comment(repo, issue, comment) for comment in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found, lambda comment: call.views.comment(repo, issue, comment))
 
 
 def _write_comment(call: GitHubCall) -> Answer:

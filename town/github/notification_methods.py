@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from common.clock import parse_iso_or_none
 from town.github import bodies
@@ -17,6 +17,8 @@ from town.github.network import GitHubNetwork
 from town.github.repository import GitRepository
 from town.github.values import GitHubAccount, Json, Refusal, StoredIssue, StoredRepo, StoredThread, Token, not_found
 from town.github.views import GitHubViews, moment
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class GitHubCall:
     def git(self) -> GitRepository:
         """The Git repository behind `repo`. Raises `Refusal`."""
         return self.network.git(self.repo)
+
+    def page(self, found: list[T], view: Callable[[T], Json]) -> Answer:
+        """Return the page of a list that the query asks for."""
+        window = Window.of(self.query)
+        return Answer([view(one) for one in window.cut(found)], window=window, count=len(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,113 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
-from town.github import bodies, places
-from town.github.bodies import Window
+from town.github import bodies
 from town.github.git_methods import signed
+from town.github.network import GitHubNetwork
 from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.pulls import after_push
 from town.github.repository import NO_COMMIT, GitRepository
 from town.github.values import GitHubAccount, Json, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
 from town.github.views import moment, node_id
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+def organization(network: GitHubNetwork, login: str) -> GitHubAccount:
+    """An organisation. Raises `Refusal`."""
+    found = network.find(login)
+    if found is None or found.kind != "Organization":
+        raise not_found()
+    return found
+
+
+def organizations_of(network: GitHubNetwork, account: GitHubAccount) -> list[GitHubAccount]:
+    """The organisations of which an account is a member, the oldest first."""
+    found = (network.find(org) for org, members in network.state.members.items() if account.login.lower() in members)
+    return sorted(filter(None, found), key=lambda org: org.id)
+
+
+def new_repo(
+    network: GitHubNetwork,
+    by: GitHubAccount,
+    owner: GitHubAccount,
+    name: str,
+    *,
+    description: str = "",
+    private: bool = False,
+) -> StoredRepo:
+    """A new repository of one's own, or of one's organisation. Raises `Refusal`."""
+    if owner != by and by.login.lower() not in network.state.members.get(owner.login.lower(), ()):
+        raise Refusal(403, "You need admin access to the organization before adding a repository to it.")
+    if not _NAME.fullmatch(name) or name in {".", ".."}:
+        message = "name can only contain ASCII letters, digits, and the characters ., -, and _"
+        raise unprocessable("Repository", "name", "custom", message=message)
+    try:
+        return network.create_repo(owner, name, description=description, private=private)
+    except ValueError as error:
+        message = "name already exists on this account"
+        raise unprocessable("Repository", "name", "custom", message=message) from error
+
+
+def check_admin(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
+    """Raises `Refusal` if it is neither one's own nor one's organisation's."""
+    if by != repo.owner and by.login.lower() not in network.state.members.get(repo.owner.login.lower(), ()):
+        raise Refusal(403, "Must have admin rights to Repository.")
+
+
+def permission(network: GitHubNetwork, repo: StoredRepo, account: GitHubAccount | None) -> str:
+    """`admin`, `write`, `read` or `none`."""
+    if account is None:
+        return "none" if repo.private else "read"
+    if account == repo.owner or account.login.lower() in network.state.members.get(repo.owner.login.lower(), ()):
+        return "admin"
+    if account.login.lower() in repo.collaborators:
+        return "write"
+    return "none" if repo.private else "read"
+
+
+def workers(network: GitHubNetwork, repo: StoredRepo) -> list[GitHubAccount]:
+    """Who may push to a repository, the oldest account first."""
+    logins = {repo.owner.login.lower(), *repo.collaborators, *network.state.members.get(repo.owner.login.lower(), ())}
+    found = [account for account in map(network.find, logins) if account and account.kind != "Organization"]
+    return sorted(found, key=lambda account: account.id)
+
+
+def invite(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> StoredInvitation | None:
+    """An invitation to work there; None for who does already. Raises `Refusal`."""
+    check_admin(network, repo, by)
+    invitee = network.find(login)
+    if invitee is None:
+        raise not_found()
+    if network.may_push(repo, invitee):
+        return None
+    for invitation in network.state.invitations.values():
+        if (invitation.repo_id, invitation.invitee) == (repo.id, invitee):
+            return invitation
+    made = StoredInvitation(network.new_id(), repo.id, invitee, by, network.clock.now())
+    network.state.invitations[made.id] = made
+    return made
+
+
+def answer_invitation(network: GitHubNetwork, by: GitHubAccount, invitation_id: int, *, accept: bool) -> None:
+    """Take an invitation, or decline it. Raises `Refusal`."""
+    invitation = network.state.invitations.get(invitation_id)
+    if invitation is None or invitation.invitee != by:
+        raise not_found()
+    del network.state.invitations[invitation_id]
+    if accept:
+        network.any_repo(invitation.repo_id).collaborators.add(by.login.lower())
+
+
+def drop_collaborator(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> None:
+    """Let somebody work there no longer; everybody may leave by themselves. Raises `Refusal`."""
+    if by.login.lower() != login.lower():
+        check_admin(network, repo, by)
+    repo.collaborators.discard(login.lower())
+
 
 _HEADS = "refs/heads/"
 _RIGHTS = {
@@ -26,26 +123,25 @@ _RIGHTS = {
 
 
 async def _organizations(call: GitHubCall) -> Answer:
-    login, window = call.path.get("login"), Window.of(call.query)
+    login = call.path.get("login")
     account = call.network.find(login) if login else call.writer
     if account is None:
         raise not_found()
-    found = places.organizations_of(call.network, account)
-    shown = [call.views.organization(org) for org in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    found = organizations_of(call.network, account)
+    return call.page(found, call.views.organization)
 
 
 async def _organization(call: GitHubCall) -> Answer:
-    org = places.organization(call.network, call.path["org"])
+    org = organization(call.network, call.path["org"])
     owned = sum(1 for repo in call.network.repos() if repo.owner == org and not repo.private)
     return Answer(call.views.whole_organization(org, public_repos=owned))
 
 
 async def _members(call: GitHubCall) -> Answer:
-    org, window = places.organization(call.network, call.path["org"]), Window.of(call.query)
+    org = organization(call.network, call.path["org"])
     logins = call.network.state.members.get(org.login.lower(), ())
     found = sorted(filter(None, map(call.network.find, logins)), key=lambda account: account.id)
-    return Answer([call.views.user(one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, call.views.user)
 
 
 # Repositories
@@ -53,8 +149,8 @@ async def _members(call: GitHubCall) -> Answer:
 
 async def _repos(call: GitHubCall) -> Answer:
     """Those of an organisation, of an account, or all that the reader may push to."""
-    window, viewer = Window.of(call.query), call.viewer
-    owner = places.organization(call.network, call.path["org"]) if "org" in call.path else None
+    viewer = call.viewer
+    owner = organization(call.network, call.path["org"]) if "org" in call.path else None
     if "login" in call.path:
         owner = call.network.find(call.path["login"])
         if owner is None:
@@ -71,7 +167,7 @@ async def _repos(call: GitHubCall) -> Answer:
         key=lambda repo: repo.full_name.lower() if sort == "full_name" else _when(repo, sort),
         reverse=(call.query.get("direction") or default) == "desc",
     )
-    return Answer([call.views.repo(repo) for repo in window.cut(found)], window=window, count=len(found))
+    return call.page(found, call.views.repo)
 
 
 def _when(repo: StoredRepo, sort: str) -> str:
@@ -81,8 +177,8 @@ def _when(repo: StoredRepo, sort: str) -> str:
 
 async def _create(call: GitHubCall) -> Answer:
     writer = call.writer
-    owner = places.organization(call.network, call.path["org"]) if "org" in call.path else writer
-    made = places.new_repo(
+    owner = organization(call.network, call.path["org"]) if "org" in call.path else writer
+    made = new_repo(
         call.network,
         writer,
         owner,
@@ -108,7 +204,7 @@ async def _generate(call: GitHubCall) -> Answer:
         raise not_found()
     name = bodies.text(call.body, "name", required=True) or ""
     try:
-        made = places.new_repo(
+        made = new_repo(
             call.network,
             writer,
             owner,
@@ -148,7 +244,7 @@ async def _repo(call: GitHubCall) -> Answer:
 
 async def _change(call: GitHubCall) -> Answer:
     writer, repo = call.writer, call.repo
-    places.check_admin(call.network, repo, writer)
+    check_admin(call.network, repo, writer)
     description = bodies.text(call.body, "description")
     repo.description = repo.description if description is None else description
     repo.default_branch = bodies.text(call.body, "default_branch") or repo.default_branch
@@ -162,14 +258,14 @@ def _own(call: GitHubCall, repo: StoredRepo) -> Json:
     """A repository by itself, with what the reader may do there."""
     shown = call.views.repo(repo)
     if call.viewer:
-        rights = _RIGHTS[places.permission(call.network, repo, call.viewer)]
+        rights = _RIGHTS[permission(call.network, repo, call.viewer)]
         shown["permissions"] = {name: name in rights for name in _RIGHTS["admin"]}
     return shown
 
 
 async def _events(call: GitHubCall) -> Answer:
     """What was done, newest first: in a repository, or by an account in all that are public."""
-    by, window = call.path.get("login"), Window.of(call.query)
+    by = call.path.get("login")
     if by and call.network.find(by) is None:
         raise not_found()
     done = []
@@ -182,8 +278,7 @@ async def _events(call: GitHubCall) -> Answer:
             given = [(one.submitted_at, one) for one in pull.reviews if one.submitted_at]
             done += [(at, one.id, one.author, "PullRequestReviewEvent", repo) for at, one in given]
     found = sorted((one for one in done if not by or one[2].login.lower() == by.lower()), key=lambda one: one[:2])
-    shown = [_event(call, one) for one in window.cut(found[::-1])]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found[::-1], lambda one: _event(call, one))
 
 
 def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, StoredRepo]) -> Json:
@@ -199,16 +294,15 @@ def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, Stor
 
 
 async def _collaborators(call: GitHubCall) -> Answer:
-    repo, window = call.repo, Window.of(call.query)
+    repo = call.repo
     if not call.network.may_push(repo, call.writer):
         raise Refusal(403, "Must have push access to view repository collaborators.")
-    found = places.workers(call.network, repo)
-    shown = [_worker(call, repo, account) for account in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    found = workers(call.network, repo)
+    return call.page(found, lambda account: _worker(call, repo, account))
 
 
 def _worker(call: GitHubCall, repo: StoredRepo, account: GitHubAccount) -> Json:
-    role = places.permission(call.network, repo, account)
+    role = permission(call.network, repo, account)
     rights = {name: name in _RIGHTS[role] for name in _RIGHTS["admin"]}
     return {**call.views.user(account), "permissions": rights, "role_name": role}
 
@@ -224,33 +318,32 @@ async def _permission(call: GitHubCall) -> Answer:
     account = call.network.find(call.path["login"])
     if account is None:
         raise not_found()
-    role = places.permission(call.network, call.repo, account)
+    role = permission(call.network, call.repo, account)
     return Answer({"permission": role, "role_name": role, "user": _worker(call, call.repo, account)})
 
 
 async def _invite(call: GitHubCall) -> Answer:
-    made = places.invite(call.network, call.repo, call.writer, call.path["login"])
+    made = invite(call.network, call.repo, call.writer, call.path["login"])
     return Answer(_invitation(call, made), 201) if made else Answer(None, 204)
 
 
 async def _drop(call: GitHubCall) -> Answer:
-    places.drop_collaborator(call.network, call.repo, call.writer, call.path["login"])
+    drop_collaborator(call.network, call.repo, call.writer, call.path["login"])
     return Answer(None, 204)
 
 
 async def _invitations(call: GitHubCall) -> Answer:
     found = [one for one in call.network.state.invitations.values() if one.invitee == call.writer]
-    window = Window.of(call.query)
-    return Answer([_invitation(call, one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, lambda one: _invitation(call, one))
 
 
 async def _accept(call: GitHubCall) -> Answer:
-    places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=True)
+    answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=True)
     return Answer(None, 204)
 
 
 async def _decline(call: GitHubCall) -> Answer:
-    places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=False)
+    answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=False)
     return Answer(None, 204)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from town.github import bodies, pulls
-from town.github.bodies import Window
 from town.github.checks import is_unstable
 from town.github.git_methods import pushing, signed, views_of
 from town.github.notification_methods import Answer, GitHubCall, Handler
@@ -218,7 +217,7 @@ async def _is_behind(call: GitHubCall, pull: StoredPull) -> bool:
 
 
 async def _list(call: GitHubCall) -> Answer:
-    window, query = Window.of(call.query), call.query
+    query = call.query
     state, head = query.get("state") or "open", query.get("head", "").rpartition(":")[2]
     found = [
         pull
@@ -232,7 +231,7 @@ async def _list(call: GitHubCall) -> Answer:
         key=lambda pull: (pull.issue.updated_at if by_update else pull.issue.created_at, pull.number),
         reverse=query.get("direction", "desc" if not query.get("sort") else "asc") == "desc",
     )
-    return Answer([_views(call).short(pull) for pull in window.cut(found)], window=window, count=len(found))
+    return call.page(found, _views(call).short)
 
 
 async def _open(call: GitHubCall) -> Answer:
@@ -285,18 +284,18 @@ async def _change(call: GitHubCall) -> Answer:
 
 
 async def _files(call: GitHubCall) -> Answer:
-    pull, window, git = _pull(call), Window.of(call.query), call.git
+    pull, git = _pull(call), call.git
     start = await git.merge_base(pull.base, pull.head)
     files = await git.changes(start, pull.head) if start else []
     views = views_of(call)
-    return Answer([views.file(file, pull.head) for file in window.cut(files)], window=window, count=len(files))
+    return call.page(files, lambda file: views.file(file, pull.head))
 
 
 async def _commits(call: GitHubCall) -> Answer:
-    pull, window = _pull(call), Window.of(call.query)
+    pull = _pull(call)
     found = await call.git.commits(pull.head, since=pull.base, oldest_first=True)
     views = views_of(call)
-    return Answer([views.commit(commit) for commit in window.cut(found)], window=window, count=len(found))
+    return call.page(found, views.commit)
 
 
 # Merging
@@ -379,9 +378,9 @@ async def _update_branch(call: GitHubCall) -> Answer:
 
 
 async def _reviews(call: GitHubCall) -> Answer:
-    pull, window = _pull(call), Window.of(call.query)
+    pull = _pull(call)
     found = [review for review in pull.reviews if review.state != "PENDING" or review.author == call.viewer]
-    return Answer([_views(call).review(pull, one) for one in window.cut(found)], window=window, count=len(found))
+    return call.page(found, lambda one: _views(call).review(pull, one))
 
 
 async def _review(call: GitHubCall) -> Answer:
@@ -436,12 +435,11 @@ async def _dismiss(call: GitHubCall) -> Answer:
 
 
 async def _line_comments(call: GitHubCall) -> Answer:
-    pull, window = _pull(call), Window.of(call.query)
+    pull = _pull(call)
     review = call.path.get("review_id")
     found = [comment for comment in pull.line_comments if review in {None, comment.review_id}]
     found.sort(key=lambda one: one.id, reverse=bool(call.query.get("sort")) and call.query.get("direction") == "desc")
-    shown = [_views(call).line_comment(pull, comment) for comment in window.cut(found)]
-    return Answer(shown, window=window, count=len(found))
+    return call.page(found, lambda comment: _views(call).line_comment(pull, comment))
 
 
 async def _write_line_comment(call: GitHubCall) -> Answer:

@@ -13,6 +13,7 @@ from base64 import b64decode
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from hashlib import sha256
@@ -92,29 +93,22 @@ _CGI_HEADERS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGT
 _GIT_HEADERS = {"content-encoding": "HTTP_CONTENT_ENCODING", "git-protocol": "GIT_PROTOCOL"}
 
 
+@dataclass(frozen=True, slots=True)
 class SmartHttp:
     """Serves the Git repositories of `network`.
 
     `armed` gives the fault that a request meets, `before_write` is awaited before each push.
     """
 
-    def __init__(
-        self,
-        network: GitHubNetwork,
-        armed: Callable[[Request], Fault | None],
-        before_write: Callable[[], Awaitable[None]],
-        *,
-        deadline_s: float = DEADLINE_S,
-    ) -> None:
-        self._network = network
-        self._before_write = before_write
-        self._armed = armed
-        self._deadline_s = deadline_s
+    network: GitHubNetwork
+    armed: Callable[[Request], Fault | None]
+    before_write: Callable[[], Awaitable[None]]
+    deadline_s: float = DEADLINE_S
 
     async def answer(self, request: Request) -> Response:
         """The answer to a request of a `git` client."""
-        fault = self._armed(request)
-        if fault and (answer := broken(fault, request, self._network.clock)):
+        fault = self.armed(request)
+        if fault and (answer := broken(fault, request, self.network.clock)):
             return answer
         try:
             answer = await self._served(request)
@@ -123,7 +117,7 @@ class SmartHttp:
             answer = Response(f"{refusal.message}\n", refusal.status, headers, "text/plain")
         except (GitError, TimeoutError) as error:
             answer = Response(f"{type(error).__name__}\n", 504, media_type="text/plain")
-        return await spoil(fault, answer, request, self._network.clock) if fault else answer
+        return await spoil(fault, answer, request, self.network.clock) if fault else answer
 
     async def _served(self, request: Request) -> Response:
         service = _service(request)
@@ -131,23 +125,23 @@ class SmartHttp:
         account = token.account if token else None
         repo = self._repo(request, account)
         if service == _WRITE and token:
-            check_rights(self._network, token, {"owner": repo.owner.login, "repo": repo.name})
+            check_rights(self.network, token, {"owner": repo.owner.login, "repo": repo.name})
         if service == _WRITE:
             self._check_push(repo, account)
-        git = self._network.git(repo)
+        git = self.network.git(repo)
         if service == _WRITE:
-            await self._before_write()
+            await self.before_write()
         before = await git.refs() if service == _WRITE else {}
-        async with asyncio.timeout(self._deadline_s):
+        async with asyncio.timeout(self.deadline_s):
             answer = await _run(request, git, account)
         if account and service == _WRITE and await git.refs() != before:
-            await after_push(self._network, repo, account)
+            await after_push(self.network, repo, account)
         return answer
 
     def _repo(self, request: Request, account: GitHubAccount | None) -> StoredRepo:
         owner, name = request.path_params["owner"], request.path_params["repo"]
         try:
-            return self._network.moved(owner, name) or self._network.repo(owner, name, account)
+            return self.network.moved(owner, name) or self.network.repo(owner, name, account)
         except Refusal as refusal:
             # NOTE(self): GitHub asks who it is before it says that there is nothing.
             raise refusal if account else Refusal(_UNKNOWN, "Authentication required") from refusal
@@ -155,9 +149,9 @@ class SmartHttp:
     def _check_push(self, repo: StoredRepo, account: GitHubAccount | None) -> None:
         if account is None:
             raise Refusal(_UNKNOWN, "Authentication required")
-        if not self._network.may_push(repo, account):
+        if not self.network.may_push(repo, account):
             raise Refusal(403, f"Permission to {repo.full_name}.git denied to {account.login}.")
-        self._network.check_writable(repo)
+        self.network.check_writable(repo)
 
     def _token(self, request: Request) -> Token | None:
         """Who asks: a token as the password of any name, or a bearer's. Raises `Refusal`."""
@@ -165,7 +159,7 @@ class SmartHttp:
         if not scheme:
             return None
         token = _password(given) if scheme.lower() == "basic" else given.strip()
-        found = self._network.by_token(token)
+        found = self.network.by_token(token)
         if found is None:
             raise Refusal(_UNKNOWN, "Invalid username or token. Password authentication is not supported.")
         return found

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from adapters.space.hosting import LogLevel
+from adapters.space.roster import Roster
+from adapters.space.server import SpaceServer
 from adapters.space.types import (
     DECLINES,
     ActionDone,
-    AgentState,
     Claimed,
     Joined,
     Left,
-    PresenceList,
     Reflected,
     Said,
     SpaceEvent,
     StateChanged,
-    Typing,
     WorkspaceProgress,
 )
 from common.clock import Clock, iso
 
-TYPING_S = 10.0
 MAX_TEXT = 4_000
 _ROWS_KEPT = 150
 _TEXT_KEPT = 20_000
@@ -40,28 +38,12 @@ _NOUNS = {"create_issue": "an issue", "create_plan": "a plan", "comment_issue": 
 Json = dict[str, Any]
 
 
-class RoomServer(Protocol):
-    """What the page needs of a room's server."""
-
-    def broadcast_from_host(self, text: str) -> None:
-        """Say it to everybody, as the host."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class KnownResident:
     """A resident behind a name in the room: whose picture and name the page shows."""
 
     handle: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Guest:
-    version: str
-    state: AgentState = "idle"
-    detail: str = ""
-    typing_until: float = 0.0
 
 
 class PageRoom:
@@ -71,7 +53,7 @@ class PageRoom:
         self._clock = clock
         self._known = known
         self._host = host
-        self._guests: dict[str, _Guest] = {}
+        self._roster = Roster()
         self._rows: deque[Json] = deque(maxlen=_ROWS_KEPT)
         self._count = 0
         self._listeners: set[Callable[[], None]] = set()
@@ -90,14 +72,14 @@ class PageRoom:
         now = self._clock.monotonic()
         return [
             {
-                **self._actor(name),
-                "room": name,
+                **self._actor(guest.name),
+                "room": guest.name,
                 "version": guest.version,
                 "state": guest.state,
-                "detail": guest.detail,
-                "typing": now < guest.typing_until,
+                "detail": guest.detail[:_QUIET_KEPT],
+                "typing": guest.is_typing(now),
             }
-            for name, guest in self._guests.items()
+            for guest in self._roster.entries
         ]
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
@@ -106,7 +88,7 @@ class PageRoom:
             self._tell()
 
     def happened(self, event: SpaceEvent) -> None:
-        self._follow(event)
+        self._roster.follow(event, self._clock.monotonic())
         row = None if isinstance(event, ActionDone) and event.action == DECLINES else _row(event)
         if row is not None:
             if isinstance(event, WorkspaceProgress):
@@ -120,27 +102,6 @@ class PageRoom:
         """Remove the rows in whose place a new one comes."""
         for row in list(filter(is_old, self._rows)):
             self._rows.remove(row)
-
-    def _follow(self, event: SpaceEvent) -> None:
-        match event:
-            case Joined():
-                self._guests[event.name] = _Guest(event.version)
-            case Left():
-                self._guests.pop(event.name, None)
-            case PresenceList():
-                self._guests = {one.name: self._guests.get(one.name, _Guest(one.version)) for one in event.agents}
-            case Typing():
-                until = self._clock.monotonic() + TYPING_S
-                self._change(event.name, lambda guest: replace(guest, typing_until=until))
-            case Said():
-                self._change(event.name, lambda guest: replace(guest, typing_until=0.0))
-            case StateChanged():
-                state, detail = event.state, event.detail[:_QUIET_KEPT]
-                self._change(event.name, lambda guest: replace(guest, state=state, detail=detail))
-
-    def _change(self, name: str, changed: Callable[[_Guest], _Guest]) -> None:
-        if name in self._guests:
-            self._guests[name] = changed(self._guests[name])
 
     def _add(self, kind: str, name: str | None, text: str, link: str = "") -> None:
         self._count += 1
@@ -167,7 +128,7 @@ class RoomOnPage:
     """
 
     view: PageRoom
-    speaker: RoomServer
+    speaker: SpaceServer
     github_url: str = ""
     requests: tuple[str, ...] = ()
     builds: str = ""

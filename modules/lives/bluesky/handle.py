@@ -76,10 +76,6 @@ class OthersFirst:
         """Note that several do the work of a post: it waits without another turn as long as others are awaited."""
         self.shared[uri] = True
 
-    def is_shared(self, uri: str) -> bool:
-        """Return whether that was noted, within a day."""
-        return uri in self.shared
-
     def first_ms(self, item: Pending, importance: Importance) -> float:
         """Return how many ms others who are named in a post go first; 0 where nobody else is.
 
@@ -200,7 +196,7 @@ class CaseReader:
                 github_username=self.me.github_username,
                 peers_since=self._peers_since if with_peers else None,
                 later=self.others.later(item, answered) if is_owner else None,
-                shares_work=self.others.is_shared(notification.uri),
+                shares_work=notification.uri in self.others.shared,
                 ritual=await self.rituals.thread_of(notification),
                 unsent=await self._unsent_in(notification.root.uri),
             )
@@ -492,7 +488,7 @@ class PostHandler(Handler):
         if requested := await self._carry_out_request(post.notification, importance):
             return requested
         disposition = Disposition(_PLANNED[plan.code], plan.code, plan.reason, plan.retry_in_s)
-        if not plan.gives_like:
+        if not (plan.like or plan.code == "like"):
             return disposition
         liked = await self._like(post)
         return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")

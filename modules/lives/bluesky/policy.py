@@ -108,11 +108,6 @@ class PostDecision:
     like: bool = False
     retry_in_s: float = 0.0
 
-    @property
-    def gives_like(self) -> bool:
-        """Whether a like is part of it."""
-        return self.like or self.code == "like"
-
 
 @dataclass(frozen=True, slots=True)
 class Prioritized:

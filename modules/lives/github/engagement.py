@@ -32,7 +32,7 @@ from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource, WaitingThread
 from modules.services.inbox import received
 from modules.services.inbox.received import ReceivedPost
-from modules.services.work.types import Perceiver
+from modules.services.work.types import PausingPerceiver
 
 OVER_AFTER = timedelta(days=30)
 """So long after it was last looked at, a thread that is over is forgotten."""
@@ -236,7 +236,7 @@ _IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested
 
 
 @dataclass(slots=True)
-class GitHubPerceiver(Perceiver):
+class GitHubPerceiver(PausingPerceiver):
     """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
     `watched` returns the workspaces that are watched, `owner/name` in lower case.
@@ -263,6 +263,9 @@ class GitHubPerceiver(Perceiver):
         if isinstance(told := await self.look_at_notifications(), Err):
             remedy = _REMEDY if told.kind == "auth" else ""
             raise Transient(f"GitHub's notifications cannot be read: {told.error}", remedy=remedy)
+
+    def look_anew(self) -> None:
+        self._not_before = 0.0
 
     async def look_at_posts(self) -> int:
         """Take in the threads to which the posts since the last look link; returns how many are new."""

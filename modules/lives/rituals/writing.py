@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean
 from modules.runtime.home import SoulDocument
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
+from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.prompt.fitting import SystemPrompt
 from modules.services.agent.prompt.prompter import Prompter
@@ -195,7 +195,7 @@ class RitualWriter:
                 messages,
                 system=question.system.blocks,
                 tools=[tool],
-                tool_choice=NamedTool(tool.name),
+                tool_choice="required",
                 max_tokens=_TOKENS,
                 purpose=skill,
                 importance="own",
@@ -205,8 +205,8 @@ class RitualWriter:
                     iso(self.clock.now()),
                 ),
             )
-            called = next((call for call in result.tool_calls if call.name == tool.name and not call.malformed), None)
-            told = {name: clean(str(value)).strip() for name, value in called.input.items()} if called else {}
+            called = result.arguments(tool.name) or {}
+            told = {name: clean(str(value)).strip() for name, value in called.items()}
             written, problem = judge(told)
             if not problem:
                 return written

@@ -241,7 +241,7 @@ class CommitmentMaker:
 
     async def claim(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
         """Claim those that no peer has claimed, and return them; `still_claimed` tells later which claims hold."""
-        live = self.client.claims()
+        live = self.client.view.claims.live()
         free = tuple(one for one in planned if alike(live, one.commitment.type, one.target) is None)
         for one in free:
             await self.client.send_claim(one.commitment.type, one.target)
@@ -249,7 +249,7 @@ class CommitmentMaker:
 
     def still_claimed(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
         """Those whose claims hold: the room answers within `CLAIM_ANSWER_S` when somebody was first."""
-        lost = self.client.lost_claims()
+        lost = self.client.view.claims.lost
         return tuple(one for one in planned if (one.commitment.type, one.target) not in lost)
 
     async def write_out(

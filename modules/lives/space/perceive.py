@@ -416,10 +416,10 @@ class RoomPerceiver:
         if self.talk.state.is_idle(now) and not (self._at_work() or self._awaits_delivery(now)):
             self.talk.handle(Paused())
             self.on_reset()
-        events = self.client.take_events()
+        events = self.client.inbox.take_events()
         self._note_guests(events)
         own = [event for event in events if isinstance(event, Said) and event.name == self.talk.state.me]
-        received = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
+        received = [self._unmasked(one) for one in (*self.client.inbox.take_messages(), *own)]
         said = sorted(received, key=lambda one: one.timestamp)
         me, new = self.talk.state.me, new_entries(self.talk.state, said, now)
         peer_events = tuple(peer_events_in(events, me, self.client.agent_id, now))
@@ -427,7 +427,7 @@ class RoomPerceiver:
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.record_space_interaction(names)
             self._note_strengths(names)
-        for action, target in self.client.lost_claims():
+        for action, target in self.client.view.claims.lost:
             await self.queue.withdraw_claimed(action, target, _LOST)
         for peer_event in peer_events:
             if peer_event.kind == "success":
@@ -436,7 +436,7 @@ class RoomPerceiver:
 
     def _note_strengths(self, names: Iterable[str]) -> None:
         """Remember what those who spoke say of themselves that they are good at."""
-        identities = self.client.identities()
+        identities = self.client.view.identities()
         for name in dict.fromkeys(names):
             if (identity := identities.get(name)) is not None and identity.expertise:
                 self.relationships.record_complementary_strengths(name, identity.expertise)
@@ -467,7 +467,7 @@ class RoomPerceiver:
         """Note that we joined since the last look; another room begins another conversation."""
         if self.client.joins == self._joins:
             return
-        if self._joins and self.client.fresh_room:
+        if self._joins and self.client.inbox.fresh_room:
             self.talk.handle(LeftRoom(now))
             self.on_reset()
         self._joins = self.client.joins

@@ -85,11 +85,11 @@ class SnapshotBuilder:
         """Return what the room shows now."""
         return RoomContents(
             peers=self.client.peers(),
-            typing=tuple(self.client.typing()),
-            claims=self.client.claims(),
-            identities=self.client.identities(),
-            reflections=self.client.reflections(),
-            workspaces=self.client.workspace_states(),
+            typing=tuple(self.client.view.typing()),
+            claims=self.client.view.claims.live(),
+            identities=self.client.view.identities(),
+            reflections=self.client.view.reflections(),
+            workspaces=self.client.view.workspace_states(),
         )
 
     async def understand(self) -> None:
@@ -135,7 +135,7 @@ class SnapshotBuilder:
                 self._work(content, action.at if action else talk.request.requested_at),
                 talk.peer_events,
                 owner=owner,
-                frozen=owner in self.client.typing(),
+                frozen=owner in self.client.view.typing(),
             )
         )
 

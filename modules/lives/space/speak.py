@@ -357,7 +357,7 @@ class Speaker:
             await self.snapshots.understand()
         self.snapshots.advance()
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
-        planned = still_to_make(waiting.planned, now, self.client.lost_claims())
+        planned = still_to_make(waiting.planned, now, self.client.view.claims.lost)
         if waiting.planned and now.is_withdrawn:
             await self.commitment_maker.release(waiting.planned)
         stopped = ""
@@ -380,7 +380,7 @@ class Speaker:
 
     def dropped(self, waiting: DelayedMessage) -> SpeakResult | None:
         """Why a message that waits may never be said; None if it may."""
-        elsewhere = self.client.joins != waiting.joins and self.client.fresh_room
+        elsewhere = self.client.joins != waiting.joins and self.client.inbox.fresh_room
         return _GONE if elsewhere else self.barred(waiting.proposed)
 
     async def _send(self, waiting: DelayedMessage, now: RoomSnapshot, config: SpaceConfig) -> SpeakResult:

@@ -22,11 +22,11 @@ from common.text.phrases import (
     check_action_language,
     check_deference,
     check_empty_promise,
-    check_list,
     check_meta_discussion,
     check_repo_amnesia,
     check_scope_inflation,
     count_sentences,
+    has_list,
 )
 from common.text.utf16 import u16_len
 from modules.lives.space.classifiers import MessageJudge, judge_wanted
@@ -125,7 +125,7 @@ CHECKS: tuple[CheckRow, ...] = (
     ),
     CheckRow(
         Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
-        _words(check_list),
+        _words(has_list),
         by_words=True,
     ),
     CheckRow(

@@ -477,10 +477,11 @@ class PlanEnds(CycleStep):
 AGAIN_S = 3600.0
 
 
+@dataclass(slots=True)
 class ProgressTeller(CycleStep):
     """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there.
 
-    Args:
+    Attributes:
         room: where it is told.
         clock: says when.
         mute_reason: returns why nothing may be told now, "" if something may.
@@ -492,20 +493,12 @@ class ProgressTeller(CycleStep):
     name, place = "plan-progress", Place.PROGRESS
     acts = False
 
-    def __init__(
-        self,
-        room: SpaceClient,
-        clock: Clock,
-        mute_reason: Callable[[], str],
-        is_trusted_room: Callable[[], bool],
-        github: GitHub,
-    ) -> None:
-        self._room = room
-        self._clock = clock
-        self._mute_reason = mute_reason
-        self._is_trusted_room = is_trusted_room
-        self._github = github
-        self._sent: dict[tuple[str, int], tuple[PlanProgress, float]] = {}
+    room: SpaceClient
+    clock: Clock
+    mute_reason: Callable[[], str]
+    is_trusted_room: Callable[[], bool]
+    github: GitHub
+    _sent: dict[tuple[str, int], tuple[PlanProgress, float]] = field(default_factory=dict, init=False)
 
     async def run(self, poll: Poll) -> StepResult:
         """Send what is new of all open plans."""
@@ -514,22 +507,22 @@ class ProgressTeller(CycleStep):
 
     async def tell(self, plans: Iterable[FoundPlan]) -> None:
         """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         standing = {(one.repo.full_name, one.number): (one.repo, progress_of(one.plan)) for one in plans}
         self._sent = {key: sent for key, sent in self._sent.items() if key in standing}
-        if not self._room.is_active or self._mute_reason():
+        if not self.room.is_active or self.mute_reason():
             return
         for (name, number), (repo, progress) in standing.items():
             before = self._sent.get((name, number))
             is_new = before is None or before[0] != progress
             if before and not is_new and now - before[1] < AGAIN_S:
                 continue
-            if is_new and _says(self._room.workspace_states().get(name), number, progress):
+            if is_new and _says(self.room.view.workspace_states().get(name), number, progress):
                 self._sent[name, number] = (progress, now)
                 continue
             if not await self._may_be_told(repo):
                 continue
-            sent = await self._room.send_workspace_state(
+            sent = await self.room.send_workspace_state(
                 name,
                 plan_number=number,
                 total=progress.total,
@@ -541,9 +534,9 @@ class ProgressTeller(CycleStep):
                 self._sent[name, number] = (progress, now)
 
     async def _may_be_told(self, repo: Repo) -> bool:
-        if self._is_trusted_room():
+        if self.is_trusted_room():
             return True
-        known = await self._github.get_repository(repo)
+        known = await self.github.get_repository(repo)
         return isinstance(known, Ok) and not known.data.private
 
 

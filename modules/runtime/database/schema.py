@@ -396,24 +396,26 @@ ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
 CREATE INDEX pending_notifications_by_handle
     ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
 -- A memory from before names an account if that account alone was seen under the handle, and before the memory.
-WITH seen (name, did, at) AS (
-    SELECT lower(json_extract(payload, '$.author.handle')), author_did, indexed_at
-    FROM pending_notifications WHERE json_valid(payload)
-    UNION SELECT lower(handle), did, (
-        SELECT max(sent_at) FROM direct_messages WHERE conversation_id = talk.id AND author_did = did
-    ) FROM direct_conversations AS talk
-), held (name, did, at) AS (
-    SELECT name, min(did), min(at) FROM seen WHERE name GLOB '*?.?*' AND NOT name GLOB '*[^a-z0-9.-]*'
-    AND name <> 'handle.invalid' GROUP BY name HAVING count(DISTINCT did) = 1
-), texts (id, at, said) AS (
-    SELECT id, updated_at, ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
-    FROM memories
+WITH RECURSIVE held (name, did, at) AS (
+    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END) AS name,
+        min(author_did), min(indexed_at)
+    FROM pending_notifications WHERE name <> 'handle.invalid' AND instr(name, '.')
+    GROUP BY name HAVING count(DISTINCT author_did) = 1
+), parts (id, at, before, rest) AS (
+    SELECT id, updated_at, '',
+        ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
+    FROM memories WHERE kind <> 'curated'
+    UNION ALL SELECT id, at, substr(rest, instr(rest, '@') - 1, 1), substr(rest, instr(rest, '@') + 1)
+    FROM parts WHERE instr(rest, '@')
+), words (id, at, word, rest) AS (
+    SELECT id, at, substr(rest, 1, length(rest) - length(ltrim(rest, 'abcdefghijklmnopqrstuvwxyz0123456789.-'))), rest
+    FROM parts WHERE before GLOB '[^a-z0-9_@.+-]' AND unicode(before) < 128
+), found (id, dids) AS (
+    SELECT id, replace(group_concat(DISTINCT did), ',', ' ') FROM words JOIN held ON name = rtrim(word, '.')
+    WHERE held.at <= words.at AND substr(rest, length(word) + 1, 1) NOT IN ('_', '@')
+        AND unicode(substr(rest, length(word) + 1)) < 128 GROUP BY id
 )
-UPDATE memories SET about = coalesce((
-    SELECT replace(group_concat(DISTINCT did), ',', ' ') FROM held JOIN texts ON texts.id = memories.id
-    WHERE held.at <= texts.at AND (said GLOB '*[^a-z0-9_@.+-]@' || name || '[^a-z0-9_@.-]*'
-        OR said GLOB '*[^a-z0-9_@.+-]@' || name || '.[^a-z0-9_]*')
-), '') WHERE kind <> 'curated' AND (kind = 'person' OR instr(subject || body || tags, '@'));
+UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
 """
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,

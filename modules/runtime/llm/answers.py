@@ -11,7 +11,7 @@ from typing import Any
 
 from common.lenient_json import with_whole_pairs
 from common.schemas import brought_home, named
-from modules.runtime.llm.dialect import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
+from modules.runtime.llm.dialect import ChatResult, ToolCall, ToolSpec
 from modules.runtime.llm.reasoning import BAR, begins, begins_again, said_values, without_reasoning, without_template
 from modules.runtime.llm.stream import StreamedAnswer
 
@@ -279,19 +279,6 @@ def _loads(raw: str) -> Any:  # noqa: ANN401 - any JSON value; None also for wha
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_PARTS = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolSpec], bool]:
-    """Which tools to send, and whether a call is required.
-
-    A service may ignore the object form of `tool_choice`; a single tool that is required cannot be misread.
-    """
-    if isinstance(choice, NamedTool):
-        offered = [tool for tool in tools if tool.name == choice.name]
-        if not offered:
-            raise ValueError(f"{choice.name} is forced but not among the tools")
-        return offered, True
-    return tools, choice == "required" and bool(tools)
 
 
 def read(

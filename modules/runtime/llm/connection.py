@@ -12,7 +12,7 @@ import importlib
 from collections import defaultdict
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import httpx
@@ -182,36 +182,28 @@ _STREAM = "event-stream"
 _END_S = 0.1
 
 
+@dataclass(slots=True, kw_only=True)
 class Connection:
     """Speaks to one service; arguments as for `LLMGateway`."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str,
-        transport: Callable[[], httpx.AsyncBaseTransport],
-        clock: Clock,
-        idle_timeout_s: float,
-    ) -> None:
-        self._base_url = base_url
-        self._api_key = api_key
-        self._transport = transport
-        self._clock = clock
-        self._idle_timeout_s = idle_timeout_s
-        self._openai: AsyncOpenAI | None = None
+    base_url: str
+    api_key: str = field(repr=False)
+    transport: Callable[[], httpx.AsyncBaseTransport]
+    clock: Clock
+    idle_timeout_s: float
+    _openai: AsyncOpenAI | None = field(default=None, init=False)
 
     async def open(self) -> None:
         """Make ready what requests leave by."""
         # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
         openai = await asyncio.to_thread(importlib.import_module, "openai")
         if self._openai is None:
-            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._idle_timeout_s)
+            http_client = httpx.AsyncClient(transport=self.transport(), timeout=self.idle_timeout_s)
             self._openai = openai.AsyncOpenAI(
-                base_url=self._base_url,
-                api_key=self._api_key,
+                base_url=self.base_url,
+                api_key=self.api_key,
                 max_retries=0,
-                timeout=self._idle_timeout_s,
+                timeout=self.idle_timeout_s,
                 http_client=http_client,
             )
 
@@ -219,7 +211,7 @@ class Connection:
         """Send `request`, and gather what comes in `answer`. Raises whatever goes wrong, for `judge`."""
         if self._openai is None:
             raise RuntimeError("the connection is not open")
-        deadline = IdleDeadline(self._clock, idle_s)
+        deadline = IdleDeadline(self.clock, idle_s)
         asked = self._openai.chat.completions.with_streaming_response.create(**request, stream=True)
         async with contextlib.AsyncExitStack() as stack:
             async with deadline.waiting():
@@ -232,7 +224,7 @@ class Connection:
                     break
             # NOTE(self): a body that is read to its end leaves its connection for the next request.
             with contextlib.suppress(TimeoutError):
-                async with self._clock.timeout(_END_S):
+                async with self.clock.timeout(_END_S):
                     async for _ in body:
                         pass
         answer.close()
@@ -248,7 +240,7 @@ class Connection:
         """What the error means, and the wait in milliseconds that the service asks for."""
         response, said = getattr(error, "response", None), said_of(getattr(error, "body", None))
         verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None), said)
-        return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
+        return verdict, None if response is None else retry_after_ms(response.headers, self.clock.now())
 
     async def aclose(self) -> None:
         """Close the connections."""

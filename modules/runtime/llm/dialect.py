@@ -89,14 +89,7 @@ class ToolSpec:
     input_schema: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTool:
-    """Force exactly this tool."""
-
-    name: str
-
-
-ToolChoice: TypeAlias = Literal["auto", "required"] | NamedTool
+ToolChoice: TypeAlias = Literal["auto", "required"]
 StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens"]
 
 
@@ -155,6 +148,10 @@ class ChatResult:
     def cost_usd(self) -> float | None:
         """Of the whole call, all attempts; None if the price is unknown."""
         return self.usage.cost_usd
+
+    def arguments(self, tool: str) -> dict[str, Any] | None:
+        """Return the arguments of the first call of `tool` that can be read, or None."""
+        return next((call.input for call in self.tool_calls if call.name == tool and not call.malformed), None)
 
 
 Wire = dict[str, Any]

@@ -32,7 +32,7 @@ from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.console import Console
 from modules.runtime.home import Home
-from modules.runtime.llm.answers import cut_short, offer, read
+from modules.runtime.llm.answers import cut_short, read
 from modules.runtime.llm.connection import (
     BudgetGuard,
     Connection,
@@ -315,7 +315,7 @@ class LLMGateway:
             messages: the whole conversation; the service remembers nothing.
             system: the system prompt; in blocks, what stays the same may be kept by the service.
             tools: what may be called; none offered, none sent.
-            tool_choice: `required` and `NamedTool` force a call, as far as the model obeys.
+            tool_choice: `required` forces a call, as far as the model obeys it.
             max_tokens: limit of the answer, raised to the floor that reasoning models need.
             temperature: left out if None, or if the service refuses it.
             purpose: one word for the records.
@@ -331,7 +331,7 @@ class LLMGateway:
             SoulError: the service rejects the request, or what is said in it, and would again.
 
         """
-        offered, required = offer(tools, tool_choice)
+        required = tool_choice == "required" and bool(tools)
         limit = max(max_tokens or LLM_MAX_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
         request: Request = {
             "model": self.model,
@@ -339,8 +339,8 @@ class LLMGateway:
             "max_tokens": limit,
             "stream_options": {"include_usage": True},
         }
-        if offered:
-            request |= {"tools": convert_tools(offered), "tool_choice": "required" if required else "auto"}
+        if tools:
+            request |= {"tools": convert_tools(tools), "tool_choice": "required" if required else "auto"}
         if temperature is not None:
             request["temperature"] = temperature
         if facts and self.reads_facts:
@@ -349,12 +349,12 @@ class LLMGateway:
             request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()
         with self.tracing.span("chat", self.model, model_attributes(self.model)) as note:
-            result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
-            if cut_short(result, offered):
+            result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
+            if cut_short(result, tools):
                 larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
                 # NOTE(self): a service without room for a longer answer beside the prompt (vLLM) refuses it.
                 with suppress(PromptTooLong):
-                    result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
+                    result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
             result = _settled(result, tally, self._clock.monotonic() - started)
             note(_counted(result.usage))
         if self._on_usage:

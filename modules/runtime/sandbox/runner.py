@@ -72,7 +72,7 @@ class Watch:
         pids = descendants(root, most=self._limits.processes)
         if len(pids) > self._limits.processes:
             return "processes"
-        if _memory_bytes(pids) > self._limits.memory_bytes:
+        if sum(map(_own_bytes, pids)) > self._limits.memory_bytes:
             return "memory"
         if (began := time.monotonic()) >= self._next_disk:
             if sum(map(used_bytes, self._folders)) > self._most_bytes or _free_bytes(self._work_dir) < self._least_free:
@@ -119,10 +119,6 @@ def used_bytes(folder: Path) -> int:
         except OSError:
             continue
     return total
-
-
-def _memory_bytes(pids: list[int]) -> int:
-    return sum(map(_own_bytes, pids))
 
 
 def _own_bytes(pid: int) -> int:

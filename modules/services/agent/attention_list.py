@@ -168,10 +168,11 @@ def _reflection(reflection: Reflection, skills: Skills) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionList:
     """Asks every source, and renders.
 
-    Args:
+    Attributes:
         sources: what the lives have to say.
         skills: has the words.
         files: the workspace.
@@ -180,25 +181,16 @@ class AttentionList:
 
     """
 
-    def __init__(
-        self,
-        *,
-        sources: tuple[Source, ...],
-        skills: Skills,
-        files: OwnerFiles,
-        timezone: str = "",
-        owners: tuple[Source, ...] = (),
-    ) -> None:
-        self._sources = sources
-        self._owners = owners
-        self._skills = skills
-        self._files = files
-        self._timezone = timezone
+    sources: tuple[Source, ...]
+    skills: Skills
+    files: OwnerFiles
+    timezone: str = ""
+    owners: tuple[Source, ...] = ()
 
     async def read(self, *, public: bool = False) -> AttentionNeeds:
         """Return what all sources say now; without those for the owner where others may read what comes of it."""
         total = AttentionNeeds()
-        for source in (*(() if public else self._owners), *self._sources):
+        for source in (*(() if public else self.owners), *self.sources):
             total += await source()
         return total
 
@@ -209,11 +201,11 @@ class AttentionList:
     async def refresh(self) -> None:
         """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
         text = self._rendered(await self.read(), public=False)
-        if text != (await self._files.read(FILE) or "").strip():
-            await self._files.write(FILE, f"{text}\n" if text else "")
+        if text != (await self.files.read(FILE) or "").strip():
+            await self.files.write(FILE, f"{text}\n" if text else "")
 
     def _rendered(self, attention: AttentionNeeds, *, public: bool) -> str:
-        return render_attention(attention, self._skills, timezone=self._timezone, public=public)
+        return render_attention(attention, self.skills, timezone=self.timezone, public=public)
 
 
 _ANY = "other"

@@ -73,5 +73,5 @@ class YesNoJudge:
         return answer.startswith(_YES), ""
 
     async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None) -> None:
-        entry = Entry("decision", loop, summary, reason=reason or "the judge said so", trigger_uri=cause_id)
+        entry = Entry("decision", loop, summary, reason=reason or "the model judged it so", trigger_uri=cause_id)
         await self.journal.record(replace(entry, line="warn") if reason else entry)

@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.text.echo import plain_words
 from common.text.graphemes import grapheme_len, leading_sentences, truncate_graphemes
 from common.text.untrusted import one_line
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
+from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.skills.skills import Skills
@@ -78,14 +78,14 @@ class SentenceAsker:
             [Message("user", question.asked)],
             system=prompt.blocks,
             tools=[ToolSpec(question.tool, self.skills.section(skill, question.description), _SENTENCE)],
-            tool_choice=NamedTool(question.tool),
+            tool_choice="required",
             max_tokens=question.most_tokens,
             purpose=skill,
             importance=question.importance,
             facts=TurnFacts(question.about, self.agent(), iso(now)),
         )
-        called = next((call for call in result.tool_calls if call.name == question.tool and not call.malformed), None)
-        return str(called.input.get("sentence", "")) if called else result.text
+        called = result.arguments(question.tool)
+        return result.text if called is None else str(called.get("sentence", ""))
 
 
 def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -98,23 +97,6 @@ class Suites:
     runs: tuple[SuiteRun, ...] = ()
     lacks: str = ""
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """Return it as it is kept."""
-        runs = [[one.command, one.outcome, one.output, sorted(one.failing), one.passing] for one in self.runs]
-        kept = {"definitions": self.definitions, "declared": sorted(self.declared), "runs": runs, "lacks": self.lacks}
-        return json.dumps(kept | {"checks": self.checks})
-
-    @classmethod
-    def from_json(cls, text: str) -> Suites:
-        """Return what `to_json` kept."""
-        kept = json.loads(text)
-        runs = tuple(
-            SuiteRun(command, outcome, output, frozenset(failing), passing)
-            for command, outcome, output, failing, passing in kept["runs"]
-        )
-        checks = {path: (checking, skipping) for path, (checking, skipping) in kept["checks"].items()}
-        return cls(kept["definitions"], frozenset(kept["declared"]), runs, kept["lacks"], checks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class CommitmentPresence:
             return
         if not self._acting:
             await self._acts(room, commitment)
-        await room.renew_claim(commitment.type, claim_target(commitment))
+        await room.send_claim(commitment.type, claim_target(commitment))
         self._claimed_at[commitment.id] = now
 
     async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:

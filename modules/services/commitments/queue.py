@@ -7,6 +7,7 @@ used.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -14,27 +15,76 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
-from common.constants import HOUR_MS, LOG_ROTATIONS
-from common.errors import SoulError
-from common.files import append_bounded, write_atomic
+from common.constants import HOUR_MS, LOG_ROTATIONS, STATE_MAX_BYTES
+from common.errors import SoulError, StorageError
+from common.files import append_bounded, read_bounded, write_atomic
 from common.json_lines import json_line
 from common.redact import Redactor
-from common.state import check_jsonl_version, stamp_jsonl_version
+from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
 from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.naming import LIVE, CommitmentRequest, Enqueued, QueuedCommitment, claim_target
 from modules.services.commitments.params import CommitmentParams, read_params
-from modules.services.commitments.policy import RepoCooldown, attention_of, new_cooldowns
+from modules.services.commitments.policy import RepoCooldown, attention_of, cooldown_of, is_over, new_cooldowns
 from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState
+
+COOLDOWN_FILE = "repo_cooldown.json"
+_ALL = TypeAdapter(list[RepoCooldown], config=ConfigDict(defer_build=True))
+
+
+class Cooldowns:
+    """Repositories that are left alone for two days, in a list that people can read and edit.
+
+    Read once; written in one step whenever it changes. Raises `StorageError`.
+
+    Attributes:
+        notice: a line for the owner if the file could not be understood and was set aside.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / COOLDOWN_FILE
+        self.notice = ""
+        self._known = self._read()
+
+    def standing(self, now: datetime) -> list[RepoCooldown]:
+        """Return the cooldowns that have not ended."""
+        return [one for one in self._known if not is_over(one, now)]
+
+    def of(self, owner: str, repo: str, now: datetime) -> RepoCooldown | None:
+        """The one of a repository, if it stands."""
+        return cooldown_of(self._known, owner, repo, now)
+
+    def add(self, new: Iterable[RepoCooldown], now: datetime) -> None:
+        """Begin these, and forget those that have ended."""
+        after = [*self.standing(now), *new]
+        if after == self._known:
+            return
+        write_atomic(self._path, _ALL.dump_json(after, by_alias=True, indent=2) + b"\n")
+        self._known = after
+
+    def _read(self) -> list[RepoCooldown]:
+        try:
+            return _ALL.validate_json(read_bounded(self._path, STATE_MAX_BYTES))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise StorageError(f"Cannot read {self._path}: {error.strerror or error}") from error
+            self.notice = f"{COOLDOWN_FILE} cannot be read ({error.strerror}); {set_aside(self._path)}, starting afresh"
+            return []
+        except ValidationError:
+            self.notice = f"{COOLDOWN_FILE} is not a list of cooldowns; {set_aside(self._path)}, starting afresh"
+            return []
+
 
 COMMITMENT = "commitment"
 """The kind of the rows."""

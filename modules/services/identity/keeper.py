@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import TypeVar
 
 from common.clock import Clock, iso
@@ -149,28 +149,23 @@ class SelfChanged(Event):
     """A change of SELF.md took effect."""
 
 
+@dataclass(slots=True, kw_only=True)
 class SelfKeeper:
     """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`.
 
     With another `document` it does so for that, and publishes nothing.
     """
 
-    def __init__(
-        self,
-        *,
-        home: Home,
-        clock: Clock,
-        journal: Journal,
-        redactor: Redactor,
-        publish: Publish = discard,
-        document: str = SELF,
-    ) -> None:
-        self.document = document
-        self._history = SelfHistory(home, document)
-        self._clock = clock
-        self._journal = journal
-        self._redactor = redactor
-        self._publish = publish
+    home: InitVar[Home]
+    clock: Clock
+    journal: Journal
+    redactor: Redactor
+    publish: Publish = discard
+    document: str = SELF
+    _history: SelfHistory = field(init=False)
+
+    def __post_init__(self, home: Home) -> None:
+        self._history = SelfHistory(home, self.document)
 
     async def wake(self) -> None:
         """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
@@ -181,9 +176,9 @@ class SelfKeeper:
         if held is not None and held.erases:
             # NOTE(self): what waits to be erased is not copied meanwhile.
             return
-        found = await self._alone(lambda: self._history.notice(self._clock.now()))
+        found = await self._alone(lambda: self._history.notice(self.clock.now()))
         if found is not None:
-            await self._journal.record(entries.found(self.document, found))
+            await self.journal.record(entries.found(self.document, found))
 
     async def change(
         self,
@@ -214,7 +209,7 @@ class SelfKeeper:
             Transient: another process has held the history for too long.
 
         """
-        proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold, unasked)
+        proposed = ProposedSelf(content, self.redactor.text(reason.strip()), by, tuple(cites), hold, unasked)
 
         def admit() -> SelfEdit:
             return self._admit(replace(proposed, content=self._whole(content, section, drops)))
@@ -244,7 +239,7 @@ class SelfKeeper:
 
         given_up, proposed, change = await self._alone(work)
         if given_up:
-            await self._journal.record(entries.given_up(self.document, reason))
+            await self.journal.record(entries.given_up(self.document, reason))
         return await self._tell(proposed, change)
 
     async def approve(self) -> SelfEdit | None:
@@ -274,7 +269,7 @@ class SelfKeeper:
 
         held = await self._alone(drop)
         if held is not None:
-            await self._journal.record(entries.rejected(self.document, held))
+            await self.journal.record(entries.rejected(self.document, held))
         return held
 
     async def roll_back(self, version: Version) -> SelfEdit:
@@ -293,7 +288,7 @@ class SelfKeeper:
     def _admit(self, proposed: ProposedSelf) -> SelfEdit:
         old = self._history.current()
         before = old.decode(errors="replace")
-        if refused := policy.refusal(proposed.content, proposed.reason, self._redactor):
+        if refused := policy.refusal(proposed.content, proposed.reason, self.redactor):
             return SelfEdit("refused", refused)
         if proposed.content.encode() == old:
             return SelfEdit("unchanged", "it says so already")
@@ -301,7 +296,7 @@ class SelfKeeper:
             return SelfEdit("refused", f"the heading {twice!r} would stand there twice: one is enough")
         if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
             return self._hold(proposed, why)
-        now = self._clock.now()
+        now = self.clock.now()
         by_hand = self._history.notice(now)
         version = self._history.replace(
             proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
@@ -326,7 +321,7 @@ class SelfKeeper:
         if waiting is not None and waiting.content != proposed.content:
             return SelfEdit("refused", f"another change waits for the owner's approval since {waiting.at}")
         if waiting is None:
-            at = iso(self._clock.now())
+            at = iso(self.clock.now())
             held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
             self._history.hold(held)
         return SelfEdit("held", why)
@@ -363,9 +358,9 @@ class SelfKeeper:
 
     async def _tell(self, proposed: ProposedSelf, change: SelfEdit) -> SelfEdit:
         if change.status != "unchanged":
-            await self._journal.record(entries.told(self.document, proposed, change))
+            await self.journal.record(entries.told(self.document, proposed, change))
         if change.status == "changed" and self.document == SELF:
-            self._publish(SelfChanged())
+            self.publish(SelfChanged())
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:
@@ -378,5 +373,5 @@ class SelfKeeper:
         done = await asyncio.to_thread(run)
         if amiss := self._history.amiss:
             self._history.amiss = ""
-            await self._journal.record(entries.unreadable(self.document, amiss))
+            await self.journal.record(entries.unreadable(self.document, amiss))
         return done

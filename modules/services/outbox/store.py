@@ -50,7 +50,7 @@ def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: d
     once = target and not isinstance(action.body, ThreadgateBody)
     return StoredBefore(
         same_act=active_on_target(connection, action.kind, target) if once else None,
-        same_text=active_duplicate(connection, key) if key else None,
+        same_text=next(iter(_select(connection, f"dedup_key = ? AND {_ACTIVE}", key, limit=1)), None) if key else None,
         in_feed=in_feed(connection, key) if key else False,
         created_at=unique_created_at(connection, now),
         same_picture=active_with_picture(connection, action),
@@ -218,8 +218,9 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
 
 
 _DID = """state = 'done' AND sent_at >= ? AND NOT
-    (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))"""
-"""What the SOUL itself did since a moment; the program's own messages to the owner are left out."""
+    (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))
+    AND coalesce(result_uri, '') NOT IN (SELECT target FROM intents WHERE kind = 'delete' AND state = 'done')"""
+"""What the SOUL itself did since a moment, without what it took back and the program's own messages to the owner."""
 
 
 def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
@@ -229,14 +230,8 @@ def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, 
 
 
 def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first.
-
-    What it took back since is left out.
-    """
-    taken_back = "SELECT target FROM intents WHERE kind = 'delete' AND state = 'done'"
-    return _select(
-        connection, f"{_DID} AND sent_at < ? AND coalesce(result_uri, '') NOT IN ({taken_back})", moment, until
-    )
+    """Return the acts that the SOUL did at `moment` or later, before `until` (ISO-8601), newest first."""
+    return _select(connection, f"{_DID} AND sent_at < ?", moment, until)
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
@@ -366,11 +361,6 @@ def newest_of_owner(
     said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({_marks(kinds)})"
     place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
     return next(iter(_select(connection, f"{said} AND {place}", since, *kinds, repo, limit=1)), None)
-
-
-def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
-    """The newest intent with the same words that was not given up."""
-    return next(iter(_select(connection, f"dedup_key = ? AND {_ACTIVE}", dedup_key, limit=1)), None)
 
 
 def active_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:

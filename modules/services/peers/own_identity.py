@@ -123,7 +123,7 @@ async def find_own_record(
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         page = (await atproto.list_records(collection, cursor=cursor)).or_raise()
-        if found := next(filter(matches, page.records), None):
+        if found := next(filter(matches, page.items), None):
             return Ok(found)
         cursor = page.cursor
         if not cursor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import FeedPage, Post
+from adapters.atproto.types import FeedItem, ListPage, Post
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.result import ApiResult, Err, ErrKind, Ok, answering
@@ -109,7 +109,7 @@ class PeerScanner:
             cursor = page.cursor
         return Ok(None)
 
-    async def _page(self, peer: Peer, limit: int, cursor: str | None) -> ApiResult[FeedPage]:
+    async def _page(self, peer: Peer, limit: int, cursor: str | None) -> ApiResult[ListPage[FeedItem]]:
         actor = peer.bluesky_did or peer.bluesky_handle or ""
         return await self.atproto.get_author_feed(actor, limit=limit, cursor=cursor, filter="posts_no_replies")
 

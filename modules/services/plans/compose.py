@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.github.types import Repo
-from common.facts import QuestionFacts, TurnFacts
+from common.facts import QuestionFacts
 from common.importance import Importance
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import DocsTask, DocsWords, Plan, Task, issues_of, numbers_in, resolve_dependencies
+from modules.services.skills.questions import ToolQuestion
 from modules.services.skills.skills import Framer, Skills
 
 _SKILL = "plans"
@@ -244,21 +244,9 @@ class PlanComposer:
         self, asked: str, schema: dict[str, Any], facts: QuestionFacts, importance: Importance
     ) -> AsyncIterator[Mapping[str, Any]]:
         """What the model hands over, at the first try and at the second."""
+        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, schema, _TOKENS, importance)
         for temperature in _TEMPERATURES:
-            result = await self.gateway.chat_with_tools(
-                [Message("user", asked)],
-                system=self.skills.section(SKILL, "System Prompt"),
-                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), schema)],
-                tool_choice=NamedTool(TOOL),
-                max_tokens=_TOKENS,
-                temperature=temperature,
-                purpose=SKILL,
-                importance=importance,
-                facts=TurnFacts(facts),
-            )
-            called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
-            if called:
-                yield called.input
+            yield await question.ask(asked, facts, temperature)
 
     def _standing(self, framer: Framer, repo: Repo, stands: str) -> str:
         """What the model is told of the repository as it stands."""

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.github.types import Repo
-from common.facts import QuestionFacts, TurnFacts
+from common.facts import QuestionFacts
 from common.text.closings import without_handles
 from common.text.echo import plain_words, tokenize_with_stemming
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.compose import SKILL, read_tasks
 from modules.services.plans.types import Plan, Task
+from modules.services.skills.questions import ToolQuestion
 from modules.services.skills.skills import Framer, Skills
 
 TOOL = "plan_missing"
@@ -90,19 +90,12 @@ class PlanGaps:
             left=" ".join(left)[:_LEFT_CHARS],
         )
         texts = tuple(f"{task.title}\n{task.description}" for task in plan.tasks)
-        result = await self.gateway.chat_with_tools(
-            [Message("user", asked)],
-            system=self.skills.section(SKILL, "Missing Prompt"),
-            tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Missing Tool"), _MISSING)],
-            tool_choice=NamedTool(TOOL),
-            max_tokens=_TOKENS,
-            temperature=_TEMPERATURE,
-            purpose=SKILL,
-            importance="owner",
-            facts=TurnFacts(QuestionFacts("plan-missing", {"wanted": (wanted,), "tasks": texts})),
+        facts = QuestionFacts("plan-missing", {"wanted": (wanted,), "tasks": texts})
+        system, described = "Missing Prompt", "Missing Tool"
+        question = ToolQuestion(
+            self.gateway, self.skills, SKILL, TOOL, _MISSING, _TOKENS, "owner", system=system, described=described
         )
-        called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
-        return read_missing(called.input, plan, wanted) if called else ()
+        return read_missing(await question.ask(asked, facts, _TEMPERATURE), plan, wanted)
 
 
 def words_left(plan: Plan, wanted: str) -> list[str]:

@@ -79,11 +79,6 @@ def read_field(line: str) -> tuple[str, str] | None:
     return (_name(found["name"]), found["value"].strip()) if found else None
 
 
-def is_other_field(line: str) -> bool:
-    """Return whether a line has the form of a field that plans do not know, such as `**Priority:** high`."""
-    return _OTHER_FIELD.fullmatch(line) is not None
-
-
 def names_below(line: str) -> str:
     """Return the name of the field that a line is about in a form that is none, as in a table; "" for none."""
     found = _NAMED_BELOW.match(line)
@@ -300,7 +295,7 @@ def parse_plan(body: str, title: str) -> Plan | None:
     read = [_task(found, block) for block in found.tasks]
     tasks, warnings = resolve_dependencies([task for task, _ in read])
     return Plan(
-        title=_without_mark(title) or _title_in(found.texts),
+        title=as_typed(title).replace(TITLE_MARK, "", 1).strip() or _title_in(found.texts),
         goal=" ".join(_paragraphs(found, sections.get("goal", ()))),
         context="\n".join(_paragraphs(found, sections.get("context", ()))),
         tasks=tasks,
@@ -336,7 +331,7 @@ def read_header(found: Scan, block: TaskBlock) -> Header:
         elif is_run and (bare := read_bare_file(text)) is not None:
             header.files += [bare] if bare else []
             header.unread += [] if bare else [f"Files: {text.strip()}"]
-        elif is_other_field(text):
+        elif _OTHER_FIELD.fullmatch(text) is not None:
             listed = is_run = False
             header.others.append(place)
         else:
@@ -428,10 +423,6 @@ def _headings(found: Scan) -> Iterator[str]:
     yield from (
         f"{found.texts[place].strip()}: not the heading of a task, as `### Task 1: title` is" for place in found.unread
     )
-
-
-def _without_mark(title: str) -> str:
-    return as_typed(title).replace(TITLE_MARK, "", 1).strip()
 
 
 def _title_in(texts: Sequence[str]) -> str:

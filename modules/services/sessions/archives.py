@@ -28,7 +28,7 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
 from common.session_keys import is_main
-from modules.runtime.llm.dialect import Message, NamedTool, PromptBlock, ToolSpec
+from modules.runtime.llm.dialect import Message, PromptBlock, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
@@ -222,14 +222,13 @@ class Distiller:
                 [Message("user", asked)],
                 system=await self.system(session),
                 tools=[_tool(self.skills, fields_for(session.key, provenance))],
-                tool_choice=NamedTool(KEEP),
+                tool_choice="required",
                 purpose=_SKILL,
                 importance="owner" if is_main(session.key) else "own",
                 facts=facts,
             )
-            for call in result.tool_calls:
-                if call.name == KEEP and not call.malformed:
-                    return call.input
+            if (kept := result.arguments(KEEP)) is not None:
+                return kept
         return {"summary": result.text}
 
     def _message(self, session: Session, summary: str, provenance: Provenance) -> str:

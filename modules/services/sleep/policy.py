@@ -6,10 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from common.constants import SECOND_MS
+from common.intervals import GITHUB_INTERVAL_MS, NOTIFICATIONS_INTERVAL_MS
+
 LEAST = timedelta(minutes=10)
 """Lived time; a shorter sleep is not worth its start."""
-LOOK_S = 45.0
-"""Lived time between two looks for one that sleeps: as often as it looks itself while it is awake."""
+LOOKS_S = {
+    "bluesky": NOTIFICATIONS_INTERVAL_MS / SECOND_MS,
+    "github": GITHUB_INTERVAL_MS / SECOND_MS,
+    "room": NOTIFICATIONS_INTERVAL_MS / SECOND_MS,
+}
+"""Lived seconds between two looks for one that sleeps: as often as it looks itself while it is awake."""
+WORKSPACES = timedelta(hours=1)
+"""So long a SOUL leaves its workspaces alone: a claim lapses there, and a plan falls due, without anybody's act."""
 LONGEST = timedelta(hours=20)
 """Daily copies and the like wait no longer than for the next day."""
 

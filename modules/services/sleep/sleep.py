@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.watch.client import SleepWatch
 from common.clock import Clock, iso
@@ -20,7 +20,7 @@ from common.errors import Fatal
 from common.result import Err
 from modules.runtime import sleep_note as note
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
-from modules.services.sleep.policy import LEAST, LONGEST, LOOK_S, AwaitedNext, Rest, judge
+from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, Rest, judge
 
 LifeEnd = Literal["ended", "asleep", "anew"]
 """How a life goes on after its end: not by itself, when the watcher starts it, or at once."""
@@ -32,16 +32,19 @@ class SleepLoop(Loop):
 
     Attributes:
         parts: what each part of the SOUL waits for, by its name.
-        looks: the loops that read the world; each runs once more before it sleeps, and keeps it awake where it fails.
+        looks: returns the loops that read the world, ready to look at once; each runs once more before it sleeps, and
+            keeps it awake where it fails.
+        awaited: returns where else than on Bluesky something for it may come, as the fields of a `SleepNote`.
         runs: the scheduler.
 
     """
 
-    name: str = "sleep"
+    name: str = note.SLEEP
     jitter: float = 0.0
 
     parts: Mapping[str, Callable[[], Awaitable[AwaitedNext]]]
-    looks: Sequence[str]
+    looks: Callable[[], Sequence[str]]
+    awaited: Callable[[], Mapping[str, Any]]
     watch: SleepWatch
     memory: Path
     soul: str
@@ -49,28 +52,34 @@ class SleepLoop(Loop):
     runs: Callable[[], Runs]
     clock: Clock
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _is_known_awake: bool = field(default=False, init=False)
 
     @property
     def interval_ms(self) -> float:
         return self.clock.real(float(MINUTE_MS))
 
     async def run(self) -> Outcome:
+        if not self._is_known_awake:  # whoever started it
+            self._is_known_awake = not isinstance(await self.watch.release(), Err)
         rest = await self.rest()
         if rest.reasons:
             return Outcome(ran=False, reason="; ".join(rest.reasons))
-        if isinstance(began := await self.watch.begin(), Err):
-            return Outcome(ran=False, reason=began.error)
+        awaited = self.awaited()
+        if isinstance(began := await self.watch.begin(awaited), Err):
+            return Outcome(ran=False, reason=f"no watcher: {began.error}")
         note.clear_request(self.memory)
-        looked = [(name, await self.runs().run_guarded(name)) for name in self.looks]
+        looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
             await self.watch.release()
             return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]))
-        told = note.SleepNote(self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at))
-        note.write_note(self.memory, told)
-        if isinstance(held := await self.watch.hold(rest.wake_at, self.clock.real(LOOK_S)), Err):
-            note.woke(self.memory)
+        every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
+        told = note.SleepNote(
+            self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, **awaited
+        )
+        if isinstance(held := await self.watch.hold(asdict(told)), Err):
+            await self.watch.release()
             return Outcome(ran=False, reason=held.error)
         self.asleep.set()
         return Outcome(ran=True, reason=f"falls asleep until {told.wake_at}")
@@ -81,6 +90,7 @@ class SleepLoop(Loop):
             return "ended"
         if not (await self.rest()).reasons:
             return "asleep"
+        await self.watch.release()
         note.woke(self.memory)
         return "anew"
 

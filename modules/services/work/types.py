@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from common.importance import Importance
 from common.impression import Impressed
@@ -169,3 +169,12 @@ class Perceiver(Protocol):
     """Adds rows for what is new or has come due; called before each look at the table."""
 
     async def perceive(self) -> None: ...
+
+
+@runtime_checkable
+class PausingPerceiver(Perceiver, Protocol):
+    """One that does not look each time that it is called."""
+
+    def look_anew(self) -> None:
+        """Let the next look be a real one, however little time passed since the last."""
+        ...

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.github.types import Repo
-from common.facts import QuestionFacts, TurnFacts
+from common.facts import QuestionFacts
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
+from modules.services.skills.questions import ToolQuestion
 from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.sentinel import SUMMARY_CHARS
 
@@ -74,21 +74,11 @@ class HealthJudge:
 
     async def judge(self, read: WorkspacePages) -> HealthVerdict | None:
         """Return the verdict; None where two answers cannot be used. Raises `SoulError`."""
+        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, _VERDICT, _TOKENS)
+        facts = QuestionFacts(SKILL, {"pages": tuple(read.pages.values())})
         asked, problem = self._message(read), ""
         for temperature in _TEMPERATURES:
-            result = await self.gateway.chat_with_tools(
-                [Message("user", f"{asked}\n\n{problem}".strip())],
-                system=self.skills.section(SKILL, "System Prompt"),
-                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), _VERDICT)],
-                tool_choice=NamedTool(TOOL),
-                max_tokens=_TOKENS,
-                temperature=temperature,
-                purpose=SKILL,
-                importance="own",
-                facts=TurnFacts(QuestionFacts(SKILL, {"pages": tuple(read.pages.values())})),
-            )
-            called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
-            verdict = read_verdict(called.input if called else {})
+            verdict = read_verdict(await question.ask(f"{asked}\n\n{problem}".strip(), facts, temperature))
             if isinstance(verdict, HealthVerdict):
                 return verdict
             told = self.skills.render(SKILL, "Problems", verdict, most=_MOST.get(verdict, 0)).strip()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from adapters.github.newest import NOTIFICATIONS
+from adapters.github.types import Repo, repo_path
 from adapters.watch.client import SleepWatch
 from common.clock import from_local, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
@@ -13,13 +16,15 @@ from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.rhythm.heartbeat import HeartbeatHandler
 from modules.runtime.scheduler.types import Loop, Runs
 from modules.runtime.stages import Stage
+from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
 from modules.services.sessions.owner_inbox import count
-from modules.services.sleep.policy import AwaitedNext
+from modules.services.sleep.policy import WORKSPACES, AwaitedNext
 from modules.services.sleep.sleep import SleepLoop
 from modules.services.work.loop import WorkLoop
+from modules.services.work.types import PausingPerceiver
 from soul.composition.services import Services
 
 
@@ -53,9 +58,8 @@ def build_sleep(
             "rituals": parts.rituals,
             "requests to forget": parts.forget,
         },
-        looks=[
-            one.name for one in loops if isinstance(one, WorkLoop) and (one.social_only or not services.social_only)
-        ],
+        looks=parts.looks,
+        awaited=parts.awaited,
         watch=watch,
         memory=services.home.memory,
         soul=services.me.agent_name,
@@ -69,8 +73,18 @@ class _Parts:
     """What each part waits for."""
 
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
-        self._services, self._own_times = services, own_times
+        self._services, self._own_times, self._work = services, own_times, work
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
+
+    def looks(self) -> tuple[str, ...]:
+        """Return the loops that read the world; each looks anew at its next run."""
+        services = self._services
+        read = [one for one in self._work if one.social_only or not services.social_only]
+        for perceiver in (perceiver for loop in read for perceiver in loop.perceivers):
+            if isinstance(perceiver, PausingPerceiver):
+                perceiver.look_anew()
+        plans = (PLAN_AWARENESS,) if self.addresses() and services.workspaces.all() else ()
+        return (*(one.name for one in read), *plans)
 
     async def start(self) -> AwaitedNext:
         services = self._services
@@ -96,16 +110,32 @@ class _Parts:
         return AwaitedNext("the owner waits for an answer" if waiting else "")
 
     async def room(self) -> AwaitedNext:
-        """A room that the owner named is looked for as long as it is closed, which nobody else does."""
+        """Only a room that is not known yet is looked for by the watcher."""
         services = self._services
         if services.integrations.room.is_active:
             return AwaitedNext("it is in a room")
         return AwaitedNext("it looks for its room" if services.settings.space_url else "")
 
     async def github(self) -> AwaitedNext:
-        """What happens on GitHub is seen by nobody else: plans change without a notification."""
-        is_there = self._services.github.configured and not self._services.social_only
-        return AwaitedNext("it works on GitHub" if is_there else "")
+        """Return when it looks after its workspaces, in which something may fall due unseen."""
+        services = self._services
+        if self.addresses() and not services.github.enough_for_loops:
+            return AwaitedNext("few requests to GitHub are left in this hour")
+        open_ones = [one for one in services.workspaces.all() if one.finished_issue_number is None]
+        is_needed = bool(open_ones) and bool(self.addresses())
+        return AwaitedNext(due=services.clock.now() + services.clock.real(WORKSPACES) if is_needed else None)
+
+    def awaited(self) -> dict[str, Any]:
+        """Return where else than on Bluesky something for it may come."""
+        return {"github": self.addresses(), "room": self._services.settings.space_discovery}
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return where something at GitHub may come for it: the notifications, and the issues of its workspaces."""
+        services = self._services
+        if not services.github.configured or services.social_only:
+            return ()
+        repos = (repo_path(Repo(one.owner, one.repo)) for one in services.workspaces.all())
+        return (NOTIFICATIONS, *(f"{path}/issues" for path in repos))
 
     async def expression(self) -> AwaitedNext:
         due = self._own_times.expression.next_at

@@ -102,8 +102,8 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     code = build_code_work(services, installer)
     documents = build_document_work(services)
     workers, decisions = (documents, code), DecisionHandler(documents.offering)
-    revisions = build_revisions(services, claims.reader, code)
-    conflicts = build_conflicts(services, claims.reader, code)
+    revisions = _build_rounds(RevisionHandler, services, claims.reader, code)
+    conflicts = _build_rounds(ConflictHandler, services, claims.reader, code)
     scenarios = build_scenarios(services, claims, code)
     life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
@@ -211,16 +211,6 @@ def _build_offering(services: Services) -> Offering:
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
         file_lines=services.foreign.file_lines,
     )
-
-
-def build_revisions(services: Services, plans: PlanReader, code: CodeWork) -> RevisionHandler:
-    """Return what answers the reviews of our own pull requests, with the agent of `code`."""
-    return _build_rounds(RevisionHandler, services, plans, code)
-
-
-def build_conflicts(services: Services, plans: PlanReader, code: CodeWork) -> ConflictHandler:
-    """Return what resolves the conflicts of our own pull requests, with the agent of `code`."""
-    return _build_rounds(ConflictHandler, services, plans, code)
 
 
 def _build_rounds(kind: type[Rounds], services: Services, plans: PlanReader, code: CodeWork) -> Rounds:

@@ -19,7 +19,7 @@ REFRESH = "com.atproto.server.refreshSession"
 
 def logins(town: AtprotoTown, name: str) -> int:
     """How many password logins the session file counts."""
-    return len(town.client(name)._xrpc.keeper._file.load().logins)
+    return len(town.client(name)._xrpc.keeper.file.load().logins)
 
 
 async def test_the_next_process_goes_on_with_the_stored_session(town: AtprotoTown) -> None:

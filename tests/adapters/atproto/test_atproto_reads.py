@@ -112,8 +112,8 @@ async def test_records_come_raw_and_in_pages(town: AtprotoTown) -> None:
     posts = await chain(alice, 3)
     first = ok(await alice.list_records("app.bsky.feed.post", limit=2))
     rest = ok(await alice.list_records("app.bsky.feed.post", limit=2, cursor=first.cursor))
-    assert [record.uri for record in (*first.records, *rest.records)] == [post.uri for post in reversed(posts)]
-    assert first.records[0].value["text"] == "2"
+    assert [record.uri for record in (*first.items, *rest.items)] == [post.uri for post in reversed(posts)]
+    assert first.items[0].value["text"] == "2"
 
 
 @pytest.mark.parametrize("uri", ["https://x.example", "at://did:plc:a/app.bsky.feed.post"])

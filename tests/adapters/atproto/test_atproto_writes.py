@@ -78,7 +78,7 @@ async def test_an_act_of_unknown_outcome_repeated_under_its_key_is_done_exactly_
     assert (before is not None) is (kind == "lost_answer")
     first, second = ok(await act(alice, target, key)), ok(await act(alice, target, key))
     assert first == second
-    assert len(ok(await alice.list_records(collection)).records) == 1
+    assert len(ok(await alice.list_records(collection)).items) == 1
 
 
 async def test_a_reply_hangs_where_it_was_told_to(town: AtprotoTown) -> None:
@@ -149,9 +149,9 @@ async def test_what_is_deleted_is_gone_and_deleting_it_again_is_no_error(town: A
 async def test_an_unfollow_takes_the_follow_back(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     follow = ok(await alice.follow_user(town.did("bob")))
-    assert [actor.handle for actor in ok(await alice.get_follows("alice.test")).actors] == ["bob.test"]
+    assert [actor.handle for actor in ok(await alice.get_follows("alice.test")).items] == ["bob.test"]
     ok(await alice.delete_post(follow.uri))
-    assert ok(await alice.get_followers("bob.test")).actors == ()
+    assert ok(await alice.get_followers("bob.test")).items == ()
 
 
 async def test_records_of_others_cannot_be_deleted(town: AtprotoTown) -> None:

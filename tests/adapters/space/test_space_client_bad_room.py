@@ -64,7 +64,7 @@ async def test_a_record_larger_than_a_member_may_send_does_not_keep_it_out() -> 
     room = ScriptedRoom(talkative)
     async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
-        assert len(client.get_and_flush_messages()) == 200
+        assert len(client.inbox.take_messages()) == 200
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ async def test_a_room_that_talks_without_end_does_not_stop_everything_else() -> 
                 Ok(None),
                 Err("too much is told at once", "transient", retry_after=5.0),
             )
-        assert len(client.get_and_flush_messages()) <= 500
+        assert len(client.inbox.take_messages()) <= 500
         enough.set()
 
 

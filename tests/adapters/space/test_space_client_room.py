@@ -105,16 +105,16 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
         member = Member(at(room.url))
         async with running_client(member) as client:
             await until(lambda: len(client._member.inbox._messages) == 3)
-            received = client.get_and_flush_messages()
+            received = client.inbox.take_messages()
             assert [(said.name, said.replayed) for said in received] == [("bob", True), ("ada", True), ("bob", False)]
-            assert client.fresh_room
+            assert client.inbox.fresh_room
             await client.send_typing()
             await until(lambda: client.status == "disconnected")
             await member.clock.advance(6)
             await until(lambda: client.joins == 2)
             await until(lambda: len(_record(client)) == 4)
-            assert client.get_and_flush_messages() == []
-            assert not client.fresh_room
+            assert client.inbox.take_messages() == []
+            assert not client.inbox.fresh_room
 
 
 async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
@@ -128,7 +128,7 @@ async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
                 await client.send_typing(),
                 await client.send_identity(IdentitySummary(("truth",), ("bees",), "calm", ("code",), "a site")),
                 await in_a_room.send_claim("create_issue", "o/r"),
-                await in_a_room.renew_claim("create_issue", "o/r"),
+                await in_a_room.send_claim("create_issue", "o/r"),
                 await in_a_room.send_state("acting", "an issue"),
                 await in_a_room.send_action_result("create_issue", "o/r", success=True, link="https://x/1"),
                 await client.send_reflection("I rush"),
@@ -211,7 +211,7 @@ async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
                 waiting = group.create_task(client.wait_for_news(1000))
                 await client.send_state("idle")
             assert waiting.result()
-            assert _contents(client.get_and_flush_messages()) == ["news"]
+            assert _contents(client.inbox.take_messages()) == ["news"]
 
 
 async def test_the_owner_is_told_once_what_the_room_refuses_or_says_without_sense() -> None:
@@ -273,9 +273,9 @@ async def test_shows_each_event_at_once_to_whoever_looks_on() -> None:
     room = ScriptedRoom(script)
     async with room.open(), running_client(Member(at(room.url), on_event=shown.append)) as client:
         await until(lambda: any(isinstance(event, ActionDone) for event in shown))
-        assert [event for event in client.take_events() if not isinstance(event, Claimed)] == shown
-        assert client.reflections() == {"bob": Reflected("bob", "bob-1", "I rush", AT)}
-        assert client.workspace_states() == {"site": WorkspaceProgress("bob", "bob-1", "site", 0, 3, 0, 0, 0, AT)}
+        assert [event for event in client.inbox.take_events() if not isinstance(event, Claimed)] == shown
+        assert client.view.reflections() == {"bob": Reflected("bob", "bob-1", "I rush", AT)}
+        assert client.view.workspace_states() == {"site": WorkspaceProgress("bob", "bob-1", "site", 0, 3, 0, 0, 0, AT)}
 
 
 NONSENSE: list[str | bytes] = [

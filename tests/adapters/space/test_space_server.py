@@ -241,11 +241,11 @@ async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:
     async with running_client(ada), running_client(bob):
         await until(lambda: ada.client.is_active and bob.client.is_active)
         await asyncio.gather(*(one.client.send_claim("create_issue", "o/r") for one in (ada, bob)))
-        await until(lambda: ada.client.lost_claims() or bob.client.lost_claims())
-        loser, holder = (ada, bob) if ada.client.lost_claims() else (bob, ada)
-        assert loser.client.lost_claims() == {("create_issue", "o/r")}
+        await until(lambda: ada.client.view.claims.lost or bob.client.view.claims.lost)
+        loser, holder = (ada, bob) if ada.client.view.claims.lost else (bob, ada)
+        assert loser.client.view.claims.lost == {("create_issue", "o/r")}
         assert loser.client.has_active_claim("create_issue", "o/r") == holder.client.name
-        assert holder.client.lost_claims() == set()
+        assert holder.client.view.claims.lost == set()
         await holder.client.send_action_result("create_issue", "o/r", success=True, link="https://x/1")
         await until(lambda: any(isinstance(event, ActionDone) for event in loser.client._member.inbox._events))
         assert loser.client.has_active_claim("create_issue", "o/r") is None
@@ -316,7 +316,7 @@ async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_a
                 assert ada.client.joins == bob.client.joins == 2
                 assert list(ada.client.peers()) == ["bob"]
                 assert [agent.name for agent in ada.client._member.view._present.values()].count("ada") == 1
-                assert not ada.client.fresh_room
+                assert not ada.client.inbox.fresh_room
                 again.stdin.write(b"is everybody back?\n")
                 await until(lambda: "is everybody back?" in _contents(ada.client))
                 assert _contents(ada.client) == ["before", "is everybody back?"]

@@ -48,7 +48,10 @@ _FULL: dict[str, Any] = {
     "cachedShare": 0.5,
     "promptNotes": ["MEMORY.md was cut"],
     "lastDecision": {"at": "2026-01-05T12:00:00.000Z", "summary": "Replying to @kit.test", "reason": "a question"},
-    "loops": [{"name": "outbox", "nextAt": None, "lastOutcome": "0 sent"}],
+    "loops": [
+        {"name": "outbox", "nextAt": None, "lastOutcome": "0 sent"},
+        {"name": "sleep", "nextAt": None, "lastOutcome": "it is in a room"},
+    ],
 }
 
 
@@ -57,6 +60,7 @@ def test_it_is_a_headline_and_at_most_five_lines_and_the_loops_come_when_asked_f
     status = _CALM | _FULL | {"awake": awake, "drafts": [{}]}
     lines, all_lines = status_lines("rowan", status, "UTC"), status_lines("rowan", status, "UTC", with_loops=True)
     assert len(lines) <= 6, lines
+    assert ("awake because it is in a room" in lines[1]) is awake
     assert all_lines[: len(lines)] == lines
     assert not any("sends what waits" in line for line in lines)
     assert any("sends what waits" in line for line in all_lines) is awake

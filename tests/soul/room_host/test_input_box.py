@@ -13,9 +13,9 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from adapters.space.roster import Roster
 from adapters.space.types import Joined
-from soul.room_host.input_box import NameCompleter, key_bindings
-from soul.room_host.roster import Roster
+from soul.room_host.terminal_screen import NameCompleter, key_bindings
 from soul.terminal.panel import clusters
 
 MOVES = [Keys.Up, Keys.Down, Keys.Left, Keys.Right]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.space.roster import Roster
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -45,7 +46,6 @@ from soul.room_host.panel import (
     row_of,
     said,
 )
-from soul.room_host.roster import Roster
 from soul.room_host.screen import OnLine
 from soul.terminal.panel import width
 from tests.patience import until

@@ -4,41 +4,67 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
-from adapters.atproto.newest import Newest, NewestReader
-from common.clock import FakeClock
-from common.result import ApiResult, Ok
+import httpx
+import pytest
+
+from adapters.watch.client import SleepWatch, watch_token
+from common.clock import FakeClock, SystemClock, iso
+from common.result import ApiResult, Err, Ok
+from common.settings import Settings, settings_of
 from modules.runtime.home import Home
-from soul.watch.watcher import Sleeper, Watcher
+from modules.runtime.sleep_note import SleepNote, woke, write_note
+from soul.watch.policy import BLIND_S, is_blind
+from soul.watch.watcher import Sleeper, Source, Watcher
+from tests.patience import until
+from tests.running_town import PASSWORD, RunningTown
+from town.serving import serve
 
-_NOT = timedelta()
 
+@dataclass
+class Looked:
+    """Answers `found`; or never, where that is None. `looks` are counted."""
 
-class Reader:
-    """Reads `found`; or never comes to an end, where that is None."""
+    found: ApiResult[bool] | None
+    service: str = "https://example.test"
+    seen: dict[str, str] = field(default_factory=dict)
+    slower: float = 1.0
+    looks: int = 0
 
-    def __init__(self, found: Newest | None) -> None:
-        self.found = found
-
-    async def read(self, before: Newest | None = None) -> ApiResult[Newest]:
+    async def came(self) -> ApiResult[bool]:
+        self.looks += 1
         if self.found is None:
             await asyncio.Event().wait()
-        return Ok(cast("Newest", self.found))
+        assert self.found
+        return self.found
+
+
+CAME, NOTHING = Ok(data=True), Ok(data=False)
 
 
 async def watched(
-    folder: Path, readers: dict[str, Reader], seconds: int, *, back: timedelta = timedelta()
+    folder: Path, readers: dict[str, Looked], seconds: int, *, back: timedelta = timedelta(), lost: bool = False
 ) -> list[str]:
-    """Who is called within so many seconds, where the clock is set back at the beginning."""
+    """Who is woken within so many seconds, where the clock is set back at the beginning, or the note is `lost`."""
     clock, called = FakeClock(), list[str]()
-    watcher = Watcher({}, folder, called.append, clock)
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    watcher = Watcher(lambda _: None, wake, clock)
+    since, wake_at = clock.now() + back, clock.now() + back + timedelta(hours=20)
+    note = SleepNote("rowan", "did:plc:rowan", iso(since), iso(wake_at), {"bluesky": 45.0})
     for name, reader in readers.items():
-        one = Sleeper(name, Home.at(folder), cast("NewestReader", reader), Newest("before"), clock.monotonic(), 45.0)
-        one.since, one.wake_at = clock.now() + back, clock.now() + back + timedelta(hours=20)
-        one.edited = (0, 0, 0)
+        (folder / name).mkdir(exist_ok=True)
+        home = Home(folder, folder / name)
+        write_note(home.memory, note)
+        if lost:
+            woke(home.memory)
+        one = Sleeper(name, home, {"bluesky": Source(reader, clock.monotonic(), 45.0)}, note, edited=(0, 0, 0))
         watcher.sleepers[name] = one
     watching = asyncio.create_task(watcher.watch())
     for _ in range(seconds):
@@ -51,20 +77,111 @@ async def watched(
 
 
 async def test_a_service_that_does_not_answer_keeps_nobody_else_waiting(tmp_path: Path) -> None:
-    readers = {"slow": Reader(None), "well": Reader(Newest("after"))}
-    assert await watched(tmp_path, readers, 60) == ["well"]
+    assert await watched(tmp_path, {"slow": Looked(None), "well": Looked(CAME)}, 60) == ["well"]
 
 
 async def test_all_of_many_are_looked_for_in_time(tmp_path: Path) -> None:
-    readers = {f"soul-{number}": Reader(Newest("after")) for number in range(150)}
+    readers = {f"soul-{number}": Looked(CAME) for number in range(150)}
     assert len(await watched(tmp_path, readers, 45 + 150 // 4 + 5)) == 150
 
 
 async def test_nobody_sleeps_on_where_the_clock_was_set_back(tmp_path: Path) -> None:
-    assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3, back=timedelta(days=30)) == ["rowan"]
-    assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3) == []
+    assert await watched(tmp_path, {"rowan": Looked(NOTHING)}, 3, back=timedelta(days=30)) == ["rowan"]
+    assert await watched(tmp_path, {"rowan": Looked(NOTHING)}, 3) == []
 
 
-async def test_an_edited_file_of_the_owner_wakes_who_sleeps(tmp_path: Path) -> None:
+async def test_an_edited_file_of_the_owner_or_a_lost_note_wakes_who_sleeps(tmp_path: Path) -> None:
+    assert await watched(tmp_path, {"rowan": Looked(NOTHING)}, 3, lost=True) == ["rowan"]
     (tmp_path / "HEARTBEAT.md").write_text("Look after the roof.")
-    assert await watched(tmp_path, {"rowan": Reader(Newest("before"))}, 3) == ["rowan"]
+    assert await watched(tmp_path, {"rowan": Looked(NOTHING)}, 3) == ["rowan"]
+
+
+async def test_a_service_that_asks_for_a_pause_gets_it(tmp_path: Path) -> None:
+    limited = Looked(Err("too fast", "transient", status=429, retry_after=300))
+    assert await watched(tmp_path, {"rowan": limited}, 330) == []
+    assert limited.looks == 1
+
+
+@pytest.mark.parametrize(
+    ("unread_s", "answered_s", "is_alone", "blind"),
+    [
+        (None, 0.0, True, False),
+        (100.0, 0.0, True, True),
+        (100.0, 0.0, False, False),  # nobody is answered: it is the service
+        (100.0, 200.0, False, True),
+        (101.0, 200.0, False, False),
+    ],
+)
+def test_who_alone_cannot_be_read_is_woken(
+    unread_s: float | None, answered_s: float, *, is_alone: bool, blind: bool
+) -> None:
+    assert is_blind(unread_s, 100.0 + BLIND_S, answered_s, is_alone=is_alone) is blind
+
+
+def account(root: Path, name: str, **settings: str) -> tuple[Home, Settings]:
+    (root / name).mkdir(exist_ok=True)
+    return Home(root, root / name), settings_of({"agent_bluesky_password": f"of {name}", **settings})[0]
+
+
+async def test_a_soul_can_speak_for_itself_only(tmp_path: Path) -> None:
+    async def wake(_: str) -> bool:
+        return True
+
+    watcher = Watcher(lambda name: account(tmp_path, name) if name in {"rowan", "wren"} else None, wake, FakeClock())
+    transport = httpx.ASGITransport(watcher.app())
+    async with httpx.AsyncClient(transport=transport, base_url="http://watcher.test") as client:
+
+        async def asked(name: str, password: str, method: str = "DELETE") -> int:
+            headers = {"Authorization": f"Bearer {watch_token(password)}"}
+            body = {"github": ["/repos/../user"]}
+            answer = await client.request(method, "/sleepers", params={"name": name}, json=body, headers=headers)
+            return answer.status_code
+
+        assert await asked("rowan", "of rowan") == httpx.codes.NO_CONTENT
+        assert await asked("wren", "of rowan") == httpx.codes.UNAUTHORIZED
+        assert await asked("nobody", "") == httpx.codes.UNAUTHORIZED
+        assert await asked("rowan", "of rowan", "POST") == httpx.codes.BAD_REQUEST
+        assert await asked("rowan", "of rowan", "PUT") == httpx.codes.BAD_REQUEST
+
+
+async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_must(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    clock, called, held = SystemClock(), list[str](), list[str]()
+    names = ("asleep", "late", "mentioned", "unknown")
+    for name in names:
+        running_town.account(name)
+
+    def load(name: str) -> tuple[Home, Settings]:
+        given = {"agent_bluesky_username": f"{name}.test", "atproto_service_url": running_town.atproto_url}
+        return account(tmp_path, name, **given, agent_bluesky_password=PASSWORD)
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    async def note_held(name: str) -> None:
+        held.append(name)
+
+    first = Watcher(load, wake, clock, note_held)
+    async with serve(first.app()) as url:
+        for name in names[:3]:
+            asleep = SleepWatch(url, name, watch_token(PASSWORD))
+            assert await asleep.begin({"github": []}) == Ok(None)
+            ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
+            note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
+            assert await asleep.hold(asdict(note)) == Ok(None)
+    await first.aclose()
+    assert held == list(names[:3])
+    running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
+
+    second = Watcher(load, wake, clock)
+    await second.resume(names, wakes_others=True)
+    assert called == ["unknown"]
+    watching = asyncio.create_task(second.watch())
+    await until(lambda: len(called) == 3, what="both others")
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await second.aclose()
+    assert sorted(called) == ["late", "mentioned", "unknown"]
+    assert [*second.sleepers] == ["asleep"]

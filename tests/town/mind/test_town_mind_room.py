@@ -10,7 +10,7 @@ import pytest
 from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
 from common.text.host_intent import classify_host_intent_structural
-from common.text.phrases import check_list
+from common.text.phrases import has_list
 from modules.lives.tasks.documents.compose import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.github.arrangement import REQUESTS
@@ -70,7 +70,7 @@ async def test_a_talk_of_three_has_no_echo_no_list_and_ends() -> None:
         given = await decided(who, told(who, seen, present=("maren", "tobias", "odile")), second=number)
         if given["shouldSpeak"]:
             assert given["message"] not in [text for _, text in said]
-            assert not check_list(given["message"])
+            assert not has_list(given["message"])
             said.append((who, given["message"]))
     assert len({name for name, _ in said}) >= 3
     assert len(said) <= 10

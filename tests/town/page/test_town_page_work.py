@@ -14,6 +14,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from adapters.space.roster import TYPING_S
 from adapters.space.types import DECLINES, ActionDone, Joined, Said, Typing, WorkspaceProgress
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
@@ -28,7 +29,7 @@ from town.github import pulls
 from town.github.network import GitHubNetwork
 from town.github.values import GitHubAccount, StoredRepo
 from town.page.app import PageSource, page_app, tasks, work
-from town.page.room import TYPING_S, KnownResident, PageRoom
+from town.page.room import KnownResident, PageRoom
 from town.serving import serve
 
 NOW = "2026-01-05T12:00:00.000Z"

@@ -17,6 +17,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from pydantic import TypeAdapter
+
 from adapters.git.client import MIB, Git
 from adapters.git.diffs import fair_share
 from adapters.git.worktree import BranchChanges, TreeChange, Worktree
@@ -170,16 +172,16 @@ class TaskFolder:
         What `install` puts into the copy is moved into the tree afterwards.
         """
         folder = self.root / self.name
-        kept, copy = folder / "suites.json", folder / "before"
+        kept, copy, form = folder / "tests-before.json", folder / "before", TypeAdapter(Suites)
         if kept.exists():
-            return Ok(Suites.from_json(kept.read_text("utf-8")))
+            return Ok(form.validate_json(kept.read_bytes()))
         await asyncio.to_thread(delete_tree, copy)
         copy.mkdir()
         (await self.worktree.export(base, copy)).or_raise()
         lacks = await install(copy)
         suites = replace(await run(copy), lacks=lacks)
         await asyncio.to_thread(move_installed, copy, self.worktree.tree)
-        write_atomic(kept, suites.to_json())
+        write_atomic(kept, form.dump_json(suites))
         await asyncio.to_thread(delete_tree, copy)
         return Ok(suites)
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
-from common.facts import QuestionFacts, TurnFacts
+from common.facts import QuestionFacts
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.lives.tasks.merge.perceive import pull_of
 from modules.lives.tasks.review.judge import review_text
-from modules.runtime.llm.dialect import Message, NamedTool, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.claimer import plain
@@ -24,6 +23,7 @@ from modules.services.github_threads.changes import changes_of, of_github
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.plan_text import parse_plan
+from modules.services.skills.questions import ToolQuestion
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust, plan_of
@@ -72,7 +72,9 @@ class WishHandler(Handler):
         message = await self._message(repo, pull)
         if not message or await self._is_follow_up(repo, pull):
             return Disposition("silent", "none", "its reviewers said nothing, or it was for such an issue itself")
-        given = await self._asked(message)
+        question = ToolQuestion(self.gateway, self.skills, SKILL, _TOOL, _SCHEMA, _TOKENS)
+        async with self.attention.take(SKILL):
+            given = await question.ask(message, QuestionFacts(SKILL))
         title, wishes = given.get("title"), given.get("wishes")
         if not isinstance(title, str) or not isinstance(wishes, list):
             return Disposition("undecided", "unjudged", "the model gave no answer that can be used")
@@ -133,18 +135,3 @@ class WishHandler(Handler):
             said="\n\n".join(framed(text[:_SAID_CHARS], author) for author, text in told[-_MOST_SAID:]),
             changes=self.skills.render(SKILL, "Later Changes", text=framed(changes)) if changes else "",
         )
-
-    async def _asked(self, message: str) -> dict[str, object]:
-        async with self.attention.take(SKILL):
-            result = await self.gateway.chat_with_tools(
-                [Message("user", message)],
-                system=self.skills.section(SKILL, "System Prompt"),
-                tools=[ToolSpec(_TOOL, self.skills.section(SKILL, "Tool"), _SCHEMA)],
-                tool_choice=NamedTool(_TOOL),
-                max_tokens=_TOKENS,
-                purpose=SKILL,
-                importance="own",
-                facts=TurnFacts(QuestionFacts(SKILL)),
-            )
-        called = (call for call in result.tool_calls if call.name == _TOOL and not call.malformed)
-        return next((dict(call.input) for call in called), {})

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -206,10 +206,11 @@ class TurnPrompt(SystemPrompt):
         return any(one.name == part for one in self.parts)
 
 
+@dataclass(slots=True, kw_only=True)
 class Prompter:
     """Builds prompts for every life of one SOUL.
 
-    Args:
+    Attributes:
         home: where SELF.md lies; it is read afresh each time.
         soul: SOUL.md, looked at in each turn.
         core: the ground rules.
@@ -224,41 +225,31 @@ class Prompter:
 
     """
 
-    def __init__(
-        self,
-        *,
-        home: Home,
-        soul: SoulDocument,
-        core: Core,
-        skills: Skills,
-        sources: Sources,
-        runtime: Runtime,
-        budget: Callable[[], int],
-        estimate: Callable[[str], int],
-        tell: Callable[[PromptNotice], Awaitable[None]],
-        changes: Changes | None = None,
-        timezone: str = "",
-    ) -> None:
-        self._home = home
-        self._soul = soul
-        self._core = core
-        self._skills = skills
-        self._sources = sources
-        self._runtime = runtime
-        self._budget = budget
-        self._estimate = estimate
-        self._tell = tell
-        self._changes = changes
-        self._timezone = timezone
-        self._words = PromptWords(skills)
-        self._squeezed: dict[Audience, dict[str, str]] = {}
-        self._unread: dict[str, str] = {}
-        self._memory_md = LRUCache[datetime, str](_TALKS_KEPT)
+    home: Home
+    soul: SoulDocument
+    core: Core
+    skills: Skills
+    sources: Sources
+    runtime: Runtime
+    budget: Callable[[], int]
+    estimate: Callable[[str], int]
+    tell: Callable[[PromptNotice], Awaitable[None]]
+    changes: Changes | None = None
+    timezone: str = ""
+    _squeezed: dict[Audience, dict[str, str]] = field(default_factory=dict, init=False)
+    _unread: dict[str, str] = field(default_factory=dict, init=False)
+    _memory_md: LRUCache[datetime, str] = field(
+        default_factory=lambda: LRUCache[datetime, str](_TALKS_KEPT), init=False
+    )
+    _words: PromptWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._words = PromptWords(self.skills)
 
     @property
     def notice(self) -> str:
         """A line for the owner if what the files were before could not be read; "" if all is well."""
-        return self._changes.notice if self._changes else ""
+        return self.changes.notice if self.changes else ""
 
     @property
     def squeezed(self) -> tuple[str, ...]:
@@ -308,22 +299,22 @@ class Prompter:
             SkillError: the skill lacks its section, or a variable.
 
         """
-        task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers, began, person, thread)
-        onboarding = audience == "owner" and self._sources.onboarding()
+        task = self.skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
+        asked = PromptTurn(audience, session_key, query, now, self.timezone, least, peers, began, person, thread)
+        onboarding = audience == "owner" and self.sources.onboarding()
         wanted = BARE if bare else rows_for(audience, onboarding=onboarding)
-        found = await gather(self._sources, self._home, self._soul, asked, wanted)
-        found.texts[CORE] = self._core.text
+        found = await gather(self.sources, self.home, self.soul, asked, wanted)
+        found.texts[CORE] = self.core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):
-            await self._tell(PromptNotice("error", line, "the ground rules are read once, at start"))
+            await self.tell(PromptNotice("error", line, "the ground rules are read once, at start"))
         own = (_file(TASK, task, name=f"skill {skill}"), _file(MOMENT, moment))
         result = self._assemble([*self._files(found, asked, wanted), *own])
         await self._note_problems(result, found, audience)
         return _turn_prompt(result, found, session_key)
 
     def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
-        rules = len(files) * self._estimate(RULE)
-        return assemble(files, budget=self._budget() - rules, estimate=self._estimate, cut_note=self._words.cut)
+        rules = len(files) * self.estimate(RULE)
+        return assemble(files, budget=self.budget() - rules, estimate=self.estimate, cut_note=self._words.cut)
 
     def _files(self, found: Gathered, asked: PromptTurn, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
         for row in wanted:
@@ -333,7 +324,7 @@ class Prompter:
             elif row == SKILLS:
                 yield _file(row, self._words.skills(found.skills))
             elif row == RUNTIME:
-                yield _file(row, self._words.runtime(self._runtime, asked))
+                yield _file(row, self._words.runtime(self.runtime, asked))
             elif row == EXTRA:
                 yield from (_extra(file) for file in found.extra)
             elif row == MEMORY:
@@ -364,23 +355,23 @@ class Prompter:
 
     def _identity(self, text: str, found: Gathered) -> str:
         try:
-            return self._words.identity(text, self._runtime.agent_name)
+            return self._words.identity(text, self.runtime.agent_name)
         except ValueError as error:
             found.problems[IDENTITY] = str(error)
-            return self._words.identity("", self._runtime.agent_name)
+            return self._words.identity("", self.runtime.agent_name)
 
     def _look_back(self, found: Gathered, asked: PromptTurn) -> str:
         """Note what changed; what to report of the ground rules."""
-        if self._changes is not None:
-            self._changes.note(dict(_seen(found, asked)))
-        return self._core.check()
+        if self.changes is not None:
+            self.changes.note(dict(_seen(found, asked)))
+        return self.core.check()
 
     async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
         """Tell what is new of it; forget what is well again."""
         for name, why in found.problems.items():
             if self._unread.get(name) != why:
                 self._unread[name] = why
-                await self._tell(PromptNotice("warn", f"{name} is missing from the prompt", why))
+                await self.tell(PromptNotice("warn", f"{name} is missing from the prompt", why))
         for name in [name for name in self._unread if name in found.texts and name not in found.problems]:
             del self._unread[name]
         known = self._squeezed.get(audience, {})
@@ -390,8 +381,8 @@ class Prompter:
         self._squeezed[audience] = absent | now
         if new:
             alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
-            reason = f"{number(result.total)} of {number(self._budget())} tokens ({alone}; {audience})"
-            await self._tell(PromptNotice("warn", f"The prompt has no room: {', '.join(new)}", reason))
+            reason = f"{number(result.total)} of {number(self.budget())} tokens ({alone}; {audience})"
+            await self.tell(PromptNotice("warn", f"The prompt has no room: {', '.join(new)}", reason))
 
 
 def _file(row: str, text: str, *, name: str = "") -> PromptFile:

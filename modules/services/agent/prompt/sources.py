@@ -23,6 +23,7 @@ from modules.runtime.llm.dialect import CacheGroup
 from modules.services.agent.prompt.fitting import HEARTBEAT, Audience, PromptFile, ToldBefore
 from modules.services.memory.recall import Recalled
 from modules.services.memory.view_sync import DayText
+from modules.services.owner_files import OwnerFiles
 
 CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"
@@ -105,14 +106,6 @@ def rows_for(audience: Audience, *, onboarding: bool) -> tuple[str, ...]:
 
 
 SkillLine = tuple[str, str, str]
-
-
-class Readable(Protocol):
-    """Where the workspace's files lie."""
-
-    async def read(self, name: str) -> str | None:
-        """The text of a file, or None."""
-        ...
 
 
 class Views(Protocol):
@@ -204,7 +197,7 @@ class Sources:
 
     """
 
-    owner_files: Readable
+    owner_files: OwnerFiles
     profile: Views = nothing
     memory_md: Callable[[], Awaitable[str]] = nothing
     daily: Days = none

@@ -14,6 +14,9 @@ from common.importance import Importance
 from common.provenance import Provenance
 from modules.services.work.types import Disposition
 
+TIME_LIMIT_S = 60.0
+"""How long a tool may take unless its family says otherwise."""
+
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 Capability = Literal["social", "github", "code", "self"]
 
@@ -182,7 +185,7 @@ class Tool:
     capability: Capability
     needs: Provenance
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
-    time_limit_s: float = 60.0
+    time_limit_s: float = TIME_LIMIT_S
     subject: type | UnionType | None = None
     fits: Callable[[Turn], bool] | None = None
     effect: Effect = "act"

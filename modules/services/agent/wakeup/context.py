@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -295,31 +296,25 @@ def page(path: Path, *, main: bool) -> Path:
     return path if main else path.with_suffix(f".public{path.suffix}")
 
 
+@dataclass(slots=True)
 class WakeupContext:
     """Writes it, and gives what it read at start to the first turns."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        gather: Gather,
-        journal: Journal,
-        export: Path | None = None,
-        budget: int = BUDGET_TOKENS,
-        estimate: Estimate = estimate_roughly,
-    ) -> None:
-        self._path = path
-        self._public = page(path, main=False)
-        self._gather = gather
-        self._journal = journal
-        self._export = export
-        self._budget = budget
-        self._estimate = estimate
-        self._unread: dict[bool, str] = {}
+    path: Path
+    gather: Gather
+    journal: Journal
+    export: Path | None = None
+    budget: int = BUDGET_TOKENS
+    estimate: Estimate = estimate_roughly
+    _unread: dict[bool, str] = field(default_factory=dict, init=False)
+
+    @property
+    def _public(self) -> Path:
+        return page(self.path, main=False)
 
     async def read(self) -> None:
         """Once, at start: what the life before left. A file that cannot be read is told and does without."""
-        for main, path in ((True, self._path), (False, self._public)):
+        for main, path in ((True, self.path), (False, self._public)):
             try:
                 self._unread[main] = (await asyncio.to_thread(read_bounded, path, TEXT_MAX_BYTES)).decode()
             except FileNotFoundError:
@@ -345,19 +340,18 @@ class WakeupContext:
             StorageError: the disk is full or refuses; what stood there stays.
 
         """
-        state = await self._gather()
+        state = await self.gather()
         full, public = (
-            render_wakeup_context(state, self._budget, estimate=self._estimate, public=public)
-            for public in (False, True)
+            render_wakeup_context(state, self.budget, estimate=self.estimate, public=public) for public in (False, True)
         )
-        await asyncio.to_thread(write_atomic, self._path, full)
+        await asyncio.to_thread(write_atomic, self.path, full)
         await asyncio.to_thread(write_atomic, self._public, public)
-        if self._export is None:
+        if self.export is None:
             return
         try:
-            await asyncio.to_thread(write_atomic, self._export, full)
+            await asyncio.to_thread(write_atomic, self.export, full)
         except StorageError as error:
             await self._warn("The copy of the wakeup context was not written", str(error))
 
     async def _warn(self, summary: str, reason: str) -> None:
-        await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=reason))
+        await self.journal.record(Entry("error", _LOOP, summary, line="warn", reason=reason))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from bench.word_rules import read_cases
 from modules.lives.bluesky.reply_check import (
     claims_to_be_a_person,
     is_verbatim,
@@ -17,6 +16,7 @@ from modules.lives.bluesky.reply_check import (
     suspected_echo,
     word_runs,
 )
+from tests.labelled_posts import word_cases
 
 QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
 OURS = "Slate, for it lets the rain speak and does not answer back."
@@ -131,7 +131,7 @@ def test_words_that_others_used_may_be_said_where_no_peer_did() -> None:
 
 
 def test_every_labelled_repetition_is_refused_or_left_to_the_judge() -> None:
-    same = [one for one in read_cases() if one.rule == "echo" and one.expect]
+    same = [one for one in word_cases() if one.rule == "echo" and one.expect]
     missed = [
         one.id
         for one in same

@@ -72,7 +72,7 @@ def test_a_check_knows_its_phrases_wherever_they_stand_and_nothing_else(name: st
      "We 1) measure and then 2) decide", "```\ncode\n```\n- after", "```\n- a fence that nothing closes"],
 )  # fmt: skip
 def test_a_list_is_found(text: str) -> None:
-    assert phrases.check_list(text)
+    assert phrases.has_list(text)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_list_is_found(text: str) -> None:
      "~~~\n* in code\n~~~", "(see page 1) and (page 2)", "(1) and again (1)", "— a dash", ""],
 )  # fmt: skip
 def test_what_only_looks_like_a_list_is_none(text: str) -> None:
-    assert not phrases.check_list(text)
+    assert not phrases.has_list(text)
 
 
 SUBSTANCE = (

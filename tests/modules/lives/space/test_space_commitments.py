@@ -136,7 +136,7 @@ async def test_what_is_promised_without_a_repository_goes_to_the_one_workspace_i
     promise = speaks("The clock issue is mine now.", an_issue(repo=""))
     async with room.soul("marvin", lambda _: promise) as marvin, room.member("rebecca") as rebecca:
         await rebecca.send_workspace_state("acme/py-workspace-clock", plan_number=1, total=3, completed=1)
-        await until(lambda: bool(marvin.client.workspace_states()))
+        await until(lambda: bool(marvin.client.view.workspace_states()))
         await room.says("The clock stops at midnight, marvin.", marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
@@ -210,7 +210,7 @@ async def test_commitments_of_words_that_may_not_be_said_are_kept(room: Room) ->
 async def test_a_thing_that_a_peer_claims_is_not_committed_again(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Mine.", an_issue())) as marvin:
         await rebecca.send_claim("create_issue", "acme/site#Clock that stops")
-        await until(lambda: bool(marvin.client.claims()))
+        await until(lambda: bool(marvin.client.view.claims.live()))
         await room.says("Thoughts about github.com/acme/site?", marvin)
         await marvin.check()
         assert room.host.said("marvin") == []

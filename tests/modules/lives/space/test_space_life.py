@@ -90,7 +90,7 @@ async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> Non
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
 
         async def goes_on() -> None:
-            await until(lambda: rebecca.typing() == ["marvin"])
+            await until(lambda: rebecca.view.typing() == ["marvin"])
             await room.says("Or rather: which gutter?", marvin)
 
         await room.says(QUESTION, marvin)

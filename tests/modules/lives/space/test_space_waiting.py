@@ -111,7 +111,7 @@ async def test_a_message_that_waits_is_checked_against_the_room_as_it_is_then(ro
         pause_before_speaking(marvin)
         await room.says(QUESTION, marvin)
         await marvin.space.loop.run()
-        await until(lambda: rebecca.typing() == ["marvin"])
+        await until(lambda: rebecca.view.typing() == ["marvin"])
         await rebecca.send_chat(TIN)
         await marvin.receives(TIN)
         marvin.later(PAUSE_MS / 1000)

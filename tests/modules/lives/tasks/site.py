@@ -20,8 +20,8 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.work.types import WorkItem
 from soul.composition.services import Services
+from soul.composition.wiring.github import task_steps
 from soul.composition.wiring.tasks import build_claims, build_task_life
-from soul.composition.wiring.workspaces import task_steps
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, awake

@@ -138,7 +138,7 @@ async def test_the_room_receives_what_changed_and_the_rest_once_an_hour(room: Re
 
 async def test_what_a_member_told_the_room_no_other_repeats(room: RealRoom) -> None:
     await room.peer.send_workspace_state(SITE.full_name, plan_number=4, total=6, completed=1, blocked=1, in_progress=1)
-    await until(lambda: SITE.full_name in room.soul.workspace_states())
+    await until(lambda: SITE.full_name in room.soul.view.workspace_states())
     teller = room.teller()
     await teller.tell([PLAN])
     await room.receives(1)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from common.redact import Redactor
 from modules.runtime.sandbox.runner import Sandbox
@@ -77,7 +78,8 @@ def test_changes_are_judged_by_what_ran_and_by_what_did_not_fail_before(
     before: tuple[SuiteRun, ...], after: tuple[SuiteRun, ...], state: SuiteState
 ) -> None:
     kept = [Suites({one.command: "" for one in runs}, frozenset(), runs) for runs in (before, after)]
-    was, now = (Suites.from_json(one.to_json()) for one in kept)
+    form = TypeAdapter(Suites)
+    was, now = (form.validate_json(form.dump_json(one)) for one in kept)
     assert SuiteChange(was, now).state == state
 
 
@@ -357,5 +359,5 @@ async def test_what_changes_take_from_the_tests_is_read_from_the_files(
         (tmp_path / name / "test_b.py").touch()
         if text is not None:
             file.write_text(text)
-        read.append(Suites.from_json((await read_suites(tmp_path / name)).to_json()))
+        read.append(await read_suites(tmp_path / name))
     assert list(SuiteChange(*read).weakened) == weakened

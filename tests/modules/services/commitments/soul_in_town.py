@@ -262,7 +262,7 @@ class Listener:
         await until(lambda: name in self._listen(leave_out=name))
 
     def _listen(self, leave_out: str = "") -> set[str]:
-        received = self.client.get_and_flush_messages()
+        received = self.client.inbox.take_messages()
         self.chats += [said.content for said in received if said.name != leave_out]
         return {said.name for said in received}
 

@@ -43,7 +43,7 @@ async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: Soul
         kept = soul_in_town.status(one)
         assert (kept.status, kept.attempt_count) == ("completed", 1)
         assert kept.result == {"issues": [{"number": 1, "title": "Release checklist", "url": url}], "count": 1}
-        assert marvin.client.claims() == ()
+        assert marvin.client.view.claims.live() == ()
         told = soul_in_town.told()
         assert any(line.startswith("Commitments: 1 pending: create_issue") for line in told)
         assert any(line.startswith("[space] Fulfillment announced | Done — issue opened: Release") for line in told)
@@ -120,9 +120,9 @@ async def test_a_commitment_that_cannot_be_kept_is_given_up_in_silence_and_the_r
         await soul_in_town.live(8 * 60, step_s=5)
         assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("abandoned", 3)
         assert soul_in_town.abandoned == [one.id]
-        results = [event for event in marvin.client.take_events() if isinstance(event, ActionDone)]
+        results = [event for event in marvin.client.inbox.take_events() if isinstance(event, ActionDone)]
         assert [event.success for event in results] == [False, False, False]
-        assert marvin.client.get_and_flush_messages() == []
+        assert marvin.client.inbox.take_messages() == []
         assert sum(line.startswith("[space] Commitment abandoned silently") for line in soul_in_town.told()) == 1
 
 
@@ -260,12 +260,12 @@ async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(soul_in_town:
     async with listening(soul_in_town.town) as marvin:
         await soul_in_town.enqueue(wanted(target="acme/site#x"))
         await soul_in_town.live(5)
-        (claim,) = marvin.client.claims()
+        (claim,) = marvin.client.view.claims.live()
         assert (claim.action, claim.target) == ("create_issue", "acme/site#x")
         soul_in_town.town.faults.clear()
         await soul_in_town.live(70, step_s=5)
-        await until(lambda: not marvin.client.claims())
-        states = [event for event in marvin.client.take_events() if isinstance(event, StateChanged)]
+        await until(lambda: not marvin.client.view.claims.live())
+        states = [event for event in marvin.client.inbox.take_events() if isinstance(event, StateChanged)]
         assert [(event.state, event.detail) for event in states] == [
             ("acting", "fulfilling create_issue: acme/site#x"),
             ("idle", ""),
@@ -290,9 +290,6 @@ class NotedRoom:
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
         return self._note(f"claim {action} {target}")
 
-    async def renew_claim(self, action: str, target: str) -> ApiResult[None]:
-        return self._note(f"renew {action} {target}")
-
     async def send_action_result(
         self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
     ) -> ApiResult[None]:
@@ -302,7 +299,7 @@ class NotedRoom:
         return self.holder
 
     def renewed_at(self) -> list[float]:
-        return [at for at, what in self.told if what.startswith("renew")]
+        return [at for at, what in self.told if what.startswith("claim")][1:]
 
     def _note(self, what: str) -> ApiResult[None]:
         self.told.append((self.clock.monotonic(), what))

@@ -194,10 +194,10 @@ async def test_news_wait_through_another_room_until_their_own_is_back_at_another
     async with _room(town, None), listening(town) as stranger:
         await soul_in_town.restart()
         await soul_in_town.live(30)
-        assert stranger.client.get_and_flush_messages() == []
+        assert stranger.client.inbox.take_messages() == []
     async with _room(town, record), listening(town) as marvin:
         await soul_in_town.restart()
-        marvin.client.get_and_flush_messages()
+        marvin.client.inbox.take_messages()
         await soul_in_town.live(10)
         assert (await marvin.receives(1))[0].startswith("Done ")
     await soul_in_town.sleep()

@@ -32,7 +32,7 @@ NAMING = (
 )
 OTHERS = (
     NewMemory("fact", "sam.test", "Is a site, and sam.test/roofs a page of it."),
-    NewMemory("fact", "mail", "Write to roofs@sam.test or to @sam.test.example or @sam.tests."),
+    NewMemory("fact", "mail", "To roofs@sam.test, @sam.test.example, @sam.tests, @sam.test_x or kit@@sam.test."),
     NewMemory("curated", "Friends", "- @sam.test"),
     NewMemory("person", "Sam", "Bears a name that anybody can choose."),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ class Watched(SleepWatch):
 
     asked: list[str] = field(default_factory=list)
 
-    async def _ask(self, method: str, body: dict[str, str | float] | None = None) -> ApiResult[None]:
+    async def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> ApiResult[None]:
         self.asked.append(method)
         return Ok(None)
 
@@ -46,11 +48,12 @@ async def nothing() -> AwaitedNext:
 
 @pytest.mark.parametrize("is_read", [True, False])
 async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
-    watch, looks = Watched(tmp_path / "watch.json", "rowan"), Looks(Outcome(ran=is_read, reason="no answer"))
+    watch, looks = Watched("http://127.0.0.1:1", "rowan", "its token"), Looks(Outcome(ran=is_read, reason="no answer"))
     clock = FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
     loop = SleepLoop(
         parts={"work": nothing},
-        looks=["awareness"],
+        looks=lambda: ["awareness"],
+        awaited=dict,
         watch=watch,
         memory=tmp_path,
         soul="rowan",
@@ -60,5 +63,5 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
     )
     outcome = await loop.run()
     assert loop.asleep.is_set() is is_read
-    assert watch.asked == ["POST", "PUT" if is_read else "DELETE"]
+    assert watch.asked == ["DELETE", "POST", "PUT" if is_read else "DELETE"]
     assert is_read or outcome.reason == "awareness: no answer"

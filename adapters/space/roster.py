@@ -1,4 +1,4 @@
-"""Who is in the room and what each member is doing. Kept in memory only: a new server starts with an empty room.
+"""Who is in a room and what each member is doing, for a host or a page. Kept in memory only.
 
 Durations use the monotonic clock, so a corrected wall clock does not change them.
 """

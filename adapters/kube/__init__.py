@@ -1,0 +1,1 @@
+"""A Kubernetes cluster, by its API."""

@@ -1,0 +1,50 @@
+"""Asks the model for one call of one tool, in the words of a skill. Keeps nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from common.facts import QuestionFacts, TurnFacts
+from common.importance import Importance
+from modules.runtime.llm.dialect import Message, ToolSpec
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
+
+
+@dataclass(frozen=True, slots=True)
+class ToolQuestion:
+    """Asks `gateway`; `system` and `described` name the sections of `skill` for the prompt and for the tool.
+
+    `schema` is the JSON Schema of the tool's arguments.
+    """
+
+    gateway: LLMGateway
+    skills: Skills
+    skill: str
+    tool: str
+    schema: dict[str, Any]
+    most_tokens: int
+    importance: Importance = "own"
+    system: str = SYSTEM_SECTION
+    described: str = "Tool"
+
+    async def ask(self, asked: str, facts: QuestionFacts, temperature: float | None = None) -> dict[str, Any]:
+        """Return the arguments of the call, or {} where the model makes none that can be read.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        result = await self.gateway.chat_with_tools(
+            [Message("user", asked)],
+            system=self.skills.section(self.skill, self.system),
+            tools=[ToolSpec(self.tool, self.skills.section(self.skill, self.described), self.schema)],
+            tool_choice="required",
+            max_tokens=self.most_tokens,
+            temperature=temperature,
+            purpose=self.skill,
+            importance=self.importance,
+            facts=TurnFacts(facts),
+        )
+        return result.arguments(self.tool) or {}

@@ -1,0 +1,117 @@
+"""`soul fleet`: many SOULs on a Kubernetes cluster, each in a Sandbox of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+import yaml
+
+from adapters.kube.access import cluster_access
+from adapters.kube.cluster import Cluster, KubeObject
+from common.clock import SystemClock
+from common.errors import ConfigError, UsageError
+from common.files import expanded
+from soul.fleet.fleet_file import Fleet, read_fleet, read_souls
+from soul.fleet.manifests import manifests, resource_of
+from soul.fleet.policy import HomeState, detail_of, state_of
+from soul.fleet.sandboxes import GROUP, HOME_LABEL, PODS, SANDBOXES, VERSION, Sandboxes
+from soul.terminal.output import write_answer, write_lines
+
+T = TypeVar("T")
+
+_RELEASE = (1, 35)
+"""The first that knows rules by which a container restarts, without a feature gate."""
+
+FleetFile = Annotated[
+    Path, typer.Argument(metavar="FLEET.yaml", callback=expanded, help="The file that describes the fleet.")
+]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Homes of the file; without it, all.")]
+Context = Annotated[str, typer.Option("--context", help="The context of your kubeconfig; by default the current one.")]
+Within = Annotated[float, typer.Option("--within", help="How many seconds to wait for it.", min=0.0)]
+
+
+def run_fleet_render(file: FleetFile) -> None:
+    """Print the manifests as YAML. Raises `ConfigError`."""
+    fleet = read_fleet(file)
+    told = manifests(fleet, read_souls(file, fleet))
+    write_lines(*yaml.safe_dump_all(told, sort_keys=False, allow_unicode=True).splitlines())
+
+
+def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
+    """Send the manifests. Raises `ConfigError`, and `SoulError` for what the cluster refuses."""
+    fleet = read_fleet(file)
+    wanted = manifests(fleet, read_souls(file, fleet))
+
+    async def apply(cluster: Cluster) -> None:
+        found = (await cluster.versions(GROUP)).or_raise()
+        if VERSION not in found:
+            served = f"serves {GROUP} as {', '.join(found)}" if found else "has no agent-sandbox"
+            remedy = f"Install a version of agent-sandbox that serves {VERSION}: docs/fleet.md tells how."
+            raise ConfigError(f"The cluster {served}", remedy=remedy)
+        if (release := (await cluster.release()).or_raise()) < _RELEASE:
+            told = f"The cluster runs Kubernetes {release[0]}.{release[1]}, which would not restart a SOUL that fails"
+            raise ConfigError(told, remedy=f"Update it to {_RELEASE[0]}.{_RELEASE[1]} or later.")
+        for one in wanted:
+            (await cluster.apply(resource_of(one), one)).or_raise()
+
+    _with_cluster(fleet, context, apply)
+    write_lines(f"Applied {len(wanted)} objects for {len(fleet.homes)} homes in {fleet.namespace}.")
+
+
+def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = False) -> None:
+    """Print how each home is. Raises as `run_fleet_apply`."""
+    fleet = read_fleet(file)
+    named = [home.name for home in fleet.homes]
+
+    async def read(cluster: Cluster) -> list[dict[str, str]]:
+        lists = [(await cluster.listed(kind, HOME_LABEL)).or_raise()[0] for kind in (SANDBOXES, PODS)]
+        found, pods = ({one["metadata"]["labels"][HOME_LABEL]: one for one in listed} for listed in lists)
+        return [_row(name, found.get(name), pods.get(name), named) for name in dict.fromkeys([*named, *sorted(found)])]
+
+    rows = _with_cluster(fleet, context, read)
+    wide = max(len(row["name"]) for row in rows)
+    lines = (f"{row['name']:{wide}}  {row['state']:14}  {row['image']}  {row['detail']}".rstrip() for row in rows)
+    write_answer(rows, lines, as_json=as_json)
+
+
+def _row(name: str, sandbox: KubeObject | None, pod: KubeObject | None, named: Sequence[str]) -> dict[str, str]:
+    if sandbox is None:
+        return {"name": name, "state": "not applied", "image": "", "detail": ""}
+    image = sandbox["spec"]["podTemplate"]["spec"]["containers"][0]["image"]
+    told = filter(None, (detail_of(sandbox, pod), "" if name in named else "not in the file"))
+    return {"name": name, "state": state_of(sandbox, pod), "image": image, "detail": ", ".join(told)}
+
+
+def run_fleet_mode(
+    file: FleetFile, names: Names = None, *, wanted: HomeState, context: Context = "", within_s: Within = 120.0
+) -> bool:
+    """Start or end the pods of these homes. True if all are as `wanted` in time; raises as `run_fleet_apply`."""
+    fleet = read_fleet(file)
+    known = [home.name for home in fleet.homes]
+    if unknown := [name for name in names or () if name not in known]:
+        raise UsageError(f"{file} has no home {unknown[0]}", remedy=f"It has {', '.join(known)}.")
+    chosen = names or known
+
+    async def act(cluster: Cluster) -> dict[str, HomeState]:
+        sandboxes = Sandboxes(cluster)
+        for name in chosen:
+            (await (sandboxes.wake(name) if wanted == "awake" else sandboxes.suspend(name))).or_raise()
+        return (await sandboxes.reach(chosen, wanted, within_s)).or_raise() if within_s else {}
+
+    states = _with_cluster(fleet, context, act)
+    if not within_s:
+        return True
+    write_lines(*(f"{name}: {states.get(name, 'gone')}" for name in chosen))
+    return all(states.get(name) == wanted for name in chosen)
+
+
+def _with_cluster(fleet: Fleet, context: str, act: Callable[[Cluster], Awaitable[T]]) -> T:
+    async def acted() -> T:
+        async with Cluster(cluster_access(context), fleet.namespace, SystemClock()) as cluster:
+            return await act(cluster)
+
+    return asyncio.run(acted())

@@ -1,0 +1,87 @@
+"""`soul watch`: the watcher as a process of its own, for SOULs that a cluster or a service manager starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from asyncio.subprocess import DEVNULL, create_subprocess_exec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.clock import SystemClock
+from common.constants import STATE_MAX_BYTES
+from common.errors import ConfigError
+from common.files import expanded, read_bounded
+from common.settings import Settings, settings_of
+from modules.runtime.home import Home
+from soul.terminal.output import write_lines
+from soul.watch.watcher import Watcher, keep_watch
+from town.serving import LOOPBACK, listen_at
+
+_COMMAND_S = 120.0
+
+
+def run_watch(
+    accounts: Annotated[Path, typer.Argument(metavar="ACCOUNTS", help="A folder with one folder for each SOUL.")],
+    *,
+    wake: Annotated[str, typer.Option(help="The command that starts a SOUL; its name is added as the last word.")],
+    asleep: Annotated[str, typer.Option(help="A command for when a SOUL falls asleep, called in the same way.")] = "",
+    state: Annotated[Path, typer.Option(help="The folder for notes and sessions.")] = Path(),
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
+    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 7790,
+) -> None:
+    """Watch over the SOULs until SIGTERM or Ctrl-C. Raises `ConfigError` where nobody can listen there."""
+    accounts, state = expanded(accounts).resolve(), expanded(state).resolve()
+    if not accounts.is_dir():
+        raise ConfigError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
+
+    async def fall_asleep(name: str) -> object:
+        return not asleep or await _call(asleep, name)
+
+    watcher = Watcher(
+        lambda name: _account(accounts, state, name), lambda name: _call(wake, name), SystemClock(), fall_asleep
+    )
+    listener = listen_at(host, port)
+    write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
+    asyncio.run(keep_watch(watcher, listener, _names(accounts), is_alone=True))
+
+
+def _names(accounts: Path) -> list[str]:
+    return sorted(one.name for one in accounts.iterdir() if one.is_dir() and not one.name.startswith("."))
+
+
+def _account(accounts: Path, state: Path, name: str) -> tuple[Home, Settings] | None:
+    """Read the settings of a SOUL: a file for each in its folder, as a cluster mounts a Secret, and the environment."""
+    if name not in _names(accounts):
+        return None
+    try:
+        files = {one.name.lower(): one for one in (accounts / name).iterdir() if one.is_file()}
+        told = {key: read_bounded(one, STATE_MAX_BYTES).decode().strip() for key, one in files.items()}
+        memory = state / name
+        memory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The settings of {name} cannot be read: {error}") from error
+    given = {key.lower(): value for key, value in os.environ.items()} | told
+    settings, _ = settings_of({key: value for key, value in given.items() if key in Settings.model_fields})
+    return Home(accounts / name, memory), settings
+
+
+async def _call(command: str, name: str) -> bool:
+    """Run a command with the name of a SOUL, and return whether it ended well, within two minutes."""
+    try:
+        process = await create_subprocess_exec(*shlex.split(command), name, stdin=DEVNULL)
+    except (OSError, ValueError) as error:
+        write_lines(f"{name}: {command} cannot be run: {error}")
+        return False
+    try:
+        async with asyncio.timeout(_COMMAND_S):
+            code = await process.wait()
+    except TimeoutError:
+        process.kill()
+        code = await process.wait()
+    if code:
+        write_lines(f"{name}: {command} ended with code {code}")
+    return code == 0

@@ -1,0 +1,1 @@
+"""Many SOULs on a Kubernetes cluster: what FLEET.yaml says, as manifests."""

@@ -1,0 +1,136 @@
+"""FLEET.yaml: which homes a cluster holds, and what their pods are given. It never holds a secret's value."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from common.constants import STATE_MAX_BYTES, TEXT_MAX_BYTES
+from common.errors import ConfigError
+from common.files import read_bounded
+from common.settings import KNOWN, complaint, settings_of
+
+_SEE = "docs/fleet.md shows an example."
+_MANIFESTS_OWN = {
+    "AGENT_NAME": "`name` of the home",
+    "MEMORY_DIR": "the volume",
+    "SLEEP": "`sleep` of the home",
+    "SLEEP_WATCH_URL": "the watcher of the fleet",
+    "SPACE_DISCOVERY": "the network policy",
+}
+
+
+def _setting_value(value: object) -> object:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _known_settings(values: dict[str, str]) -> dict[str, str]:
+    """Raises `ValueError` for the first setting that is unknown, secret, wrong, or decided by the manifests."""
+    for name, value in values.items():
+        if name in _MANIFESTS_OWN:
+            raise ValueError(f"{name} cannot be set here: {_MANIFESTS_OWN[name]} decides it")
+        if name not in KNOWN:
+            raise ValueError(f"{name} is not a setting")
+        settings, mistakes = settings_of({name.lower(): value})
+        if wrong := next((str(one) for one in mistakes if one.setting == name), ""):
+            raise ValueError(wrong)
+        if settings.secrets:
+            raise ValueError(f"{name} is a secret: put it into the home's Secret in the cluster, never into this file")
+    return values
+
+
+Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=50)]
+ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+Quantity = Annotated[str, Field(pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$")]
+SettingValues = Annotated[dict[str, Annotated[str, BeforeValidator(_setting_value)]], AfterValidator(_known_settings)]
+
+
+class _OfFleetFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Egress(_OfFleetFile):
+    """A service in a private network that the SOULs may reach, such as a model service in the cluster."""
+
+    cidr: IPv4Network | IPv6Network
+    port: int = Field(ge=1, le=65535)
+
+
+class FleetHome(_OfFleetFile):
+    """One SOUL.
+
+    Attributes:
+        secret: the Secret with the home's passwords and keys, by the names of their settings; `soul-NAME` by default.
+        soul_md: the file with its SOUL.md, relative to FLEET.yaml; `NAME/SOUL.md` by default.
+        settings: those that are not secret; they win over the fleet's.
+        storage: the size of its volume, which cannot be changed later.
+        sleep: whether its pod may end while nothing is due.
+
+    """
+
+    name: Label
+    secret: ObjectName = ""
+    soul_md: Path = Path()
+    settings: SettingValues = Field(default_factory=dict)
+    storage: Quantity = "1Gi"
+    sleep: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_after_it(cls, value: Any) -> Any:  # noqa: ANN401 - what a file holds
+        name = value.get("name") if isinstance(value, dict) else None
+        return {"secret": f"soul-{name}", "soul_md": f"{name}/SOUL.md", **value} if name else value
+
+
+class Fleet(_OfFleetFile):
+    """All that FLEET.yaml says. It is alone in its name space."""
+
+    namespace: Label
+    image: str = Field(pattern=r"^[^\s:/][^\s]*$", max_length=500)
+    storage_class: ObjectName | None = None
+    settings: SettingValues = Field(default_factory=dict)
+    egress: tuple[Egress, ...] = ()
+    homes: tuple[FleetHome, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_its_own(self) -> Fleet:
+        for what in ("name", "secret"):
+            values = [getattr(home, what) for home in self.homes]
+            if twice := next((value for value in values if values.count(value) > 1), ""):
+                raise ValueError(f"two homes have the {what} {twice}")
+        return self
+
+
+def read_fleet(path: Path) -> Fleet:
+    """Raises `ConfigError` with one line."""
+    try:
+        return Fleet.model_validate(yaml.safe_load(read_bounded(path, STATE_MAX_BYTES)))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        told = "is unknown" if first["type"] == "extra_forbidden" else complaint(first)
+        raise ConfigError(f"{path}: {where or 'the file'} {told}", remedy=_SEE) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", remedy=_SEE) from None
+
+
+def read_souls(path: Path, fleet: Fleet) -> dict[str, str]:
+    """Return the text of each SOUL.md beside the file, by the home's name. Raises as `read_fleet`."""
+    return {home.name: _soul_md(path.parent / home.soul_md, home) for home in fleet.homes}
+
+
+def _soul_md(path: Path, home: FleetHome) -> str:
+    try:
+        return read_bounded(path, TEXT_MAX_BYTES).decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        remedy = f"Write it, or name another file in `soul_md` of {home.name}."
+        raise ConfigError(f"{path} of {home.name} cannot be read: {why}", remedy=remedy) from error

@@ -1,0 +1,82 @@
+"""The manifests of a fleet: the YAML files of this folder, filled in. No secret's value, no address of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+from adapters.kube.cluster import KubeObject, Resource
+from soul.exit_codes import ASLEEP, ExitCode
+from soul.fleet.fleet_file import Fleet
+
+_PLURALS = {"sandbox": "sandboxes", "networkpolicy": "networkpolicies"}
+_SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ASLEEP)
+"""The exit codes after which a start would be useless: it ended, only the owner can help, or it sleeps. A home that is
+still in use (75) is tried again, for the lease of a lost node expires."""
+_LOGIN = ("AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", "AGENT_GITHUB_TOKEN")
+"""What the watcher is given of each Secret, as far as it is there."""
+_WATCHER_URL = "http://soul-watch:8080"
+
+
+def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
+    """Return all that `soul fleet apply` sends, in order; `souls` are the texts of SOUL.md by name."""
+    common = {"namespace": fleet.namespace, "image": fleet.image, "storage_class": fleet.storage_class}
+    found = _filled("network", common)
+    if any(home.sleep for home in fleet.homes):
+        found += _filled("watch", {**common, "env": _env({**fleet.settings, "HOME": "/tmp"}), **_watched(fleet)})  # noqa: S108
+    for home in fleet.homes:
+        decided = {"AGENT_NAME": home.name, "SPACE_DISCOVERY": "off", "HOME": "/tmp"}  # noqa: S108 - of the pod alone
+        sleep = {"SLEEP": "on", "SLEEP_WATCH_URL": _WATCHER_URL} if home.sleep else {"SLEEP": "off"}
+        values = {**fleet.settings, **home.settings, **decided, **sleep}
+        of_home = {"name": home.name, "secret": home.secret, "storage": home.storage, "soul_md": souls[home.name]}
+        settled = [int(code) for code in _SETTLED]
+        found += _filled("homes", {**common, **of_home, "env": _env(values), "settled": settled})
+    for policy in (one for one in found if one["kind"] == "NetworkPolicy"):
+        policy["spec"]["egress"] += [
+            {"to": [{"ipBlock": {"cidr": str(one.cidr)}}], "ports": [{"port": one.port, "protocol": "TCP"}]}
+            for one in fleet.egress
+        ]
+    return found
+
+
+def _watched(fleet: Fleet) -> dict[str, Any]:
+    """Return what the watcher knows of the homes that sleep: a folder for each, with a file for each setting."""
+    told, accounts = {"FLEET.yaml": fleet.model_dump_json()}, list[KubeObject]()
+    for home in (one for one in fleet.homes if one.sleep):
+        told |= {f"{home.name}.{key}": value for key, value in home.settings.items()}
+        open_ = [{"key": f"{home.name}.{key}", "path": f"{home.name}/{key}"} for key in home.settings]
+        secret = [{"key": key, "path": f"{home.name}/{key}"} for key in _LOGIN if key not in home.settings]
+        accounts.append({"secret": {"name": home.secret, "optional": True, "items": secret}})
+        accounts += [{"configMap": {"name": "soul-watch", "items": open_}}] if open_ else []
+    return {"watched": told, "accounts": accounts}
+
+
+def resource_of(manifest: KubeObject) -> Resource:
+    """Return under which path of the API objects of this kind are."""
+    kind = str(manifest["kind"]).lower()
+    return Resource(manifest["apiVersion"], _PLURALS.get(kind, f"{kind}s"))
+
+
+def _env(values: Mapping[str, str]) -> list[KubeObject]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _filled(file: str, given: Mapping[str, Any]) -> list[KubeObject]:
+    """Return the objects of a file, filled in after they were read, so that no value is read as YAML."""
+    text = Path(__file__).with_name(f"{file}.yaml").read_text(encoding="utf-8")
+    return [_with(one, given) for one in yaml.safe_load_all(text)]
+
+
+def _with(value: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any part of an object
+    """Fill in one part. A field whose value is None is left out."""
+    if isinstance(value, dict):
+        return {key: told for key, one in value.items() if (told := _with(one, given)) is not None}
+    if isinstance(value, list):
+        return [_with(one, given) for one in value]
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    return given[value[1:]] if value[1:] in given else Template(value).substitute(given)

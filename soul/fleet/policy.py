@@ -1,0 +1,72 @@
+"""How a home of a fleet is, by what the cluster says of its Sandbox and its pod. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from soul.exit_codes import ASLEEP, ExitCode
+
+HomeState = Literal["awake", "starting", "asleep", "falling asleep", "ended", "failing"]
+Mode = Literal["Running", "Suspended"]
+
+_ENDS = {
+    0: "stopped by itself",
+    ExitCode.USAGE: "its arguments are wrong",
+    ExitCode.IN_USE: "another copy of the home is active",
+    ExitCode.CONFIG: "a setting, a password or SOUL.md is wrong",
+    ASLEEP: "asleep, and its pod is still there",
+}
+
+
+def mode_of(sandbox: Mapping[str, Any]) -> Mode:
+    """Return what its Sandbox is to do."""
+    return "Suspended" if sandbox["spec"].get("operatingMode") == "Suspended" else "Running"
+
+
+def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -> HomeState:
+    """Return how the home is. Without its pod, one whose container fails again and again is `starting`."""
+    if mode_of(sandbox) == "Suspended":
+        return "asleep" if _is_so(sandbox, "Suspended") else "falling asleep"
+    if _is_so(sandbox, "Finished"):
+        return "ended"
+    if _is_so(sandbox, "Ready"):
+        return "awake"
+    return "failing" if "waiting" in _container(pod).get("state", {}) and _last_exit(pod) is not None else "starting"
+
+
+def detail_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None) -> str:
+    """Return what else is known: how its process ended, how often it was started again, what is missing."""
+    code, restarts = _last_exit(pod), _container(pod).get("restartCount", 0)
+    told = [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
+    if restarts:
+        told.append(f"restarts: {restarts}")
+    ready = _condition(sandbox, "Ready")
+    if not told and mode_of(sandbox) == "Running" and ready.get("status") != "True":
+        waiting = _container(pod).get("state", {}).get("waiting", {})
+        told.append(str(waiting.get("reason") or ready.get("message") or ready.get("reason") or ""))
+    return ", ".join(filter(None, told))
+
+
+def _is_so(sandbox: Mapping[str, Any], kind: str) -> bool:
+    return bool(_condition(sandbox, kind).get("status") == "True")
+
+
+def _condition(sandbox: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Return a condition; {} for none, and for one from before the newest change of the Sandbox."""
+    conditions = sandbox.get("status", {}).get("conditions", ())
+    found: Mapping[str, Any] = next((one for one in conditions if one["type"] == kind), {})
+    generation = sandbox["metadata"].get("generation", 0)
+    return found if found.get("observedGeneration", generation) >= generation else {}
+
+
+def _container(pod: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    statuses = (pod or {}).get("status", {}).get("containerStatuses", ())
+    found: Mapping[str, Any] = next(iter(statuses), {})
+    return found
+
+
+def _last_exit(pod: Mapping[str, Any] | None) -> int | None:
+    """Return how the container's process ended last; None if it has not."""
+    states = (_container(pod).get("state", {}), _container(pod).get("lastState", {}))
+    return next((one["terminated"]["exitCode"] for one in states if "terminated" in one), None)

@@ -1,0 +1,72 @@
+"""Wakes and suspends the homes of a fleet, by the one field of their Sandboxes that says whether they run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from adapters.kube.cluster import Cluster, KubeObject, Resource
+from common.result import ApiResult, Err, Ok, answering
+from soul.fleet.policy import HomeState, Mode, mode_of, state_of
+
+GROUP, VERSION = "agents.x-k8s.io", "v1beta1"
+SANDBOXES, PODS = Resource(f"{GROUP}/{VERSION}", "sandboxes"), Resource("v1", "pods")
+HOME_LABEL = "soul.town/home"
+_GONE_S = 100.0
+"""How long a pod may take to go; it has 90 seconds to end by itself."""
+
+
+def sandbox_name(home: str) -> str:
+    """Return the name of a home's Sandbox, and so of its pod."""
+    return f"soul-{home}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sandboxes:
+    """The homes in one name space of a cluster."""
+
+    cluster: Cluster
+
+    @answering
+    async def wake(self, home: str) -> ApiResult[None]:
+        """Let it run; one that runs already is left alone.
+
+        A pod that has ended is removed first, since the cluster does not start it again.
+        """
+        found = (await self.cluster.read(SANDBOXES, sandbox_name(home))).or_raise()
+        if state_of(found) == "ended":
+            (await self.suspend(home)).or_raise()
+            states = (await self.reach([home], "asleep", _GONE_S)).or_raise()
+            if states.get(home) != "asleep":
+                return Err(f"could not wake {home}: its pod has not gone within {_GONE_S:g} s", "transient")
+        return await self._set_mode(home, "Running")
+
+    async def suspend(self, home: str) -> ApiResult[None]:
+        """Let its pod end. What it accepted is kept; it has 90 seconds."""
+        return await self._set_mode(home, "Suspended")
+
+    async def reach(
+        self, homes: Collection[str], wanted: HomeState, within_s: float
+    ) -> ApiResult[dict[str, HomeState]]:
+        """Wait until each of these homes is as `wanted`, or so many seconds; return how each that exists is then."""
+        states: dict[str, HomeState] = {}
+        with suppress(TimeoutError):
+            async with (
+                self.cluster.clock.timeout(within_s),
+                aclosing(self.cluster.watch(SANDBOXES, HOME_LABEL)) as seen,
+            ):
+                async for one in seen:
+                    if isinstance(one, Err):
+                        return one
+                    states[one.data["metadata"]["labels"][HOME_LABEL]] = state_of(one.data)
+                    if all(states.get(home) == wanted for home in homes):
+                        break
+        return Ok({home: states[home] for home in homes if home in states})
+
+    async def _set_mode(self, home: str, mode: Mode) -> ApiResult[None]:
+        def patch_for(present: KubeObject) -> KubeObject | None:
+            return None if mode_of(present) == mode else {"spec": {"operatingMode": mode}}
+
+        changed = await self.cluster.change(SANDBOXES, sandbox_name(home), patch_for)
+        return changed if isinstance(changed, Err) else Ok(None)

@@ -1,0 +1,25 @@
+"""Proves that a room that opens while a SOUL sleeps is news, and one that it knew is none."""
+
+from __future__ import annotations
+
+from adapters.space.newest import RoomNewest, RoomSearch
+from common.clock import FakeClock
+from common.result import ApiResult, Err, Ok
+
+
+async def test_a_room_that_opens_is_news_to_all_that_sleep_after_one_search() -> None:
+    clock, searches = FakeClock(), list[str]()
+    room: ApiResult[str] = Err("none here", "not_found")
+
+    async def discover() -> ApiResult[str]:
+        searches.append("")
+        return room
+
+    search = RoomSearch(clock, discover)
+    rowan, wren = RoomNewest(search), RoomNewest(search)
+    assert [await one.came() for one in (rowan, wren)] == [Ok(data=False), Ok(data=False)]
+    room = Ok("ws://127.0.0.1:7777")
+    await clock.advance(60)
+    assert [await one.came() for one in (rowan, wren)] == [Ok(data=True), Ok(data=True)]
+    assert len(searches) == 2
+    assert await RoomNewest(search).came() == Ok(data=False), "who was not let in there sleeps on"
