@@ -202,7 +202,15 @@ class MemoryTools:
         found = (own or (fits if isinstance(turn.subject, OwnTimeTurn) else []))[:limit]
         if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
             turn.subject.seen.update({did: did for one in found for did in one.dids})
-        return self._told(found) if found else self.words.done("Nothing Found")
+        told = self._told(found) if found else self.words.done("Nothing Found")
+        if isinstance(turn.subject, OwnTimeTurn) and (hidden := await self._hidden(query, found, least)):
+            told = replace(told, content=f"{told.content}\n{self.words.answer('Notes Hidden', count=hidden)}")
+        return told
+
+    async def _hidden(self, query: Query, found: Sequence[Memory], least: Provenance) -> int:
+        """Return how much else fits that a turn is not shown: private, or on words less trusted than `least`."""
+        every = await self.store.search(replace(query, limit=MOST_FOUND, public_only=False), self.clock.now())
+        return sum(one.private or not trusted(one, least) for one in every if one not in found)
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self.store.get(args.id)

@@ -21,6 +21,7 @@ from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, objection
 from modules.lives.growth.types import ReflectionTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
@@ -74,7 +75,9 @@ class SelfTools:
             summary = await asyncio.to_thread(self.days.read, args.day)
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
-        framed = Framer(self.skills, self.rng).frame("reading", author="", uri="", text=told_text(summary))
+        framed = Framer(self.skills, self.rng).frame(
+            "reading", author="you and others", uri="", text=told_text(summary)
+        )
         return ToolResult(framed, provenance=None if summary.is_empty else Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
@@ -112,8 +115,8 @@ class SelfTools:
 
 
 def is_owners_own(turn: Turn) -> bool:
-    """Return whether nobody but the owner reads what comes of a turn."""
-    return is_main(session_key_of(turn))
+    """Return whether nobody but the owner reads what a turn says."""
+    return is_main(session_key_of(turn)) or isinstance(turn.subject, OwnTimeTurn)
 
 
 def self_tools(tools: SelfTools) -> Sequence[Tool]:

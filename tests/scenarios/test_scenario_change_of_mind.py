@@ -159,6 +159,8 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         await use(life, "bluesky_post", "Better: Tides turn.", text="Tides turn.", changes=1)
         (waiting,) = await outbox.scheduled()
         assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
+        told = (await use(life, "day_read", "What did I order?")).content
+        assert ": post: “Tides turn.” (on its way)\n" in told, "a version that another replaced is no order"
         assert (await outbox.reject("1")).id == waiting.id
 
 

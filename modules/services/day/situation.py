@@ -30,7 +30,7 @@ from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 
 _MOST_TASKS = 100
-_FIRST_CHARS = 60
+_FIRST_CHARS, _REASON_CHARS = 60, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,10 @@ class Situation:
 
         An act may repeat what strangers said, so only of what the owner ordered or approved its first words are told.
         """
-        drafts = (Item(f"draft {_brief(draft)}", draft.reason, private=True, asked=True) for draft in self.drafts)
+        drafts = (
+            Item(f"draft {_brief(draft)}", shortened(draft.reason, _REASON_CHARS), private=True, asked=True)
+            for draft in self.drafts
+        )
         scheduled = (
             Item(_brief(one), at=parse_iso(one.intent.scheduled_for), private=True)
             for one in self.on_the_way
@@ -114,8 +117,11 @@ def read_situation(
 
 
 def _brief(draft: Draft) -> str:
-    ours = shortened(draft.words.ours, _FIRST_CHARS) if draft.intent.by_owner else ""
-    return f"{draft.number}, {draft.words.what}" + (f": “{ours}”" if ours else "")
+    """Return the number of an act and what it is, with the post that it answers and its words where it may."""
+    intent = draft.intent
+    ours = shortened(draft.words.ours, _FIRST_CHARS) if intent.by_owner else ""
+    answers = f" (post_uri {intent.target})" if intent.kind == "reply" else ""
+    return f"{draft.number}, {draft.words.what}{answers}" + (f": “{ours}”" if ours else "")
 
 
 def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:

@@ -162,7 +162,7 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
         return None
     if meant.state != "held" and not action.by_owner:
         return None
-    store.update(connection, replace(meant, state="blocked", error="the owner had it changed"))
+    store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
     return meant
 
 

@@ -73,6 +73,7 @@ class Turn:
         hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
+        accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
 
     """
 
@@ -85,6 +86,7 @@ class Turn:
     hold: str = ""
     request: OwnerRequest | None = None
     is_ordered: bool = False
+    accounts: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def asked_by(self) -> Provenance:
