@@ -95,7 +95,7 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=one_line(turn.request.text, _REASON_CHARS) if turn.is_ordered and turn.request else args.reason,
+            reason=one_line(args.reason, _REASON_CHARS),
             by="soul",
             cites=cites,
             hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
