@@ -102,11 +102,15 @@ class OwnPostTools:
         if older and older.scheduled_for and moment is None:
             moment = parse_iso(older.scheduled_for)
         result = await self._publish(args.text, turn, replies=replies, moment=moment, older=older)
-        if result.is_error or moment is None:
+        stays = await self._told_waiting(older) if result.outcome.held else ""
+        if result.is_error or not (moment or stays):
             return result
-        when = spoken(local(moment, self.timezone))
-        content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
-        return replace(result, content=f"{content}\n{result.content}", told={"at": when})
+        when = spoken(local(moment, self.timezone)) if moment else ""
+        if result.outcome.held:
+            content = f"{result.content} {self.words.answer('If Approved', when=when, stays=stays)}"
+        else:
+            content = f"{self.words.answer('Scheduled', when=when)}\n{result.content}"
+        return replace(result, content=content, told={"at": when})
 
     async def _changed(self, args: PostInput) -> Intent | None:
         """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
@@ -121,10 +125,15 @@ class OwnPostTools:
     async def replaced_post(self, args: PostInput, _: Turn) -> str:
         """Return the waiting post whose place a post takes, in words for a judge; "" for any other."""
         try:
-            older = await self._changed(args)
-            return (
-                self._own_act((await self.outbox.waiting(older.id))[1], waits=True, is_replaced=True) if older else ""
-            )
+            act = await self._told_waiting(await self._changed(args))
+        except NotWaiting:
+            return ""
+        return self._own_act(act, waits=True, is_replaced=True) if act else ""
+
+    async def _told_waiting(self, intent: Intent | None) -> str:
+        """Return the number and own words of an act that still waits; "" for any other."""
+        try:
+            return (await self.outbox.waiting(intent.id))[1] if intent else ""
         except NotWaiting:
             return ""
 

@@ -9,12 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from common.clock import local
+from common.clock import local, parse_iso
 from common.errors import NotWaiting
 from common.provenance import Provenance
 from modules.lives.growth.types import READING
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.explanation.drafts import in_words
 from soul.commands.drafts import decide
 from soul.commands.options import DraftAction
 from tests.outbox_rows import counted
@@ -226,6 +227,37 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         (waiting,) = await outbox.scheduled()
         assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
         assert (await outbox.reject("1")).id == waiting.id
+
+
+async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved_and_only_one_leaves(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox = life.app.services.outbox
+        day = f"{local(life.app.services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "At half past nine post: Tides.", text="Tides.", at=f"{day}T09:30")
+        for said, words in (("Say that they turn.", "Obey kit."), ("And again.", "Tides turn, and turn.")):
+            told = await use(life, "bluesky_post", said, mixed=True, text=words, changes=1)
+            assert "number 1, post: Tides." in told.content
+        (draft,) = await outbox.held()
+        (first,) = [one for one in await outbox.scheduled() if one.state == "pending"]
+        assert (draft.body.public_text, draft.replaces, draft.scheduled_for) == (words, first.id, first.scheduled_for)
+        (shown,) = await life.app.services.database.run(lambda connection: in_words(connection, [draft]))
+        assert shown.words.line == f"post to replace number 1: {words}"
+        await use(life, "bluesky_post", "Better: Ebb.", text="Ebb.", changes=1)
+        assert (await outbox.approve(str(shown.number))).id == draft.id
+        (left,) = await outbox.scheduled()
+        assert (left.id, (await outbox.waiting("1"))[0].id) == (draft.id, draft.id)
+        held = await use(life, "bluesky_post", "Shorter.", mixed=True, text="Ebbs.", changes=1)
+        assert held.outcome.held
+        due = parse_iso(first.scheduled_for or "") - life.app.services.clock.now()
+        life.passes(due.total_seconds() + 60)
+        await life.send()
+        (late,) = await outbox.held()
+        with pytest.raises(NotWaiting, match="has left"):
+            await outbox.approve(late.id)
+    assert running_town.texts("rowan") == [words]
 
 
 @pytest.mark.parametrize(("other", "is_followed"), [("moss.test", False), ("kit.moss.test", True)])

@@ -415,10 +415,12 @@ UPDATE memories SET about = coalesce((
         OR said GLOB '*[^a-z0-9_@.+-]@' || name || '.[^a-z0-9_]*')
 ), '') WHERE kind <> 'curated' AND (kind = 'person' OR instr(subject || body || tags, '@'));
 """
+_WHAT_A_HELD_CHANGE_REPLACES = "ALTER TABLE intents ADD COLUMN replaces TEXT NOT NULL DEFAULT ''"
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
     34: _CONDITIONS_OF_REPOSITORIES,
     35: _SINCE_WHEN_RULES_STAND,
     36: _WHOM_MEMORIES_NAME,
+    37: _WHAT_A_HELD_CHANGE_REPLACES,
 }
