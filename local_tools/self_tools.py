@@ -109,7 +109,8 @@ class SelfTools:
                 moved = "".join(f". {line}" for line in what_moved(change))
                 return ToolResult(self.words.answer("Self Changed", file=keeper.document, moved=moved), outcome=outcome)
             case "held":
-                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason)
+                of = "" if keeper.document == SELF else f" --file {keeper.document}"
+                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason, of=of)
                 return ToolResult(told, outcome=outcome)
             case _:
                 refused = self.words.error("Self Not Changed", file=keeper.document, reason=change.reason)

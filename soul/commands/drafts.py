@@ -23,6 +23,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation.drafts import Draft, draft_fields, in_words
+from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
@@ -72,7 +73,8 @@ def run_drafts(
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = in_words(connection, intents)
-        _show(drafts, settings, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
+        documents, full = () if ids else held_documents(home), action is DraftAction.SHOW
+        _show(drafts, settings, json_wanted=as_json, full=full, in_pager=in_pager, documents=documents)
         return
     if action is DraftAction.EDIT:
         decided = [_edit(settings, home, ids, text)]
@@ -166,7 +168,13 @@ async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: st
 
 
 def _show(
-    drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, full: bool, in_pager: bool = False
+    drafts: Sequence[Draft],
+    settings: Settings,
+    *,
+    json_wanted: bool,
+    full: bool,
+    in_pager: bool = False,
+    documents: Sequence[str] = (),
 ) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
@@ -176,7 +184,7 @@ def _show(
         lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]
         write_coloured(with_colours(lines), in_pager=in_pager)
     else:
-        write_lines(*list_lines(drafts, now, timezone))
+        write_lines(*list_lines(drafts, now, timezone, documents))
         if drafts:
             write_lines(
                 "`soul drafts approve ID…`, `edit ID` or `reject ID…`; `show ID` tells all of it"

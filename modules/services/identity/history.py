@@ -62,6 +62,11 @@ class SelfHistory:
         """Return whether there is a history: of SELF.md always, of another from its first change by the SOUL on."""
         return self._folder.exists()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether a change waits for the owner's approval."""
+        return self._held.exists()
+
     @contextmanager
     def alone(self) -> Iterator[Self]:
         """Keep everybody else out, of this process or another, and find everything in order.
@@ -179,6 +184,13 @@ class SelfHistory:
         self.amiss = loaded.notice or self.amiss
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
+    def show_held(self) -> HeldEdit | None:
+        """Return the change that waits for the owner, who sees it now. Raises `StorageError`."""
+        held = self.held()
+        if held and not held.is_seen:
+            self.hold(replace(held, is_seen=True))
+        return held
+
     def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
         save_state(self._held, asdict(held))
@@ -269,6 +281,11 @@ def kept_documents(home: Home) -> list[str]:
     return [name for name in DOCUMENTS if name == SELF or SelfHistory(home, name).is_kept]
 
 
+def held_documents(home: Home) -> tuple[str, ...]:
+    """Return the documents of a home of which a change waits for the owner's approval."""
+    return tuple(name for name in DOCUMENTS if SelfHistory(home, name).is_waiting)
+
+
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of `content` in hex."""
     return hashlib.sha256(content).hexdigest()
@@ -312,11 +329,12 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_held(data: Json) -> bool:
-    texts = {name: value for name, value in data.items() if name not in {"cites", "erases"}}
+    flags = {"erases", "is_seen"}
+    texts = {name: value for name, value in data.items() if name not in {"cites", *flags}}
     cites = data.get("cites")
     return (
-        data.keys() | {"erases"} == {field.name for field in fields(HeldEdit)}
-        and isinstance(data.get("erases", False), bool)
+        data.keys() | flags == {field.name for field in fields(HeldEdit)}
+        and all(isinstance(data.get(flag, False), bool) for flag in flags)
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))
         and _is_utf8(data["content"])
