@@ -163,11 +163,10 @@ class MemoryTools:
         if turn.is_ordered:
             told = await self.save(args, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
             # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
-            if not isinstance(turn.written, MemorySaveInput) or turn.written.body == args.body:
+            written = turn.written if args.kind in kinds_from(turn.provenance) else None
+            if not isinstance(written, MemorySaveInput) or written.body == args.body:
                 return told
-            if args.kind not in kinds_from(turn.provenance):
-                return told
-            args = turn.written
+            args = written
         words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)

@@ -15,7 +15,7 @@ from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Repeat, Schedule
+from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
@@ -55,20 +55,30 @@ class ScheduleTools:
         older = await self._at(args.changes)
         if args.changes and (refused := self._refused(older, args.changes, turn)):
             return refused
-        zone, what = self.schedules.timezone, args.what.strip() or (older.what if older else "")
+        if older:
+            stands = {
+                "what": older.what,
+                "at": older.at.isoformat(),
+                "repeat": older.repeat,
+                "remind": older.is_reminder,
+            }
+            blank = {name for name in ("what", "at") if not getattr(args, name).strip()}
+            args = args.model_copy(
+                update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
+            )
+        zone, what = self.schedules.timezone, args.what.strip()
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
         same = older if older and older.what == what else None
-        by: By = same.by if same else "owner" if turn.request else "soul"
         written = turn.written if args.remind and isinstance(turn.written, ScheduleAddInput) else None
-        given = args.model_fields_set
         try:
+            moment = datetime.fromisoformat(args.at.strip()).replace(second=0, microsecond=0)
             added = await self.schedules.add(
                 what,
-                self._moment(args.at) if args.at.strip() or not older else older.at,
-                repeat=args.repeat if not older or "repeat" in given else older.repeat,
-                is_reminder=args.remind if not older or "remind" in given else older.is_reminder,
-                by=by,
+                local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment,
+                repeat=args.repeat,
+                is_reminder=args.remind,
+                by=same.by if same else "owner" if turn.request else "soul",
                 note=same.note if same else written.what if written else "",
                 changes=args.changes,
             )
@@ -78,11 +88,6 @@ class ScheduleTools:
             now = spoken(local(self.schedules.clock.now(), zone))
             return self.words.error(added, most=MOST, now=now)
         return self.words.done("Schedule Added", number=added.number, due=added.told_due(zone), noted=bool(added.note))
-
-    def _moment(self, at: str) -> datetime:
-        """Return the local date and time that the model gave. Raises `ValueError`."""
-        moment = datetime.fromisoformat(at.strip()).replace(second=0, microsecond=0)
-        return local(moment, self.schedules.timezone).replace(tzinfo=None) if moment.tzinfo else moment
 
     async def listed(self, args: NoInput, turn: Turn) -> ToolResult:
         lines = [one.told(self.schedules.timezone) for one in await self.schedules.all()]

@@ -16,7 +16,7 @@ _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str, documents: Iterable[str] = ()) -> list[str]:
+def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str, documents: Iterable[str]) -> list[str]:
     """Return a line for each, with its number, and one for each of the `documents` of which a change waits."""
     lines = [*(_line(draft, now, timezone) for draft in drafts), *map(waiting_line, documents)]
     return lines or ["Nothing waits for your approval"]

@@ -73,15 +73,14 @@ def run_drafts(
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = in_words(connection, intents)
-        documents, full = () if ids else held_documents(home), action is DraftAction.SHOW
-        _show(drafts, settings, json_wanted=as_json, full=full, in_pager=in_pager, documents=documents)
+        _show(drafts, settings, home, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
         decided = [_edit(settings, home, ids, text)]
     else:
         decided = asyncio.run(decide(settings, home, action, ids, reason))
     if as_json:
-        _show(decided, settings, json_wanted=True, full=False)
+        _show(decided, settings, home, json_wanted=True, full=False)
         return
     for draft in decided:
         write_lines(f"{_DONE[action]} {draft.intent.id}: {draft.words.line}")
@@ -168,13 +167,7 @@ async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: st
 
 
 def _show(
-    drafts: Sequence[Draft],
-    settings: Settings,
-    *,
-    json_wanted: bool,
-    full: bool,
-    in_pager: bool = False,
-    documents: Sequence[str] = (),
+    drafts: Sequence[Draft], settings: Settings, home: Home, *, json_wanted: bool, full: bool, in_pager: bool = False
 ) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
@@ -184,7 +177,7 @@ def _show(
         lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]
         write_coloured(with_colours(lines), in_pager=in_pager)
     else:
-        write_lines(*list_lines(drafts, now, timezone, documents))
+        write_lines(*list_lines(drafts, now, timezone, held_documents(home)))
         if drafts:
             write_lines(
                 "`soul drafts approve ID…`, `edit ID` or `reject ID…`; `show ID` tells all of it"

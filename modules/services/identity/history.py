@@ -54,18 +54,13 @@ class SelfHistory:
         stem = document.removesuffix(".md").lower()
         self._document = home.self_md if document == SELF else home.workspace / document
         self._folder = home.memory / f"{stem}-history"
-        self._held = home.memory / f"{stem}-held.json"
+        self.held_file = home.memory / f"{stem}-held.json"
         self.amiss = ""
 
     @property
     def is_kept(self) -> bool:
         """Return whether there is a history: of SELF.md always, of another from its first change by the SOUL on."""
         return self._folder.exists()
-
-    @property
-    def is_waiting(self) -> bool:
-        """Return whether a change waits for the owner's approval."""
-        return self._held.exists()
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
@@ -180,7 +175,7 @@ class SelfHistory:
 
     def held(self) -> HeldEdit | None:
         """The change that waits for the owner."""
-        loaded = load_state(self._held, {}, fits=_is_held)
+        loaded = load_state(self.held_file, {}, fits=_is_held)
         self.amiss = loaded.notice or self.amiss
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
@@ -193,11 +188,11 @@ class SelfHistory:
 
     def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
-        save_state(self._held, asdict(held))
+        save_state(self.held_file, asdict(held))
 
     def drop_held(self) -> None:
         """Drop the change that waits for the owner's approval."""
-        self._held.unlink(missing_ok=True)
+        self.held_file.unlink(missing_ok=True)
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
@@ -283,7 +278,7 @@ def kept_documents(home: Home) -> list[str]:
 
 def held_documents(home: Home) -> tuple[str, ...]:
     """Return the documents of a home of which a change waits for the owner's approval."""
-    return tuple(name for name in DOCUMENTS if SelfHistory(home, name).is_waiting)
+    return tuple(name for name in DOCUMENTS if SelfHistory(home, name).held_file.exists())
 
 
 def sha256(content: bytes) -> str:

@@ -213,14 +213,14 @@ class Executor:
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
+        held = approval_reason(tool, turn)
         if not (is_order_open(tool, turn) and turn.request):
-            return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
+            return await self._run(tool, arguments, replace(turn, hold=held))
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
         theirs = in_owner_words(turn.request, arguments, tool, own)
         open_order = await self._not_ordered(tool, theirs, own, turn.request, turn)
-        if open_order and turn.provenance < tool.needs and not approval_reason(tool, turn):
+        if open_order and turn.provenance < tool.needs and not held:
             return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order)
-        held = approval_reason(tool, turn)
         hold = f"{held}: {open_order or self._lacking(is_asked=True)}" if held else ""
         if open_order:
             return await self._run(tool, arguments, replace(turn, hold=hold))

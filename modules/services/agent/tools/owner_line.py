@@ -11,7 +11,7 @@ import regex
 from pydantic import BaseModel
 
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.richtext import UNSPACED
+from adapters.atproto.richtext import UNSPACED, parse_bsky_post_url
 from common.clock import span, spoken
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnerRequest, Tool
@@ -19,10 +19,8 @@ from modules.services.agent.tools.types import OwnerRequest, Tool
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
 _BEHIND = rf"(?![-.]?{_LETTER})"
-_NAME = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}")
-"""A name of a field: nothing that anybody could say something in."""
-_NUMBER = regex.compile(r"[0-9T:.+Z-]{1,32}")
-"""A number or a moment."""
+_NAME, _NUMBER = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}"), regex.compile(r"[0-9T:.+Z-]{1,32}")
+"""A name of a field; a number or a moment: nothing that anybody could say something in."""
 
 _SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
 _MOST_SAFE = 32
@@ -97,10 +95,12 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
         return _moment(text, now)
     if account := _account(text, request):
         return account
+    if own and (parse_at_uri(text) or parse_bsky_post_url(text)):
+        return "the same"
     if post := parse_at_uri(text):
         names = [post.repo, *request.names_of(post.repo)]
         links = [f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names]
-        found = next((one for one in (text, *links) if is_said(one, request.text)), "the same" if own else "")
+        found = next((one for one in (text, *links) if is_said(one, request.text)), "")
         return found or next((f"a post of {name}" for name in names[1:]), "")
     address = _SCHEME.sub("", text).rstrip("/")
     return text if _is_either(text, request.text, own) or (address != text and is_said(address, request.text)) else ""
