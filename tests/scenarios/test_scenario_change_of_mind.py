@@ -141,10 +141,10 @@ async def test_what_a_report_told_is_reminded_of_moved_and_dropped_with_one_call
                 "profile_update", subject="agent", field="voice", value="short, as kit likes it", evidence="kit said so"
             ),
         }
-        stood = []
+        stood, steps = [], list[Completion]()
+        running_town.mind.answer = lambda asked: steps.pop(0) if asked.offers else Completion("YES")
         for line, step in orders.items():
-            steps = [step, Completion("Done.")]
-            running_town.mind.answer = lambda asked, steps=steps: steps.pop(0) if asked.offers else Completion("YES")
+            steps.extend((step, Completion("Done.")))
             await answered(life.app.owner, line)
             assert steps == []
             stood += [(one.number, one.what, f"{one.at:%a}", one.note) for one in await services.schedules.all()]

@@ -166,8 +166,8 @@ class Tool:
             lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
-        named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
-            tool stays there, and is run where a judge finds that the line asks for it.
+        named_only: whether it stays among others' words, where it is run only if a judge finds that the owner's newest
+            line asks for it, and gives what it does not take from that line.
         from_line: the fields of which among others' words only what is the owner's is taken (`in_owner_words`).
         own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
             any other call.
