@@ -217,6 +217,6 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
     want = tool("want_to_know", QuestionInput, "self", own, tools.want, named_only=True)
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
-        replace(want, stretches=frozenset({"question"})),
+        replace(want, from_line=frozenset({"question"})),
         tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
     ]

@@ -93,7 +93,7 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=one_line(turn.request.text, _REASON_CHARS) if turn.is_ordered and turn.request else args.reason,
+            reason=one_line(args.reason, _REASON_CHARS),
             by="soul",
             cites=cites,
             hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
@@ -107,7 +107,8 @@ class SelfTools:
                 moved = "".join(f". {line}" for line in what_moved(change))
                 return ToolResult(self.words.answer("Self Changed", file=keeper.document, moved=moved), outcome=outcome)
             case "held":
-                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason)
+                of = "" if keeper.document == SELF else f" --file {keeper.document}"
+                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason, of=of)
                 return ToolResult(told, outcome=outcome)
             case _:
                 refused = self.words.error("Self Not Changed", file=keeper.document, reason=change.reason)

@@ -51,8 +51,11 @@ class ScheduleHandler(Handler):
         """Keep what the owner is to be told, and the next time of a schedule that repeats."""
         one = schedule_of(item)
         if one.is_reminder:
-            headline = f"{self.turns.me.agent_name} reminds you"
-            await self.turns.tell(item.cause_id, headline, one.what, Provenance.SELF, at_once=True)
+            headline, words = f"{self.turns.me.agent_name} reminds you", one.what
+            if one.note:
+                words += f" (noted then: {one.note})"
+            whose = Provenance.STRANGER if one.note else Provenance.SELF
+            await self.turns.tell(item.cause_id, headline, words, whose, at_once=True)
         else:
             by_owner = one.by == "owner"
             words = f"{one_line(one.what, _WHAT_CHARS)}: {disposition.reason}"

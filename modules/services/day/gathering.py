@@ -39,6 +39,7 @@ from modules.services.day.rendering import (
 )
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
+from modules.services.identity.entries import waiting_line
 from modules.services.identity.owner import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
@@ -98,7 +99,8 @@ class DayReader:
 
     def situation(self, connection: sqlite3.Connection) -> Situation:
         """Return how the SOUL stands now."""
-        return read_situation(connection, self.settings, Control(self.home.memory).standing(), self.clock.now())
+        standing = Control(self.home.memory).standing()
+        return read_situation(connection, self.settings, self.home, standing, self.clock.now())
 
     def _gather(self, connection: sqlite3.Connection, day: date, today: date, zone: str) -> DaySummary:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
@@ -129,7 +131,9 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=now.waits,
-            drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
+            drafts=(*(f"{one.number}, {one.words.line}" for one in now.drafts), *map(waiting_line, now.documents))
+            if is_today
+            else (),
             leaving=self._leaving(now, zone),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),

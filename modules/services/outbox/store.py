@@ -481,10 +481,11 @@ def number_drafts(connection: sqlite3.Connection) -> None:
 
 
 def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> None:
-    """Give the number of an act that waited to the one that took its place."""
+    """Give the number of an act that waited, and the changes of it that are held, to the one that took its place."""
     last, numbers = _read_numbers(marks.get(connection, _NUMBERS))
-    numbers = {after if one == before else one: number for one, number in numbers.items()}
+    numbers = {after if one == before else one: number for one, number in numbers.items() if one != after}
     marks.put(connection, {_NUMBERS: json.dumps({"last": last, "of": numbers})})
+    connection.execute("UPDATE intents SET replaces = ? WHERE replaces = ? AND id <> ?", (after, before, after))
 
 
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:
