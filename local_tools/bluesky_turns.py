@@ -225,10 +225,15 @@ def is_told_to_owner(turn: Turn) -> bool:
 
 
 def gives(text: str, turn: Turn) -> bool:
-    """Return whether the owner's line gives these words, as those of a post."""
+    """Return whether the owner's line gives these words, as those of a post.
+
+    It may go on behind them where a judge found that it asks for it. Its other words may not be meant for the public.
+    """
     if turn.request is None:
         return False
-    return is_given_in(text, turn.request.text) or (turn.is_ordered and is_said(text, turn.request.text))
+    line = turn.request.text
+    is_begun = f": {' '.join(text.split())}" in " ".join(line.split())
+    return is_given_in(text, line) or (turn.is_ordered and is_begun and is_said(text, line))
 
 
 def names(turn: Turn, *labels: str) -> bool:
@@ -398,9 +403,9 @@ class BlueskyLooks:
         return known.get(named.lower()) or self.words.stop("By Did")
 
     def framed_posts(self, told: Sequence[Mapping[str, object]]) -> ToolResult:
-        """Return posts in a frame. Our own, with nothing of others beside them, bring in nobody's words."""
+        """Return posts in a frame. Those of our own that answer and quote nobody bring in nobody's words."""
         framed = self.framed(told)
-        is_own = all(one.get("is_you") and "beside" not in one for one in told)
+        is_own = all(one.get("is_you") and not one.keys() & {"beside", "reply_to"} for one in told)
         return replace(framed, provenance=None) if is_own else framed
 
     async def shown(self, posts: Iterable[Post], turn: Turn) -> list[dict[str, object]]:

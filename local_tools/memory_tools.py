@@ -10,6 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -39,7 +40,7 @@ from modules.services.memory.admission import (
     kinds_from,
     refusal,
 )
-from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
+from modules.services.memory.profiles import FIELDS, LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
@@ -78,7 +79,7 @@ class ProfileUpdateInput(BaseModel):
     """One field of a profile."""
 
     subject: Subject
-    field: str
+    field: Annotated[str, FIELDS]
     value: str
     evidence: str
     taken_back: str = ""

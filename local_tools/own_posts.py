@@ -115,10 +115,11 @@ class OwnPostTools:
     async def _changed(self, args: PostInput) -> Intent | None:
         """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
 
-        Raises `NotWaiting`.
+        Raises `NotWaiting`, `ToolStopped`.
         """
         if args.changes:
-            return (await self.outbox.waiting(str(args.changes)))[0]
+            older, _ = await self.outbox.waiting(str(args.changes))
+            return older if older.kind == "post" else self.words.stop("None Waits")
         said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
         return next(said, None) if args.at.strip() else None
 
@@ -126,7 +127,7 @@ class OwnPostTools:
         """Return the waiting post whose place a post takes, in words for a judge; "" for any other."""
         try:
             act = await self._told_waiting(await self._changed(args))
-        except NotWaiting:
+        except (NotWaiting, ToolStopped):
             return ""
         return self._own_act(act, waits=True, is_replaced=True) if act else ""
 
@@ -277,7 +278,8 @@ class OwnPostTools:
         """The moment that the model gave as a local date and time; None where it is none."""
         try:
             moment = datetime.fromisoformat(at.strip())
-            return from_local(moment.replace(tzinfo=None, second=0, microsecond=0), self.timezone)
+            moment = moment.replace(second=0, microsecond=0)
+            return moment if moment.tzinfo else from_local(moment, self.timezone)
         except (ValueError, OverflowError):
             return None
 

@@ -95,7 +95,11 @@ class ReadingTools:
         """Read the newest posts of an account, of a feed, or of the accounts on a list."""
         if account := _account_at(args.address):
             account = self.looks.account(account, turn)
-            return await self._posts((await self.atproto.get_author_feed(account, args.limit)).or_raise(), turn)
+            is_own = account in {self.atproto.did, self.atproto.handle}
+            # NOTE(self): our replies may repeat what we were told to say.
+            kinds = "posts_no_replies" if is_own else None
+            feed = await self.atproto.get_author_feed(account, args.limit, filter=kinds)
+            return await self._posts(feed.or_raise(), turn)
         at = await self._at(args.address, turn, GENERATOR, LIST)
         get = self.atproto.get_feed if at.collection == GENERATOR else self.atproto.get_list_feed
         return await self._posts((await get(at.uri, args.limit)).or_raise(), turn)
@@ -129,7 +133,7 @@ class ReadingTools:
 
     async def want(self, args: QuestionInput, turn: Turn) -> ToolResult:
         """Note a question, to be looked up in a turn of its own."""
-        is_owners = turn.asked_by is Provenance.OWNER
+        is_owners = turn.asked_by is Provenance.OWNER and turn.is_at_owner_word
         waits = await want_to_know(self.table, args.question, is_owners=is_owners)
         return self.words.done("Noted Question", is_owners=is_owners) if waits else self.words.error("Question Waits")
 

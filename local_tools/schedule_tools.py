@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
+from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule
 from modules.services.schedules.schedules import Schedules
@@ -67,6 +68,8 @@ class ScheduleTools:
                 update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
             )
         zone, what = self.schedules.timezone, args.what.strip()
+        if older and turn.is_ordered and turn.request and not is_said(what, turn.request.text):
+            what = older.what
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
         same = older if older and older.what == what else None
@@ -78,7 +81,7 @@ class ScheduleTools:
                 local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment,
                 repeat=args.repeat,
                 is_reminder=args.remind,
-                by=same.by if same else "owner" if turn.request else "soul",
+                by=same.by if same else "owner" if turn.request and turn.is_at_owner_word else "soul",
                 note=same.note if same else written.what if written else "",
                 changes=args.changes,
             )
@@ -109,7 +112,7 @@ class ScheduleTools:
         """Return the answer where nothing stands under a number, or what only the owner may end or change."""
         if meant is None:
             return self.words.error("Schedule Unknown", number=number)
-        is_theirs = meant.by == "owner" and turn.asked_by is not Provenance.OWNER
+        is_theirs = meant.by == "owner" and not turn.is_at_owner_word
         return self.words.error("Schedule Of Owner") if is_theirs else None
 
     async def _at(self, number: int) -> Schedule | None:

@@ -161,15 +161,19 @@ async def test_the_posts_of_one_account_are_read_by_its_handle_its_profile_and_i
         assert not known.is_error, "a handle that was shown is an account that is known"
 
 
-async def test_its_own_posts_bring_in_nobodys_words_and_say_what_they_answer(running_town: RunningTown) -> None:
+async def test_of_its_own_posts_those_that_answer_nobody_bring_in_nobodys_words(running_town: RunningTown) -> None:
     network, rowan = running_town.network, running_town.account("rowan")
     theirs, _ = network.post_as(running_town.account("sam"), "moss?")
     ours, _ = network.post_as(rowan, "Copper keeps it off.", reply_to_uri=theirs)
     network.post_as(running_town.account("sam"), "Copper it is, moss is gone.", reply_to_uri=ours)
+    first, _ = network.post_as(rowan, "Roofs are grey.")
     mixed = replace(OWN, provenance=Provenance.STRANGER, origin=Provenance.SELF, accounts={})
     async with awake(running_town.make_home("rowan")) as life:
         own = await use(life, "bluesky_read_feed", mixed, address="@rowan.test")
         [post] = json.loads(own.content.splitlines()[1])
-        assert (own.provenance, post["is_you"], post["reply_to"]) == (None, True, theirs)
+        assert (own.provenance, post["is_you"], post["uri"]) == (None, True, first)
+        own = await use(life, "bluesky_search", mixed, query="copper", author="rowan.test")
+        [post] = read(own)
+        assert (own.provenance, post["is_you"], post["reply_to"]) == (Provenance.STRANGER, True, theirs)
         found = read(await use(life, "bluesky_search", mixed, query="moss"))
         assert [one.get("reply_to_you", False) for one in found] == [True, False]

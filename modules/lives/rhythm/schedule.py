@@ -53,7 +53,7 @@ class ScheduleHandler(Handler):
         if one.is_reminder:
             headline, words = f"{self.turns.me.agent_name} reminds you", one.what
             if one.note:
-                words += f" (noted then: {one.note})"
+                words += f" (noted then, perhaps from what others wrote: {one.note})"
             whose = Provenance.STRANGER if one.note else Provenance.SELF
             await self.turns.tell(item.cause_id, headline, words, whose, at_once=True)
         else:

@@ -117,7 +117,7 @@ class Spoken:
     """Something that was said.
 
     `who` is the handle of its author, or the name in a room, "" for us; `uri` is where it stands, "" for what was said
-    in a room and for what waits.
+    in a room and for what waits; `answers`: it is ours, and may repeat what somebody said.
     """
 
     at: datetime
@@ -126,6 +126,7 @@ class Spoken:
     uri: str
     is_waiting: bool = False
     in_room: bool = False
+    answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _having(words: str) -> Callable[[str], bool]:
 def _own(intent: Intent) -> Spoken:
     at, in_room = parse_iso(intent.sent_at or intent.created_at), intent.kind == "space_chat"
     is_waiting = intent.state != "done"
-    return Spoken(at, "", intent.body.preview, intent.result_uri or "", is_waiting, in_room)
+    return Spoken(at, "", intent.body.preview, intent.result_uri or "", is_waiting, in_room, intent.kind != "post")
 
 
 def _did_of(connection: sqlite3.Connection, name: str) -> str:

@@ -25,6 +25,8 @@ LIMITS, POSTING, POSTS_A_DAY = "limits", "posting", "posts_a_day"
 """Fields of the SOUL's profile: what its owner rules out, what they want of its own posts, and how many at most."""
 STANDING = (LIMITS, POSTING)
 """The fields to which words are added, each with its day: only an order that takes some back removes them."""
+FIELDS = frozenset({*STANDING, POSTS_A_DAY, "name", "role", "voice", "location", "about"})
+"""The fields that have a use of their own; the model may name others."""
 
 BLOCK_TOKENS = 400
 

@@ -137,13 +137,14 @@ def edit(
 
 
 def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
-    """Reject it, and what is decided with it: it never leaves. Raises `NotWaiting`."""
+    """Reject it, what is decided with it, and the changes of it that wait: none leaves. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     said = " ".join(reason.split())
     error = f"the owner rejected it: {said}" if said else "the owner rejected it"
     rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
-    for other in _decided_with(connection, intent):
+    changes = [one for one in held(connection) if one.replaces == intent.id]
+    for other in (*_decided_with(connection, intent), *changes):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
     return rejected, audit.rejected(rejected)
 

@@ -76,7 +76,7 @@ class Schedules(Perceiver):
         words, beside = one_line(what, WHAT_CHARS), one_line(note, WHAT_CHARS)
         made = Schedule(changes, words, at, repeat, is_reminder, by, due, last, beside)
         if older:
-            await self.table.retry(older, _kept(made), due)
+            await self.table.retry(older, _kept(made), due, is_later=True)
             return made
         if len(await self.all()) >= MOST:
             return "Schedules Full"
@@ -98,7 +98,8 @@ class Schedules(Perceiver):
         """Add the row for the next time of a schedule that repeats, before its row is settled; may be called again."""
         schedule, now = schedule_of(item), self.clock.now()
         known = await self.table.get(KIND, item.key)
-        if schedule.repeat == "once" or known is None or known.state != "pending":  # it was removed meanwhile
+        is_as_it_was = known is not None and (known.state, known.version) == ("pending", item.version)
+        if schedule.repeat == "once" or not is_as_it_was:  # it was removed or changed meanwhile
             return
         due = next_due(schedule.at, now, schedule.due, self.timezone, schedule.repeat)
         count = int(item.key.partition("/")[2]) + 1

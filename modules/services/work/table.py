@@ -157,14 +157,20 @@ class WorkTable:
         values = (until, int(counts), outcome, iso(now), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
-    async def retry(self, item: WorkItem, payload: Mapping[str, Any], at: datetime | None = None) -> None:
-        """Make a waiting row due `at` a moment, None for now, with another payload."""
+    async def retry(
+        self, item: WorkItem, payload: Mapping[str, Any], at: datetime | None = None, *, is_later: bool = False
+    ) -> None:
+        """Make a waiting row due `at` a moment, None for now, with another payload.
+
+        `is_later`: as a later version of it, which the turn that may be handling it now does not settle.
+        """
         statement = (
-            "UPDATE work SET not_before = ?, outcome = '', payload = ?, created_at = min(created_at, ?)"
-            " WHERE id = ? AND state = 'pending'"
+            "UPDATE work SET not_before = ?, outcome = '', payload = ?, created_at = min(created_at, ?),"
+            " version = version + ? WHERE id = ? AND state = 'pending'"
         )
         now = iso(self.clock.now())
-        values = (iso(at) if at else "", json.dumps(dict(payload), ensure_ascii=False), now, item.id)
+        kept = json.dumps(dict(payload), ensure_ascii=False)
+        values = (iso(at) if at else "", kept, now, int(is_later), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def note(self, item: WorkItem, **values: object) -> None:

@@ -199,11 +199,11 @@ class TurnServices:
         )
 
     async def _known_accounts(self) -> list[KnownAccount]:
-        met = [
-            (one.did, one.handle, one.display_name or "") for one in self._services.relationships.newest(_MOST_KNOWN)
-        ]
-        follows = [one.body for one in await self._services.outbox.of_kind("follow", _MOST_KNOWN)]
-        return [*met, *((body.did, body.handle, "") for body in follows if isinstance(body, FollowBody))]
+        follows = [one for one in await self._services.outbox.of_kind("follow", _MOST_KNOWN) if one.state == "done"]
+        followed = {one.body.did: one.body.handle for one in follows if isinstance(one.body, FollowBody)}
+        met = self._services.relationships.newest(_MOST_KNOWN)
+        known = ((one.did, one.handle, one.display_name or "", one.did in followed) for one in met)
+        return [*known, *((did, handle, "", True) for did, handle in followed.items())]
 
     def _build_distiller(self) -> Distiller:
         services, settings = self._services, self._services.settings

@@ -327,8 +327,8 @@ def _said(error: Exception) -> str:
 Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
 """Looks up the DID of a handle anew."""
 
-KnownAccount: TypeAlias = tuple[str, str, str]
-"""An account that the SOUL met or follows: its DID, its handle, and its display name."""
+KnownAccount: TypeAlias = tuple[str, str, str, bool]
+"""An account that the SOUL met or follows: its DID, its handle, its display name, and whether it is followed."""
 
 _MOST_NAMES = 10
 # NOTE(self): the host of an address or of a mail address is no account; neither is a path.
@@ -348,8 +348,8 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable
     """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
 
     A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
-    Of the `known` accounts one also counts that the text names as no other of them: by its display name, or by the
-    first part of its handle.
+    Of the `known` accounts that are followed one also counts that the text names as no other of them: by its display
+    name, or by the first part of its handle. Any other might call itself by a word of the text.
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
     due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
@@ -360,10 +360,12 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable
         elif answer.kind != "transient":
             request.named[handle] = ""
     whose: dict[str, dict[str, str]] = {}
-    for did, handle, shown_name in known:
+    followed: set[str] = set()
+    for did, handle, shown_name, is_followed in known:
+        followed.update([did] if is_followed else [])
         for name in (handle.partition(".")[0], " ".join(shown_name.split())):
             whose.setdefault(name.lower(), {})[did] = handle
     for name, accounts in whose.items():
-        if len(accounts) == 1 and is_said(name, request.text):
+        if len(accounts) == 1 and accounts.keys() <= followed and is_said(name, request.text):
             ((did, handle),) = accounts.items()
             request.named.update({one: did for one in (name, handle.lower()) if one not in request.named})

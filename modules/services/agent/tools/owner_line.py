@@ -5,10 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import regex
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import UNSPACED, parse_bsky_post_url
@@ -19,11 +20,11 @@ from modules.services.agent.tools.types import OwnerRequest, Tool
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
 _BEHIND = rf"(?![-.]?{_LETTER})"
-_NAME, _NUMBER = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}"), regex.compile(r"[0-9T:.+Z-]{1,32}")
-"""A name of a field; a number or a moment: nothing that anybody could say something in."""
+_NUMBER = regex.compile(r"[0-9T:.+Z-]{1,32}")
+"""A number or a moment: nothing that anybody could say something in."""
 
-_SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
-_MOST_SAFE = 32
+_ADDRESS = regex.compile(r"(https?://)([^\s/?#]+)(\S*)", regex.IGNORECASE)
+_BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
 _WHOLE_LINE = "the whole line"
 
 
@@ -58,20 +59,40 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
     scheme, all else word for word. What stands in `own`, the SOUL's own act that a call is done to, counts like the
-    line. Numbers and choices are shown as they are, and moments as people say them at the local time `now`.
+    line. Numbers and choices are shown as they are, and moments as people say them at the local time `now`. Whatever
+    was set is shown, also where it is the default or empty; choices always, but where `own` keeps its own.
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
-        value = getattr(arguments, name)
-        if value == field.get_default(call_default_factory=True) and not field.is_required():
+        value, choices = getattr(arguments, name), _choices(field)
+        is_chosen = not own and (isinstance(value, bool) or bool(choices and value))
+        if not (field.is_required() or is_chosen or name in arguments.model_fields_set):
             continue
-        is_choice = get_origin(field.annotation) is Literal
-        for one in _leaves(value):
-            words = str(one) if is_choice or not isinstance(one, str) else _given(one.strip(), request, now, own)
+        leaves = [*_leaves(value)]
+        if not leaves and not own:
+            told.append(f"{name}: empty")
+        for one in leaves:
+            is_safe = one in choices or not isinstance(one, str)
+            words = str(one) if is_safe else _given(one.strip(), request, now, own)
             if not words:
                 return "", name
             told.append(f"{name}: {words}")
     return "; ".join(told), ""
+
+
+def _choices(field: FieldInfo) -> frozenset[object]:
+    """Return the values that the type of a field lists, with those of a set beside it, which allows others, too."""
+    listed = (one for one in field.metadata if isinstance(one, frozenset))
+    return frozenset(_literals(field.annotation)).union(*listed)
+
+
+def _literals(annotation: object) -> Iterator[object]:
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        yield from parts
+    else:
+        for part in parts:
+            yield from _literals(part)
 
 
 def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be anything
@@ -91,7 +112,7 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
     """Return a text as the owner's line gives it, or as it is where nobody can say anything in it; else ""."""
     if text == request.text.strip():
         return _WHOLE_LINE
-    if _NUMBER.fullmatch(text) or (len(text) <= _MOST_SAFE and _NAME.fullmatch(text)):
+    if _NUMBER.fullmatch(text):
         return _moment(text, now)
     if account := _account(text, request):
         return account
@@ -102,15 +123,22 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
         links = [f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names]
         found = next((one for one in (text, *links) if is_said(one, request.text)), "")
         return found or next((f"a post of {name}" for name in names[1:]), "")
-    address = _SCHEME.sub("", text).rstrip("/")
-    return text if _is_either(text, request.text, own) or (address != text and is_said(address, request.text)) else ""
+    is_theirs = _gives_address if _ADDRESS.fullmatch(text) else is_said
+    return text if is_theirs(text, request.text) or is_theirs(text, own) else ""
+
+
+def _gives_address(text: str, line: str) -> bool:
+    """Return whether a line gives an address, whole and exact after its host, with the same scheme or without one."""
+    scheme, host, rest = map(regex.escape, _ADDRESS.split(text.rstrip("/"))[1:4])
+    whole = rf"(?:(?i:{scheme})|(?<![\w/@.-]))(?i:{host}){rest}{_BEHIND_ADDRESS}"
+    return regex.search(whole, line) is not None
 
 
 def _account(text: str, request: OwnerRequest) -> str:
     """Return the name by which the line gives an account, by its DID or its handle; "" for any other."""
     if text.startswith("did:"):
         names = request.names_of(text) or ([text] if is_said(text, request.text) else [])
-        return names[0] if names else ""
+        return " = ".join(names)
     handle = account_name(text).lower()
     known = {name.removeprefix("@").lower() for name, did in (*request.named.items(), *request.mentions) if did}
     return handle if handle in known else ""
@@ -126,7 +154,7 @@ def _moment(text: str, now: datetime) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return text
-    moment = moment.replace(tzinfo=moment.tzinfo or now.tzinfo)
+    moment = moment.astimezone(now.tzinfo) if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
     ahead = (moment - now).total_seconds()
     return spoken(moment) + (f" (in {span(ahead)})" if ahead > 0 else "")
 

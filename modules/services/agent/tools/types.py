@@ -96,6 +96,11 @@ class Turn:
         """The provenance of who asked for the turn."""
         return self.provenance if self.origin is None else self.origin
 
+    @property
+    def is_at_owner_word(self) -> bool:
+        """Whether only the owner's words are in it, or a judge found that their line asks for the call."""
+        return self.provenance is Provenance.OWNER or self.is_ordered
+
 
 @dataclass(slots=True)
 class Revision:

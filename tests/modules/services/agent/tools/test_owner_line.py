@@ -113,7 +113,7 @@ MONDAYS = "Please look at @odile.test's posts each Monday morning at nine, and t
 def test_a_moment_is_shown_with_how_far_ahead_it_is() -> None:
     request, call = OwnerRequest("in two minutes, tea"), ScheduleAddInput(what="tea", at="2026-06-01T10:01")
     told, missing = shown_call(request, call, NOW)
-    assert (told, missing) == ("what: tea; at: Monday 1 June 2026, 10:01 (in 2 min)", "")
+    assert (told, missing) == ("what: tea; at: Monday 1 June 2026, 10:01 (in 2 min); repeat: once; remind: False", "")
 
 
 @pytest.mark.parametrize(
