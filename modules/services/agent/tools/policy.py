@@ -21,6 +21,8 @@ from modules.services.agent.tools.types import Tool, Turn
 REPLY_TOOL = "bluesky_reply"
 MIXED = "other people's words were read before it"
 _SOCIAL = {"social", "self"}
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+"""Values of an unknown field that say nothing."""
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
@@ -103,13 +105,21 @@ def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[
     }
 
 
-def left_out_choices(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
-    """Return the choices that were sent and left out, as none of those allowed, with these; "" if there are none."""
-    return "; ".join(
-        f"`{name}`: {', '.join(filter(None, get_args(field.annotation)))}"
-        for name, field in type(arguments).model_fields.items()
+def left_out(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
+    """Return the unknown fields of a call, and the choices that are none of those allowed, with these; "" for none."""
+    fields = type(arguments).model_fields
+    choices = (
+        f"`{name}` (allowed: {', '.join(filter(None, get_args(field.annotation)))})"
+        for name, field in fields.items()
         if get_origin(field.annotation) is Literal and sent.get(name) and not getattr(arguments, name)
     )
+    unknown = (f"`{name}`" for name, value in sent.items() if name not in fields and value not in _EMPTY)
+    return ", ".join((*choices, *unknown))
+
+
+def is_only_empty(error: ValidationError) -> bool:
+    """Return whether all that is wrong with a call are unknown fields that say nothing."""
+    return all(one["type"] == "extra_forbidden" and one["input"] in _EMPTY for one in error.errors())
 
 
 def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
