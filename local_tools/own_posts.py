@@ -34,12 +34,10 @@ from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
+from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.skills.skills import Skills
-
-_NEWEST = "newest"
 
 
 class PostInput(BaseModel):
@@ -258,9 +256,9 @@ class OwnPostTools:
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
         """Take back a post or a reply of ours; nothing else can be named. What has not left is withdrawn."""
-        uri = await self._own_post(args)
+        uri = await self.limits.own_post(args.post_uri)
         if not uri:
-            return self.words.error("No Post" if args.post_uri == _NEWEST else "Not Your Record")
+            return self.words.error("No Post" if args.post_uri == NEWEST else "Not Your Record")
         terms = act_terms(turn, is_order=True)
         intent, act = await self.outbox.own_record(uri)
         if intent and not terms.hold and intent.is_unsent:
@@ -270,15 +268,11 @@ class OwnPostTools:
         content = f"{answered.content}\n{self.words.answer('Deletes', act=act or uri)}"
         return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
 
-    async def _own_post(self, args: OwnPostInput) -> str:
-        """Return the uri of the post that is meant; "" if it is none of ours."""
-        return await self.limits.own_post("" if args.post_uri == _NEWEST else args.post_uri)
-
     async def own_post_meant(self, args: OwnPostInput, _: Turn) -> str:
         """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's."""
-        uri = await self._own_post(args)
+        uri = await self.limits.own_post(args.post_uri)
         intent, act = await self.outbox.own_record(uri)
-        newest = bool(uri) and uri == await self.limits.own_post("")
+        newest = bool(uri) and uri == await self.limits.own_post(NEWEST)
         waits = intent is not None and intent.is_unsent
         return self._own_act(act, waits=waits, newest=newest) if intent else ""
 

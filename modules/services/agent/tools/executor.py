@@ -31,7 +31,6 @@ from modules.services.agent.tools.policy import (
     approval_reason,
     explain,
     hidden_fields,
-    is_only_empty,
     is_order_open,
     left_out,
     taken_fields,
@@ -259,8 +258,6 @@ class Executor:
         try:
             return tool.input_model.model_validate(sent, extra="forbid" if tool.effect == "act" else "ignore")
         except ValidationError as error:
-            if is_only_empty(error):
-                return tool.input_model.model_validate(sent, extra="ignore")
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 

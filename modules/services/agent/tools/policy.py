@@ -96,12 +96,12 @@ def deduplicate_reply_tool_calls(
 
 
 def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[str, Any]:
-    """What the model sent, without the nulls by which small models say "not given"."""
+    """What the model sent, without the nulls by which small models say "not given" and without empty unknown fields."""
     fields = model.model_fields
     return {
         name: value
         for name, value in sent.items()
-        if value is not None or name not in fields or fields[name].is_required()
+        if (value is not None or fields[name].is_required() if name in fields else value not in _EMPTY)
     }
 
 
@@ -115,11 +115,6 @@ def left_out(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
     )
     unknown = (f"`{name}`" for name, value in sent.items() if name not in fields and value not in _EMPTY)
     return ", ".join((*choices, *unknown))
-
-
-def is_only_empty(error: ValidationError) -> bool:
-    """Return whether all that is wrong with a call are unknown fields that say nothing."""
-    return all(one["type"] == "extra_forbidden" and one["input"] in _EMPTY for one in error.errors())
 
 
 def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
