@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from common.errors import SoulError
+from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
@@ -343,6 +344,30 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
     assert "Which moss would you begin with?" in told(asked)
+
+
+async def test_a_draft_of_an_answer_shows_what_was_written_and_takes_other_words(running_town: RunningTown) -> None:
+    owner, ada = Phone(running_town, "owner"), Phone(running_town, "ada")
+    ada.is_followed()
+    longer = " ".join(["Begin with cushion moss, in the shade."] * 10)
+    running_town.mind.answer = answering("Cushion moss: it forgives a dry week.")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        ada.says("Hello!", "Which moss would you begin with?")
+        await look(soul)
+        await look(soul)
+        assert "Which moss would you begin with?" in owner.answers[-1]
+        (draft,) = await soul.app.services.outbox.held()
+        (shown,) = await soul.app.services.database.run(lambda rows: in_words(rows, [draft]))
+        assert (shown.words.theirs, shown.words.author) == ("Hello!\nWhich moss would you begin with?", "ada.test")
+        owner.says(f"/edit {shown.number} {longer * 3}")
+        await look(soul)
+        assert "1000 characters" in owner.answers[-1]
+        owner.says(f"/edit {shown.number} {longer}")
+        await look(soul)
+        soul.passes(60)
+        await soul.send()
+    assert ada.answers == [longer]
 
 
 async def test_an_answer_that_was_accepted_before_a_crash_is_not_given_again_and_what_came_later_is_answered(
