@@ -131,7 +131,7 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
-_END_CHARS = 200
+_END_CHARS = 1_000
 """So much of the beginning and of the end of an answer is shown to the judge."""
 _SKILL = "tool-calls"
 
@@ -249,32 +249,33 @@ class Executor:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 
-    async def false_report(
-        self, text: str, turn: Turn, calls: Sequence[ToolAnswer], held: Collection[str], *, again: bool
-    ) -> str:
-        """Return what the model is told where `text` tells the owner of an act that was not done; "" where it does not.
-
-        Where the model says it `again`, return what the owner is told below it. A judge is asked only where none of
-        `calls`, those since the owner's line, did anything; `held` are the ids of those that wait for approval.
-        """
-        done: list[str] = []
+    def not_done(self, calls: Iterable[ToolAnswer], held: Collection[str]) -> str:
+        """Return calls, in words, where none of them did anything, else ""; those with ids in `held` await approval."""
+        told: list[str] = []
         for call in calls:
             tool = self.registry.get(call.name)
             state = "failed" if call.is_error else "held" if call.tool_use_id in held else ""
             if not state and tool and tool.effect == "act":
                 return ""
-            done.append(f"{call.name} ({state or 'look'})")
-        listed = ", ".join(dict.fromkeys(done)) or "nothing"
-        if not (self._judge and turn.request) or not await self._judge.is_false_report(
+            told.append(f"{call.name} ({state or 'look'})")
+        return ", ".join(dict.fromkeys(told)) or "nothing"
+
+    async def is_false_report(self, text: str, turn: Turn, done: str) -> bool:
+        """Return whether a judge finds that `text` tells the owner of an act for their line that is not in `done`."""
+        if not (self._judge and turn.request):
+            return False
+        return await self._judge.is_false_report(
             text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}",
             turn.request.text,
-            listed,
+            done,
             importance=turn.importance,
             loop=turn.loop,
             cause_id=turn.cause_id,
-        ):
-            return ""
-        return self._skills.render(_SKILL, "Answers", "Nothing Done" if again else "False Report", done=listed).strip()
+        )
+
+    def told_false(self, name: str, **values: object) -> str:
+        """Return what the model (`False Report`) or the owner (`Nothing Done`) is told of a false report."""
+        return self._skills.render(_SKILL, "Answers", name, **values).strip()
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""
