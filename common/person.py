@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import regex
+
 from common.json_lines import json_line
+from common.text.handles import HANDLE_BEFORE, HANDLE_BEHIND
+from common.text.patterns import lazy_regex
 
 SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
@@ -25,7 +29,7 @@ _LEAST_WORDS = 24
 _CUT = 60
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _WORD = re.compile(r"\w+")
-_NEVER = re.compile(r"(?!)")
+_NEVER = lazy_regex(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +173,10 @@ def _did(did: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=64)
-def _handles(handles: tuple[str, ...]) -> re.Pattern[str]:
+def _handles(handles: tuple[str, ...]) -> regex.Pattern[str]:
     """Handles as whole words, also in the address of an account; never as a part of a longer name or address."""
     known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != INVALID_HANDLE)
     if not known:
         return _NEVER
-    alone, address = r"(?<![\w./:%-])", r"(?<=at://)|(?<=/profile/)"
-    return re.compile(rf"(?:{alone}|{address})(?:{known})(?![\w-]|\.\w|:/)(?!/\w+\.)", re.IGNORECASE)
+    begins = rf"(?:{HANDLE_BEFORE}|(?<=@)|(?<=at://)|(?<=/profile/))"
+    return lazy_regex(rf"{begins}(?:{known}){HANDLE_BEHIND}(?!-\w|:/)(?!/\w+\.)", regex.IGNORECASE)

@@ -6,6 +6,12 @@ import json
 import sqlite3
 
 from common.person import Person
+from common.text.handles import named_handles
+
+
+def know_handles(connection: sqlite3.Connection) -> None:
+    """Give `connection` a function that returns the handles that a text names as accounts, as a JSON list."""
+    connection.create_function("named_handles", 1, lambda text: json.dumps(named_handles(text)), deterministic=True)
 
 
 def know_person(connection: sqlite3.Connection, person: Person) -> None:

@@ -7,12 +7,16 @@ taken it: the owner is told of memories that name one and stay, and of notes abo
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
+from typing import TypeVar
 
 from common.text.handles import named_handles
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.inbox import received
-from modules.services.memory.admission import NewMemory
+from modules.services.memory.admission import Memory, NewMemory
+
+_Memory = TypeVar("_Memory", Memory, NewMemory)
 
 _RESTS = "(instr(dids, :did) AND is_in(dids))"
 _NAMES = "((instr(about, :did) AND is_in(about)) OR holds_did(subject, body, tags))"
@@ -55,14 +59,17 @@ def copies_of(connection: sqlite3.Connection, did: str) -> list[str]:
     return [str(row["body"]) for row in connection.execute(query, {"did": did})]
 
 
-def with_named_accounts(connection: sqlite3.Connection, new: NewMemory) -> NewMemory:
+def handles_of(memory: _Memory) -> frozenset[str]:
+    """Return the handles that a memory names; the subject of a note about a person may be the handle alone."""
+    at = "@" if memory.kind == "person" else ""
+    return frozenset(named_handles("\n".join((f"{at}{memory.subject}", memory.body, *memory.tags))))
+
+
+def with_named_accounts(connection: sqlite3.Connection, memory: _Memory, known: Collection[str]) -> _Memory:
     """Return a memory tied to each account that it names by a handle under which only that account wrote to us.
 
-    The subject of a note about a person may be the handle alone. Display names tie nobody: anybody can choose any.
+    Handles that are `known` already are left out. Display names tie nobody: anybody can choose any.
     """
-    if new.kind == "curated":
-        return new
-    at = "@" if new.kind == "person" else ""
-    if handles := named_handles("\n".join((f"{at}{new.subject}", new.body, *new.tags))):
-        return replace(new, about=tuple({*new.about, *received.holders(connection, handles).values()}))
-    return new
+    if memory.kind == "curated" or not (handles := handles_of(memory).difference(known)):
+        return memory
+    return replace(memory, about=tuple({*memory.about, *received.holders(connection, handles).values()}))

@@ -466,7 +466,7 @@ def number_drafts(connection: sqlite3.Connection) -> None:
     numbers = {one: before[one] for one in waiting if one in before}
     for one in waiting:
         while one not in numbers:
-            last = last % _MOST_NUMBERS + 1
+            last = last % max(_MOST_NUMBERS, len(waiting)) + 1
             if last not in numbers.values():
                 numbers[one] = last
     text = json.dumps({"last": last, "of": numbers})

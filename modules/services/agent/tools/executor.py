@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import replace
 from typing import TypeAlias
 
-import regex
 from pydantic import BaseModel, ValidationError
 
-from adapters.atproto.richtext import UNSPACED
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
+from common.text.handles import given_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
@@ -320,17 +319,6 @@ KnownAccount: TypeAlias = tuple[str, str, str]
 """An account that the SOUL met or follows: its DID, its handle, and its display name."""
 
 _MOST_NAMES = 10
-# NOTE(self): the host of an address or of a mail address is no account; neither is a path.
-_BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
-_BEHIND = rf"(?![^\W{UNSPACED}])(?![_@/-]|[.:?#&=]\w)"
-_HANDLE = regex.compile(
-    rf"(?:{_BEFORE}@?|(?<=/profile/))((?>(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[A-Za-z][A-Za-z0-9-]{{0,62}})){_BEHIND}"
-)
-
-
-def handles_in(text: str) -> list[str]:
-    """Return the handles that a text gives as accounts, in lower case: with or without @, or in a profile's address."""
-    return list(dict.fromkeys(match[1].lower() for match in _HANDLE.finditer(text)))[:_MOST_NAMES]
 
 
 async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable[KnownAccount] = ()) -> None:
@@ -341,7 +329,11 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable
     first part of its handle.
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
-    due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
+    due = [
+        handle
+        for handle in given_handles(request.text)[:_MOST_NAMES]
+        if handle not in marked and handle not in request.named
+    ]
     found = await asyncio.gather(*map(resolve, due))
     for handle, answer in zip(due, found, strict=True):
         if isinstance(answer, Ok):

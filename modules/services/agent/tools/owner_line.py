@@ -11,7 +11,7 @@ import regex
 from pydantic import BaseModel
 
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.richtext import UNSPACED
+from common.text.handles import UNSPACED
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnerRequest, Tool
 
