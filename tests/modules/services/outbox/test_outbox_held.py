@@ -445,8 +445,8 @@ def test_each_of_more_acts_than_there_are_short_numbers_gets_one() -> None:
     with closing(in_memory()) as connection:
         for number in range(1_000):
             connection.execute(
-                "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
-                " VALUES (?1, 'like', '', '{}', '', ?1, ?1, '2026', '2027', 'held')",
+                "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at,"
+                " state) VALUES (?1, 'like', '', '{}', '', ?1, ?1, ?1, '2027', 'held')",
                 (f"{number:032x}",),
             )
         store.number_drafts(connection)
