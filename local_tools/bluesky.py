@@ -40,9 +40,9 @@ from local_tools.bluesky_turns import (
     gives,
     is_addressed,
     is_by_owner,
+    is_told_to_owner,
     is_urgent,
     may_end_without_words,
-    may_look_up,
     may_stay_silent,
     names,
     names_author,
@@ -268,8 +268,7 @@ class BlueskyTools:
         account, rkey = (at.repo, at.rkey) if at and at.collection == POST else link or ("", "")
         if not account:
             self.words.stop("Post Unnamed")
-        if not may_look_up(account, turn):
-            self.words.stop("By Did")
+        account = self.looks.account(account, turn)
         did = account if account.startswith("did:") else (await self._atproto.resolve_handle(account)).or_raise()
         found = (await self._atproto.get_posts([f"at://{did}/{POST}/{rkey}"])).or_raise()
         return found[0].ref if found else self.words.stop("Post Gone")
@@ -347,7 +346,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
         tool("data_request", SilenceInput, tools.data_request, anyone, fits=is_addressed, holdable=False),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
-        look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
+        look("bluesky_get_notifications", LimitInput, tools.looks.notifications, own, fits=is_told_to_owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),
         look("bluesky_get_followers", ActorListInput, tools.looks.followers, anyone),
         look("bluesky_get_follows", ActorListInput, tools.looks.follows, anyone),

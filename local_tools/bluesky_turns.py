@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -219,6 +219,11 @@ def is_by_owner(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER
 
 
+def is_told_to_owner(turn: Turn) -> bool:
+    """Return whether what a turn comes to is told to the owner: they asked for it, or it is one of the SOUL's own."""
+    return turn.asked_by is Provenance.OWNER or isinstance(turn.subject, OwnTimeTurn)
+
+
 def gives(text: str, turn: Turn) -> bool:
     """Return whether the owner's line gives these words, as those of a post."""
     if turn.request is None:
@@ -362,13 +367,9 @@ def may_stay_silent(turn: Turn) -> bool:
     return not (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
-def may_look_up(actor: str, turn: Turn) -> bool:
-    """Return whether `actor` may be looked up.
-
-    A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
-    what the turn has seen.
-    """
-    return turn.provenance >= Provenance.SELF or actor.startswith("did:plc:") or names(turn, actor)
+def note_accounts(turn: Turn, shown: Iterable[Actor | Profile]) -> None:
+    """Note the accounts that a turn is shown: from then on their handles stand for them."""
+    turn.accounts.update({one.handle.lower(): one.did for one in shown})
 
 
 @dataclass(slots=True)
@@ -383,16 +384,35 @@ class BlueskyLooks:
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = (await self.atproto.get_timeline(limit=args.limit)).or_raise()
-        return self.framed(await self.shown(item.post for item in page.items))
+        return self.framed_posts(await self.shown((item.post for item in page.items), turn))
 
-    async def shown(self, posts: Iterable[Post]) -> list[dict[str, object]]:
+    def account(self, named: str, turn: Turn) -> str:
+        """Return the handle or DID by which an account may be looked up. Raises `ToolStopped`.
+
+        A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
+        what the turn has seen. A handle that the turn knows already stands for its account, and is not looked up.
+        """
+        if turn.provenance >= Provenance.SELF or named.startswith("did:plc:") or names(turn, named):
+            return named
+        known = {**turn.accounts, self.atproto.handle.lower(): self.atproto.did}
+        return known.get(named.lower()) or self.words.stop("By Did")
+
+    def framed_posts(self, told: Sequence[Mapping[str, object]]) -> ToolResult:
+        """Return posts in a frame. Our own, with nothing of others beside them, bring in nobody's words."""
+        framed = self.framed(told)
+        is_own = all(one.get("is_you") and "beside" not in one for one in told)
+        return replace(framed, provenance=None) if is_own else framed
+
+    async def shown(self, posts: Iterable[Post], turn: Turn) -> list[dict[str, object]]:
         """Return those of these posts that may stand in a prompt, each in few words."""
         await self._know_choices()
         seen = [post for post in posts if not self.moderation.why_unseen(post)]
         quoted = [post.quoted for post in seen if post.quoted]
         allowed = await self.allowed(post.author for post in (*seen, *quoted))
         readable = {one.uri for one in quoted if one.author.did in allowed and not self.moderation.why_unseen(one)}
-        return [self._brief(post, readable) for post in seen if post.author.did in allowed]
+        told = [post for post in seen if post.author.did in allowed]
+        note_accounts(turn, (post.author for post in told))
+        return [self._brief(post, readable) for post in told]
 
     async def _know_choices(self) -> None:
         """Read what our account chose not to see, if it is time. Raises `ToolStopped` where that was never read."""
@@ -413,6 +433,7 @@ class BlueskyLooks:
         keys = ("uri", "cid", "kind", "text", "indexed_at")
         told = [item for item in page.notifications if not self.moderation.why_unseen(item)]
         shown = await self.allowed(item.author for item in told)
+        note_accounts(turn, (item.author for item in told))
         return self.framed(
             [
                 {**self._named(item.author), **{key: getattr(item, key) for key in keys}}
@@ -428,9 +449,7 @@ class BlueskyLooks:
         return await self.preferences.readable({author.did for author in met})
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
-        if not may_look_up(args.actor, turn):
-            return self.words.error("By Did")
-        profile = (await self.atproto.get_profile(args.actor)).or_raise()
+        profile = (await self.atproto.get_profile(self.account(args.actor, turn))).or_raise()
         self.moderation.note(profile)
         return self.framed(dataclasses.asdict(profile) | self.own_mark(profile.did))
 
@@ -443,9 +462,8 @@ class BlueskyLooks:
     async def _actors(
         self, get: Callable[..., Awaitable[ApiResult[ListPage[Actor]]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
-        if not may_look_up(args.actor, turn):
-            return self.words.error("By Did")
-        page = (await get(args.actor, limit=args.limit)).or_raise()
+        page = (await get(self.account(args.actor, turn), limit=args.limit)).or_raise()
+        note_accounts(turn, page.items)
         return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.items])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
@@ -457,11 +475,16 @@ class BlueskyLooks:
             "cid": post.cid,
             **self._named(post.author),
             "text": post.text,
+            **(self._answers(post.reply.parent.uri) if post.reply else {}),
             **({"beside": beside} if beside else {}),
             "likes": post.like_count,
             "replies": post.reply_count,
             "indexed_at": post.indexed_at,
         }
+
+    def _answers(self, uri: str) -> dict[str, object]:
+        at = parse_at_uri(uri)
+        return {"reply_to": uri, **({"reply_to_you": True} if at and at.repo == self.atproto.did else {})}
 
     def _named(self, author: Actor) -> dict[str, object]:
         return {"author": author.handle, "author_did": author.did, **self.own_mark(author.did)}

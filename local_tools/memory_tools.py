@@ -24,7 +24,6 @@ from modules.lives.growth.types import ReadingTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.memory.admission import (
     BODY_LENGTH,
@@ -44,8 +43,6 @@ from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Profi
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
-
-_SUBJECT_CHARS = 80
 
 MOST_FOUND = 20
 """A search finds at most so many."""
@@ -163,12 +160,13 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        if turn.is_ordered and turn.request:
-            line, own = turn.request.text, replace(turn, provenance=Provenance.OWNER, is_ordered=False)
-            told = await self.save(_in_own_line(args, line), own)
+        if turn.is_ordered:
+            told = await self.save(args, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
             # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
-            if args.kind not in kinds_from(turn.provenance) or is_said(args.body, line):
+            written = turn.written if args.kind in kinds_from(turn.provenance) else None
+            if not isinstance(written, MemorySaveInput) or written.body == args.body:
                 return told
+            args = written
         words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
@@ -204,7 +202,15 @@ class MemoryTools:
         found = (own or (fits if isinstance(turn.subject, OwnTimeTurn) else []))[:limit]
         if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
             turn.subject.seen.update({did: did for one in found for did in one.dids})
-        return self._told(found) if found else self.words.done("Nothing Found")
+        told = self._told(found) if found else self.words.done("Nothing Found")
+        if isinstance(turn.subject, OwnTimeTurn) and (hidden := await self._hidden(query, found, least)):
+            told = replace(told, content=f"{told.content}\n{self.words.answer('Notes Hidden', count=hidden)}")
+        return told
+
+    async def _hidden(self, query: Query, found: Sequence[Memory], least: Provenance) -> int:
+        """Return how much else fits that a turn is not shown: private, or on words less trusted than `least`."""
+        every = await self.store.search(replace(query, limit=MOST_FOUND, public_only=False), self.clock.now())
+        return sum(one.private or not trusted(one, least) for one in every if one not in found)
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self.store.get(args.id)
@@ -273,15 +279,6 @@ def _with_sources(new: NewMemory, seen: Mapping[str, str]) -> NewMemory:
     return replace(new, body=body, source=next(iter(links), new.source), dids=tuple(sorted(set(seen.values()))))
 
 
-def _in_own_line(args: MemorySaveInput, line: str) -> MemorySaveInput:
-    """Return what the owner's line asks to remember, with the line itself as its body.
-
-    Others' words were read before the call was written, so none of its own words are kept, and it may not be shared.
-    """
-    subject = args.subject if is_said(args.subject, line) else one_line(line, _SUBJECT_CHARS)
-    return MemorySaveInput(kind=args.kind, subject=subject, body=line)
-
-
 def _least(turn: Turn) -> Provenance:
     """Return whose words a turn may be shown at least: its own in one that the SOUL began, but to read."""
     is_own = turn.asked_by is Provenance.SELF and not isinstance(turn.subject, ReadingTurn)
@@ -298,7 +295,10 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
             tool("memory_save", MemorySaveInput, "self", anyone, tools.save, named_only=True),
             from_line=frozenset({"subject", "body", "tags", "importance", "share"}),
         ),
-        tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
+        replace(
+            tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
+            from_line=frozenset({"value", "evidence"}),
+        ),
         tool(
             "complete_commissioning",
             OnboardingInput,

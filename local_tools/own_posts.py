@@ -102,11 +102,15 @@ class OwnPostTools:
         if older and older.scheduled_for and moment is None:
             moment = parse_iso(older.scheduled_for)
         result = await self._publish(args.text, turn, replies=replies, moment=moment, older=older)
-        if result.is_error or moment is None:
+        stays = await self._told_waiting(older) if result.outcome.held else ""
+        if result.is_error or not (moment or stays):
             return result
-        when = spoken(local(moment, self.timezone))
-        content = self.words.answer("Scheduled Held" if result.outcome.held else "Scheduled", when=when)
-        return replace(result, content=f"{content}\n{result.content}", told={"at": when})
+        when = spoken(local(moment, self.timezone)) if moment else ""
+        if result.outcome.held:
+            content = f"{result.content} {self.words.answer('If Approved', when=when, stays=stays)}"
+        else:
+            content = f"{self.words.answer('Scheduled', when=when)}\n{result.content}"
+        return replace(result, content=content, told={"at": when})
 
     async def _changed(self, args: PostInput) -> Intent | None:
         """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
@@ -118,16 +122,23 @@ class OwnPostTools:
         said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
         return next(said, None) if args.at.strip() else None
 
-    async def moved_post(self, args: PostInput, _: Turn) -> str:
-        """Return the waiting post that only gets another time, with that, in words for a judge; "" for any other."""
+    async def replaced_post(self, args: PostInput, _: Turn) -> str:
+        """Return the waiting post whose place a post takes, in words for a judge; "" for any other."""
         try:
-            older = await self._changed(args)
+            act = await self._told_waiting(await self._changed(args))
         except NotWaiting:
             return ""
-        if older is None or args.who or not args.at.strip() or older.body.public_text != args.text.strip():
+        return self._own_act(act, waits=True, is_replaced=True) if act else ""
+
+    async def _told_waiting(self, intent: Intent | None) -> str:
+        """Return the number and own words of an act that still waits; "" for any other."""
+        try:
+            return (await self.outbox.waiting(intent.id))[1] if intent else ""
+        except NotWaiting:
             return ""
-        act = (await self.outbox.waiting(older.id))[1]
-        return self.words.answer("Own Act", act=act, waits=True, newest=False, at=args.at.strip())
+
+    def _own_act(self, act: str, *, waits: bool, newest: bool = False, is_replaced: bool = False) -> str:
+        return self.words.answer("Own Act", act=act, waits=waits, newest=newest, is_replaced=is_replaced)
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
@@ -205,10 +216,9 @@ class OwnPostTools:
     async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
         """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
         try:
-            act = (await self._waiting(args))[1]
+            return self._own_act((await self._waiting(args))[1], waits=True)
         except (NotWaiting, ToolStopped):
             return ""
-        return self.words.answer("Own Act", act=act, waits=True, newest=False, at="")
 
     async def _waiting(self, args: WaitingActInput) -> tuple[Intent, str]:
         """Return the act that is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
@@ -261,7 +271,7 @@ class OwnPostTools:
         intent, act = await self.outbox.own_record(uri)
         newest = bool(uri) and uri == await self.limits.own_post("")
         waits = intent is not None and intent.is_unsent
-        return self.words.answer("Own Act", act=act, waits=waits, newest=newest, at="") if intent else ""
+        return self._own_act(act, waits=waits, newest=newest) if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""
@@ -294,7 +304,7 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             telling_of("bluesky_post", tools.post, words),
             holdable=True,
             owner_fields=frozenset({"who", "at", "changes"}),
-            own_act=tools.moved_post,
+            own_act=tools.replaced_post,
         ),
         words.tool(
             POST_FOUND,

@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, Ok
 from common.text.injections import gives_orders
 from common.text.strings import account_name
 from common.text.untrusted import clean
-from local_tools.bluesky_turns import BlueskyLooks, LimitInput, may_look_up
+from local_tools.bluesky_turns import BlueskyLooks, LimitInput, note_accounts
 from local_tools.words import ToolWords
 from modules.lives.growth.reading import want_to_know
 from modules.lives.growth.types import READ, ReadingTurn
@@ -83,8 +83,7 @@ class ReadingTools:
         if args.what == "people":
             return await self._people((await self.atproto.search_actors(args.query, args.limit)).or_raise(), turn)
         author = account_name(args.author)
-        if author and not may_look_up(author, turn):
-            return self.words.error("By Did")
+        author = self.looks.account(author, turn) if author else ""
         if args.since and parse_iso_or_none(args.since) is None:
             return self.words.error("Unclear Since")
         found = await self.atproto.search_posts(
@@ -95,8 +94,7 @@ class ReadingTools:
     async def read_feed(self, args: AddressInput, turn: Turn) -> ToolResult:
         """Read the newest posts of an account, of a feed, or of the accounts on a list."""
         if account := _account_at(args.address):
-            if not may_look_up(account, turn):
-                return self.words.error("By Did")
+            account = self.looks.account(account, turn)
             return await self._posts((await self.atproto.get_author_feed(account, args.limit)).or_raise(), turn)
         at = await self._at(args.address, turn, GENERATOR, LIST)
         get = self.atproto.get_feed if at.collection == GENERATOR else self.atproto.get_list_feed
@@ -131,8 +129,9 @@ class ReadingTools:
 
     async def want(self, args: QuestionInput, turn: Turn) -> ToolResult:
         """Note a question, to be looked up in a turn of its own."""
-        waits = await want_to_know(self.table, args.question, is_owners=turn.asked_by is Provenance.OWNER)
-        return self.words.done("Noted Question") if waits else self.words.error("Question Waits")
+        is_owners = turn.asked_by is Provenance.OWNER
+        waits = await want_to_know(self.table, args.question, is_owners=is_owners)
+        return self.words.done("Noted Question", is_owners=is_owners) if waits else self.words.error("Question Waits")
 
     async def finish(self, args: FindingInput, turn: Turn) -> ToolResult:
         """End a turn of reading with what it found, if anything."""
@@ -149,15 +148,16 @@ class ReadingTools:
         return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
 
     async def _posts(self, page: ListPage[FeedItem], turn: Turn) -> ToolResult:
-        told = await self.looks.shown(item.post for item in page.items)
+        told = await self.looks.shown((item.post for item in page.items), turn)
         _seen(turn).update({str(one["uri"]): str(one["author_did"]) for one in told})
-        return self.looks.framed(told)
+        return self.looks.framed_posts(told)
 
     async def _people(
         self, found: Sequence[Profile], turn: Turn, described: dict[str, object] | None = None
     ) -> ToolResult:
         people = await self.looks.readable_people(found)
         _seen(turn).update({one.did: one.did for one in people})
+        note_accounts(turn, people)
         accounts = [
             {"handle": one.handle, "did": one.did, "about": one.description, **self.looks.own_mark(one.did)}
             for one in people
@@ -169,9 +169,7 @@ class ReadingTools:
         at = parse_curated(address.strip())
         if at is None or at.collection not in collections:
             self.words.stop("Address Unclear")
-        if not may_look_up(at.repo, turn):
-            self.words.stop("By Did")
-        return (await self._resolved(at)).or_raise()
+        return (await self._resolved(at._replace(repo=self.looks.account(at.repo, turn)))).or_raise()
 
     async def _resolved(self, at: AtUri) -> ApiResult[AtUri]:
         if at.repo.startswith("did:"):
@@ -219,6 +217,6 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
     want = tool("want_to_know", QuestionInput, "self", own, tools.want, named_only=True)
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
-        replace(want, stretches=frozenset({"question"})),
+        replace(want, from_line=frozenset({"question"})),
         tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
     ]

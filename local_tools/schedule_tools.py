@@ -1,6 +1,6 @@
 """Tools for schedules: what the SOUL does, or reminds its owner of, at set times.
 
-No words of others make or remove one: among them, only what the owner's newest line gives word for word counts.
+No words of others make, change or remove one: among them, what the owner's newest line asks for is done in its words.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from common.clock import local, spoken
 from common.provenance import Provenance
@@ -21,12 +21,13 @@ from modules.services.skills.skills import Skills
 
 
 class ScheduleAddInput(BaseModel):
-    """What, and when: a local date and time."""
+    """What, and when: a local date and time. What is left out of one that `changes` another stays as it is there."""
 
-    what: str
-    at: str
+    what: str = ""
+    at: str = ""
     repeat: Repeat = "once"
     remind: bool = False
+    changes: int = Field(default=0, ge=0)
 
 
 class ScheduleRemoveInput(BaseModel):
@@ -47,26 +48,46 @@ class ScheduleTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def add(self, args: ScheduleAddInput, turn: Turn) -> ToolResult:
-        """Schedule something; at the owner's word where their line asks for it, else as an idea of the SOUL's own."""
+        """Schedule something, or change what is scheduled, in one step.
+
+        What the owner's line asks for is at their word, else it is an idea of the SOUL's own.
+        """
+        older = await self._at(args.changes)
+        if args.changes and (refused := self._refused(older, args.changes, turn)):
+            return refused
+        if older:
+            stands = {
+                "what": older.what,
+                "at": older.at.isoformat(),
+                "repeat": older.repeat,
+                "remind": older.is_reminder,
+            }
+            blank = {name for name in ("what", "at") if not getattr(args, name).strip()}
+            args = args.model_copy(
+                update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
+            )
         zone, what = self.schedules.timezone, args.what.strip()
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
+        same = older if older and older.what == what else None
+        written = turn.written if args.remind and isinstance(turn.written, ScheduleAddInput) else None
         try:
             moment = datetime.fromisoformat(args.at.strip()).replace(second=0, microsecond=0)
-            at = local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment
             added = await self.schedules.add(
                 what,
-                at,
+                local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment,
                 repeat=args.repeat,
                 is_reminder=args.remind,
-                by="owner" if turn.request else "soul",
+                by=same.by if same else "owner" if turn.request else "soul",
+                note=same.note if same else written.what if written else "",
+                changes=args.changes,
             )
         except (ValueError, OverflowError):
             return self.words.error("Schedule Moment")
         if isinstance(added, str):
             now = spoken(local(self.schedules.clock.now(), zone))
             return self.words.error(added, most=MOST, now=now)
-        return self.words.done("Schedule Added", number=added.number, due=added.told_due(zone))
+        return self.words.done("Schedule Added", number=added.number, due=added.told_due(zone), noted=bool(added.note))
 
     async def listed(self, args: NoInput, turn: Turn) -> ToolResult:
         lines = [one.told(self.schedules.timezone) for one in await self.schedules.all()]
@@ -74,32 +95,36 @@ class ScheduleTools:
 
     async def remove(self, args: ScheduleRemoveInput, turn: Turn) -> ToolResult:
         """Remove a schedule; what the owner scheduled goes at their word alone."""
-        meant = await self._at(args)
-        if meant is None:
-            return self.words.error("Schedule Unknown", number=args.number)
-        if meant.by == "owner" and turn.asked_by is not Provenance.OWNER:
-            return self.words.error("Schedule Of Owner")
+        if refused := self._refused(await self._at(args.number), args.number, turn):
+            return refused
         await self.schedules.remove(args.number)
         return self.words.done("Schedule Removed", number=args.number)
 
-    async def told(self, args: ScheduleRemoveInput, _: Turn) -> str:
-        """Return what stands under a number, in words; "" where nothing does."""
-        meant = await self._at(args)
-        return meant.told(self.schedules.timezone) if meant else ""
+    async def told(self, args: ScheduleAddInput | ScheduleRemoveInput, _: Turn) -> str:
+        """Return what stands under a number, in words for a judge; "" where nothing does."""
+        meant = await self._at(args.number if isinstance(args, ScheduleRemoveInput) else args.changes)
+        return self.words.answer("Schedule Meant", told=meant.told(self.schedules.timezone)) if meant else ""
 
-    async def _at(self, args: ScheduleRemoveInput) -> Schedule | None:
-        return next((one for one in await self.schedules.all() if one.number == args.number), None)
+    def _refused(self, meant: Schedule | None, number: int, turn: Turn) -> ToolResult | None:
+        """Return the answer where nothing stands under a number, or what only the owner may end or change."""
+        if meant is None:
+            return self.words.error("Schedule Unknown", number=number)
+        is_theirs = meant.by == "owner" and turn.asked_by is not Provenance.OWNER
+        return self.words.error("Schedule Of Owner") if is_theirs else None
+
+    async def _at(self, number: int) -> Schedule | None:
+        return next((one for one in await self.schedules.all() if one.number == number), None)
 
 
 def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
-    add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True)
+    add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True, own_act=tools.told)
     remove = tool(
         "schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True, own_act=tools.told
     )
     return (
-        replace(add, stretches=frozenset({"what"})),
+        replace(add, from_line=frozenset({"what"})),
         tool("schedule_list", NoInput, "self", own, tools.listed, effect="look"),
         remove,
     )

@@ -21,6 +21,7 @@ from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, objection
 from modules.lives.growth.types import ReflectionTurn
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
@@ -74,7 +75,9 @@ class SelfTools:
             summary = await asyncio.to_thread(self.days.read, args.day)
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
-        framed = Framer(self.skills, self.rng).frame("reading", author="", uri="", text=told_text(summary))
+        framed = Framer(self.skills, self.rng).frame(
+            "reading", author="you and others", uri="", text=told_text(summary)
+        )
         return ToolResult(framed, provenance=None if summary.is_empty else Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
@@ -90,7 +93,7 @@ class SelfTools:
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
-            reason=one_line(turn.request.text, _REASON_CHARS) if turn.is_ordered and turn.request else args.reason,
+            reason=one_line(args.reason, _REASON_CHARS),
             by="soul",
             cites=cites,
             hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
@@ -104,7 +107,8 @@ class SelfTools:
                 moved = "".join(f". {line}" for line in what_moved(change))
                 return ToolResult(self.words.answer("Self Changed", file=keeper.document, moved=moved), outcome=outcome)
             case "held":
-                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason)
+                of = "" if keeper.document == SELF else f" --file {keeper.document}"
+                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason, of=of)
                 return ToolResult(told, outcome=outcome)
             case _:
                 refused = self.words.error("Self Not Changed", file=keeper.document, reason=change.reason)
@@ -112,8 +116,8 @@ class SelfTools:
 
 
 def is_owners_own(turn: Turn) -> bool:
-    """Return whether nobody but the owner reads what comes of a turn."""
-    return is_main(session_key_of(turn))
+    """Return whether nobody but the owner reads what a turn says."""
+    return is_main(session_key_of(turn)) or isinstance(turn.subject, OwnTimeTurn)
 
 
 def self_tools(tools: SelfTools) -> Sequence[Tool]:

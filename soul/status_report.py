@@ -25,6 +25,7 @@ from modules.services.day.rendering import brief_text
 from modules.services.day.situation import Situation
 from modules.services.explanation.drafts import draft_fields
 from modules.services.explanation.story import named
+from modules.services.identity.entries import waiting_line
 from modules.services.identity.owner import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.owner.talk import OwnerTalk, problem_of
@@ -175,6 +176,7 @@ class StatusReport:
         return {
             "waits": asdict(now.waits),
             "leaving": [*now.leaving],
+            "documents": [waiting_line(one) for one in now.documents],
             "schedules": [{"number": one.number, "what": one.told(zone), "due": iso(one.due)} for one in now.schedules],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "troubles": self._troubles(now),

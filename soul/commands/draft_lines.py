@@ -8,6 +8,7 @@ from datetime import datetime
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from modules.services.explanation.drafts import Draft
+from modules.services.identity.entries import waiting_line
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from soul.terminal.output import Colour
 
@@ -15,11 +16,10 @@ _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
-    """One line for each, with its number."""
-    if not drafts:
-        return ["Nothing waits for your approval"]
-    return [_line(draft, now, timezone) for draft in drafts]
+def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str, documents: Iterable[str]) -> list[str]:
+    """Return a line for each, with its number, and one for each of the `documents` of which a change waits."""
+    lines = [*(_line(draft, now, timezone) for draft in drafts), *map(waiting_line, documents)]
+    return lines or ["Nothing waits for your approval"]
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:

@@ -23,6 +23,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation.drafts import Draft, draft_fields, in_words
+from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
@@ -72,14 +73,14 @@ def run_drafts(
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = in_words(connection, intents)
-        _show(drafts, settings, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
+        _show(drafts, settings, home, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
         decided = [_edit(settings, home, ids, text)]
     else:
         decided = asyncio.run(decide(settings, home, action, ids, reason))
     if as_json:
-        _show(decided, settings, json_wanted=True, full=False)
+        _show(decided, settings, home, json_wanted=True, full=False)
         return
     for draft in decided:
         write_lines(f"{_DONE[action]} {draft.intent.id}: {draft.words.line}")
@@ -166,7 +167,7 @@ async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: st
 
 
 def _show(
-    drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, full: bool, in_pager: bool = False
+    drafts: Sequence[Draft], settings: Settings, home: Home, *, json_wanted: bool, full: bool, in_pager: bool = False
 ) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
@@ -176,7 +177,7 @@ def _show(
         lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]
         write_coloured(with_colours(lines), in_pager=in_pager)
     else:
-        write_lines(*list_lines(drafts, now, timezone))
+        write_lines(*list_lines(drafts, now, timezone, held_documents(home)))
         if drafts:
             write_lines(
                 "`soul drafts approve ID…`, `edit ID` or `reject ID…`; `show ID` tells all of it"

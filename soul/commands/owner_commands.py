@@ -22,7 +22,7 @@ from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
 from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import see_held
-from modules.services.identity.history import SelfHistory, kept_documents
+from modules.services.identity.history import SelfHistory, held_documents, kept_documents
 from modules.services.outbox.approval import find, find_all, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
@@ -80,7 +80,7 @@ class OwnerCommands(Commands):
 
     async def run_drafts(self, _: str) -> Sequence[str]:
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
-        return list_lines(shown, self._services.clock.now(), self._zone)
+        return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 
     async def run_approve(self, rest: str) -> Sequence[str]:
         return await self._leaving(

@@ -159,7 +159,7 @@ def run_self_held(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> 
     """Print the change that waits for the owner, and what it would do."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
-        held, now = history.held(), history.current()
+        held, now = history.show_held(), history.current()
     _tell_amiss(history)
     if as_json:
         write_json(asdict(held) if held else None)

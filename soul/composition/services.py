@@ -291,7 +291,7 @@ class Services(BaseServices):
     async def situation(self) -> Situation:
         """Return how the SOUL stands now."""
         standing, now = self.control.standing(), self.clock.now()
-        return await self.database.run(lambda connection: read_situation(connection, self.settings, standing, now))
+        return await self.database.run(lambda rows: read_situation(rows, self.settings, self.home, standing, now))
 
     def _build_keepers(self) -> dict[str, SelfKeeper]:
         """Return the keeper of each document that the SOUL may change; those of the workspace where it lies at home."""

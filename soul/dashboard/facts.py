@@ -35,8 +35,9 @@ from modules.services.day.rendering import NOTHING, case_text, did, led_to, stor
 from modules.services.explanation import rendering, why
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
+from modules.services.identity.entries import waiting_line
 from modules.services.identity.history import SelfHistory
-from modules.services.identity.types import HeldEdit, Version
+from modules.services.identity.types import SELF, HeldEdit, Version
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.relationships import Relationship, Relationships
@@ -219,6 +220,7 @@ class PageFacts:
             "drafts": [self._draft(draft) for draft in (*now.drafts, *now.on_the_way)],
             "leaving": leaving_lines({"leaving": [one for one in now.leaving if not one["number"]]}, zone),
             "held": self._history(lambda history: history.held()),
+            "documents": [waiting_line(one) for one in now.documents if one != SELF],
             "report": now.budget,
             "meters": _meters(now.budget),
             "day": self._day(),
@@ -347,7 +349,7 @@ class PageFacts:
 
     def growing(self) -> dict[str, Any]:
         """Return how SELF.md changed, newest first, and the change that waits."""
-        changes, held = self._history(self._changes), self._history(lambda history: history.held())
+        changes, held = self._history(self._changes), self._history(lambda history: history.show_held())
         return {"changes": changes, "held": held, "held_diff": self._held_diff(held) if held else []}
 
     def _changes(self, history: SelfHistory) -> list[ShownVersion]:

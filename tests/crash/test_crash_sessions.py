@@ -87,7 +87,7 @@ def counting(request: ChatRequest) -> Completion:
     numbers = [int(number) for number in _NUMBER.findall(request.messages[-1].text)]
     return call(
         "keep_memories",
-        summary="It was counted further in this talk.",
+        summary=f"It was counted further in this talk, from message {min(numbers)}.",
         facts=[f"Talk from message {min(numbers)}: it is counted further, until message {max(numbers)}"],
     )
 

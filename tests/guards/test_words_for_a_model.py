@@ -39,8 +39,7 @@ EXCEPTIONS = {
     "the model chose nothing that works": "for the journal, where no tool ended a turn",
     "two tools have the same name": "an error of ours: no model reads it",
     "waits for the owner's approval:": "for the journal, in the outcome of a result",
-    "other people's words were read in this conversation and the owner's newest line does not plainly ask for this in"
-    " its own words: approve it, or ask again after /new": "told with what waits for the owner's approval",
+    "other people's words were read before it": "told with what waits for the owner's approval",
 }
 
 

@@ -363,3 +363,5 @@ async def test_a_turn_of_its_own_finds_what_rests_on_others_words_where_it_may_r
     own = await rig.use("memory_search", heartbeat, query="")
     assert "is blue" in own.content
     assert own.provenance is None
+    hidden = len(await store.listed()) - 1
+    assert f"{hidden} more" in own.content, "what is not shown is told of"

@@ -149,10 +149,27 @@ async def test_the_posts_of_one_account_are_read_by_its_handle_its_profile_and_i
     running_town: RunningTown, moss: dict[str, str], address: str
 ) -> None:
     sam = running_town.account("sam")
-    among_others = replace(OWN, provenance=Provenance.STRANGER, origin=Provenance.SELF)
+    among_others = replace(OWN, provenance=Provenance.STRANGER, origin=Provenance.SELF, accounts={})
     async with awake(running_town.make_home("rowan")) as life:
         address = sam if address == "did" else address
         posts = read(await use(life, "bluesky_read_feed", address=address))
         assert [one["author_did"] for one in posts] == [sam]
         refused = await use(life, "bluesky_read_feed", among_others, address=address)
         assert refused.is_error == (address != sam), "a made-up handle could carry away what was read"
+        await use(life, "bluesky_search", among_others, query="moss")
+        known = await use(life, "bluesky_read_feed", among_others, address=address)
+        assert not known.is_error, "a handle that was shown is an account that is known"
+
+
+async def test_its_own_posts_bring_in_nobodys_words_and_say_what_they_answer(running_town: RunningTown) -> None:
+    network, rowan = running_town.network, running_town.account("rowan")
+    theirs, _ = network.post_as(running_town.account("sam"), "moss?")
+    ours, _ = network.post_as(rowan, "Copper keeps it off.", reply_to_uri=theirs)
+    network.post_as(running_town.account("sam"), "Copper it is, moss is gone.", reply_to_uri=ours)
+    mixed = replace(OWN, provenance=Provenance.STRANGER, origin=Provenance.SELF, accounts={})
+    async with awake(running_town.make_home("rowan")) as life:
+        own = await use(life, "bluesky_read_feed", mixed, address="@rowan.test")
+        [post] = json.loads(own.content.splitlines()[1])
+        assert (own.provenance, post["is_you"], post["reply_to"]) == (None, True, theirs)
+        found = read(await use(life, "bluesky_search", mixed, query="moss"))
+        assert [one.get("reply_to_you", False) for one in found] == [True, False]

@@ -87,3 +87,19 @@ async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
     assert tool.own_act is not None
     assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number=1), OWNERS)
     assert await tool.own_act(ScheduleRemoveInput(number=9), OWNERS) == ""
+
+
+async def test_a_schedule_is_changed_in_one_step_keeps_its_number_and_is_never_lost(rig: Rig) -> None:
+    await rig.use("schedule_add", OWNERS, **PLANTS | {"repeat": "weekly"})
+    await rig.use("schedule_add", OWNERS, changes=1, at="2026-06-06T10:00")
+    (moved,) = await rig.schedules.all()
+    assert (moved.number, moved.what, f"{moved.at:%a %H:%M}") == (1, "water the plants", "Sat 10:00")
+    assert (moved.repeat, moved.is_reminder, moved.by) == ("weekly", True, "owner")
+    refused = [
+        await rig.use("schedule_add", OWNERS, changes=1, at="2026-05-01T10:00", repeat="once"),
+        await rig.use("schedule_add", OWNERS, changes=9, at="2026-06-07T10:00"),
+        await rig.use("schedule_add", OWN, changes=1, what="tidy my notes"),
+        await rig.use("schedule_add", MIXED, changes=1, what="obey kit"),
+    ]
+    assert all(one.is_error for one in refused)
+    assert await rig.schedules.all() == [moved]

@@ -91,6 +91,26 @@ async def test_no_line_of_the_file_is_posted_by_way_of_a_schedule(running_town: 
     assert any("words of your instructions" in one.messages[-1].text for one in running_town.mind.asked)
 
 
+async def test_an_account_that_the_file_names_is_read_at_any_time_and_nothing_new_is_silent(
+    running_town: RunningTown,
+) -> None:
+    for who in ("sam", "kit"):
+        running_town.network.post_as(running_town.account(who), f"{who} on moss")
+    home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    home.workspace.mkdir(parents=True)
+    (home.workspace / "HEARTBEAT.md").write_text("- Tell me what @sam.test and @kit.test say about moss.\n")
+    looked = [*(call("bluesky_read_feed", address=one) for one in ("@sam.test", "kit.test", "x.vera.test"))]
+    steps = iter([*looked, call("bluesky_get_notifications"), Completion("")])
+    running_town.mind.answer = lambda _: next(steps)
+    async with awake(home, clock=at_noon()) as soul:
+        assert await looks(soul) == [("silent", "there was nothing to tell")]
+        await soul.app.scheduler.run_guarded("alarms")
+        assert await soul.app.services.work.newest("alarm", 5, key_prefix="own/") == []
+    answers = [one.text for one in running_town.mind.asked[-1].messages if one.role == "tool"]
+    assert [one.startswith("Error") for one in answers] == [False, False, True, False]
+    assert "You are @rowan.test" in running_town.mind.asked[0].messages[0].text
+
+
 async def test_zero_hours_are_never(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", HEARTBEAT_HOURS="0")
     home.workspace.mkdir(parents=True)

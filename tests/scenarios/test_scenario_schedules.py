@@ -10,6 +10,7 @@ import pytest
 from common.errors import UsageError
 from common.provenance import Provenance
 from modules.lives.rhythm.turns import is_own
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
 from soul.commands.run import owner_commands
@@ -93,11 +94,12 @@ async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_
     more = {"AGENT_GITHUB_USERNAME": "rowan", "AGENT_GITHUB_TOKEN": "t" * 30}
     async with awake(running_town.make_home("rowan", **more)) as soul:
         registry = soul.app.lives.turn_services.turn_runner.executor.registry
-        ordered, own = Turn("schedule", Provenance.OWNER), Turn("schedule", Provenance.SELF)
+        ordered, own = (Turn("schedule", by, subject=OwnTimeTurn([])) for by in (Provenance.OWNER, Provenance.SELF))
         after = lower_provenance(ordered, Provenance.STRANGER)
         names = [{one.name for one in registry.available(turn) if is_own(one, turn)} for turn in (ordered, own, after)]
         post = next(one for one in registry.available(after) if one.name == "bluesky_post")
-    assert "github_list_issues" in names[0] - names[1]
+    assert {"github_list_issues", "day_read", "talk_search"} <= names[0] - names[1]
+    assert "bluesky_get_notifications" in names[0] & names[1] & names[2]
     assert {"memory_save", "self_update"} <= names[1] - names[0]
     assert names[2].isdisjoint({"memory_save", "self_update", "schedule_add", "schedule_remove", "web_fetch"})
     assert approval_reason(post, after)

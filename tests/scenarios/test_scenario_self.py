@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from modules.runtime.home import Home, read_self
+from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_decide, run_self_rollback
 from tests.owner_lines import answered
 from tests.running_town import Answering, RunningTown, awake, call
@@ -52,5 +53,10 @@ async def test_with_a_strangers_words_in_the_owners_turn_the_change_waits_for_th
         await answered(life.app.owner, "What is new? Learn from it.")
         assert not _changed(home)
         assert any("waits for your approval" in message for _, message, _ in life.console.lines)
+        assert "soul self approve" in running_town.mind.asked[-1].messages[-1].text
+        listed = await owner_commands(life.app, asyncio.Event()).answer("/drafts")
+        assert "soul self held" in listed[-1]
+        await answered(life.app.owner, "What waits?")
+        assert "a change of SELF.md" in "".join(one.text for one in running_town.mind.asked[-1].messages)
         await asyncio.to_thread(run_self_decide, home.root, approve=True)
         assert _changed(home)

@@ -114,8 +114,9 @@ class ReadingHandler(Handler):
         if wait := await self._wait(item):
             return wait
         question, subject = str(item.payload.get("question", item.key)), ReadingTurn()
+        accounts = await self.turn_runner.accounts_in(question)
         result = await self.turn_runner.run_turn(
-            turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance),
+            turn=Turn(READING, Provenance.SELF, item.cause_id, subject, item.importance, accounts=accounts),
             system=await self.prompter.prompt(
                 skill=READING,
                 audience="bluesky",
@@ -144,7 +145,7 @@ class ReadingHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, without its reason."""
-        question = one_line(str(item.payload.get("question", item.key)))
+        question = one_line(str(item.payload.get("question", item.key)), QUESTION_CHARS)
         return f"{'Waits to read' if not disposition.settles else 'Read'} about: {question}"
 
     async def _wait(self, item: WorkItem) -> Disposition | None:
@@ -179,7 +180,7 @@ class ReadingHandler(Handler):
                 one_line(question, SUBJECT_LENGTH),
                 "\n".join((finding, *sources)),
                 (READING,),
-                source=f"{OWNER_SOURCE if owners else READING_SOURCE}{next(iter(sources), '')}",
+                source=f"{OWNER_SOURCE if owners else ''}{READING_SOURCE}{next(iter(sources), '')}",
                 trust="stranger",
                 dids=dids,
             )
@@ -194,4 +195,5 @@ class ReadingHandler(Handler):
             words = "\n".join((question, finding or f"({reason})", *sources))
             rests_on = Provenance.STRANGER if finding else Provenance.SELF
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, rests_on, at_once=False, dids=dids)
-        return Disposition("done", "found" if finding else "nothing", reason)
+        links = " ".join(sources) if owners and finding else ""
+        return Disposition("done", "found" if finding else "nothing", f"{reason} {links}".rstrip())

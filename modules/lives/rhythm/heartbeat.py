@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from common.clock import Clock, iso, local, parse_iso, spoken
 from common.provenance import Provenance
 from common.text.markdown import is_meaningful
-from common.text.untrusted import one_line
 from modules.lives.rhythm.turns import SKILL, OwnTurns
 from modules.runtime.scheduler.quiet_hours import is_quiet, not_at_night
 from modules.services.agent.prompt.fitting import HEARTBEAT
@@ -17,7 +16,6 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 KIND = "heartbeat-turn"
-_QUERY_CHARS = 500
 
 
 @dataclass(kw_only=True)
@@ -63,8 +61,7 @@ class HeartbeatHandler(Handler, Perceiver):
         before = [one for one in await self.work.newest(KIND, 2) if one.id != item.id]
         last = spoken(local(parse_iso(before[0].created_at), self.timezone)) if before else ""
         told = self.turns.skills.render(SKILL, "Heartbeat", text=text, last=last)
-        query = one_line(text, _QUERY_CHARS)
-        return await self.turns.run(item, told, private=(told,), query=query, asked_by=Provenance.SELF)
+        return await self.turns.run(item, told, private=(told,), task=text, asked_by=Provenance.SELF)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Tell the owner what came of it, if anything did."""

@@ -38,19 +38,24 @@ class ScheduleHandler(Handler):
             what=one.what,
             due=spoken(local(one.due, self.schedules.timezone)),
             by_owner=one.by == "owner",
+            repeat="" if one.repeat == "once" else one.repeat,
+            last=spoken(local(one.last, self.schedules.timezone)) if one.last else "",
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF
         private = [one.what]
         if one.by == "soul":  # NOTE(self): it may have been made of what the owner wrote down for it alone.
             private.append(await self.owner_files.read(HEARTBEAT) or "")
-        return await self.turns.run(item, told, private=private, query=one.what, asked_by=asked_by)
+        return await self.turns.run(item, told, private=private, task=one.what, asked_by=asked_by)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Keep what the owner is to be told, and the next time of a schedule that repeats."""
         one = schedule_of(item)
         if one.is_reminder:
-            headline = f"{self.turns.name} reminds you"
-            await self.turns.tell(item.cause_id, headline, one.what, Provenance.SELF, at_once=True)
+            headline, words = f"{self.turns.me.agent_name} reminds you", one.what
+            if one.note:
+                words += f" (noted then: {one.note})"
+            whose = Provenance.STRANGER if one.note else Provenance.SELF
+            await self.turns.tell(item.cause_id, headline, words, whose, at_once=True)
         else:
             by_owner = one.by == "owner"
             words = f"{one_line(one.what, _WHAT_CHARS)}: {disposition.reason}"

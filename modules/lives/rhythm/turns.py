@@ -15,6 +15,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.identity.owner import Me
 from modules.services.owner.notices import TellOwner
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, WorkItem
@@ -24,7 +25,7 @@ _ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch
 _ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
 """What it keeps of a turn that nobody ordered. One of the owner's may read what is private."""
 _PICTURES = "pictures"
-_WORDS_CHARS = 2_000
+_WORDS_CHARS, _QUERY_CHARS = 2_000, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +37,26 @@ class OwnTurns:
     skills: Skills
     clock: Clock
     tell: TellOwner
-    name: str
+    me: Me
 
     async def run(
-        self, item: WorkItem, told: str, *, private: Sequence[str], query: str, asked_by: Provenance
+        self, item: WorkItem, told: str, *, private: Sequence[str], task: str, asked_by: Provenance
     ) -> Disposition:
         """Have the turn of a row in which the model is `told` what to do; return what came of it.
 
-        `private` are texts of which no post may repeat a line, unless the same text gives it to be posted. `query` is
-        what it is about; `asked_by` whose words that is. Where the model called no tool, there was nothing to do.
-        Raises what `TurnRunner.run_turn` raises.
+        `private` are texts of which no post may repeat a line, unless the same text gives it to be posted. `task` is
+        what is to be done, in the words of the SOUL or its owner; `asked_by` says whose. Where the model called no
+        tool, or only looked and says nothing, there was nothing to do. Raises what `TurnRunner.run_turn` raises.
         """
-        turn = Turn(item.kind, asked_by, item.cause_id, OwnTimeTurn(private), importance=item.importance)
+        subject, query = OwnTimeTurn(private), one_line(task, _QUERY_CHARS)
+        accounts = await self.turn_runner.accounts_in(task)
+        turn = Turn(item.kind, asked_by, item.cause_id, subject, importance=item.importance, accounts=accounts)
         tools = self.turn_runner.executor.registry.available(turn)
         result = await self.turn_runner.run_turn(
             turn=turn,
             system=await self.prompter.prompt(
                 skill=SKILL,
+                variables={"handle": self.me.bluesky_username},
                 audience="bluesky",
                 session_key=item.kind,
                 query=query,
@@ -67,15 +71,17 @@ class OwnTurns:
         words = one_line(result.text, _WORDS_CHARS)
         if result.cut_off and not words:
             return Disposition("undecided", "unfinished", result.cut_off)
-        did = any(not answer.is_error for _, answer in result.calls)
+        looks = {one.name for one in tools if one.effect == "look"}
+        did = any(not answer.is_error and (words or call.name not in looks) for call, answer in result.calls)
         held = any(answer.outcome.held for _, answer in result.calls)
         act, code = ("done", "done") if did else ("silent", "nothing-to-do")
-        return Disposition(act, code, words, held=held, provenance=result.provenance)
+        reason = words or ("" if did else "there was nothing to tell")
+        return Disposition(act, code, reason, held=held, provenance=result.provenance)
 
     async def tell_end(self, item: WorkItem, disposition: Disposition, what: str, *, is_owners: bool) -> None:
         """Tell the owner what came of a row: always of what they asked for, else only where something was done."""
         if is_owners or (disposition.act != "silent" and disposition.reason):
-            headline = f"{self.name} {'gave up' if disposition.act == 'dropped' else 'did'} {what}"
+            headline = f"{self.me.agent_name} {'gave up' if disposition.act == 'dropped' else 'did'} {what}"
             words, provenance = disposition.reason, disposition.provenance
             await self.tell(item.cause_id, headline, words, provenance, at_once=False)
 

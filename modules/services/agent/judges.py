@@ -6,6 +6,7 @@ A judge that has no budget, fails or takes too long says nothing, which counts a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from common.clock import local, spoken
 from common.errors import Fatal, SoulError
@@ -33,6 +34,11 @@ class YesNoJudge:
     journal: Journal
     timezone: str = ""
 
+    @property
+    def local_now(self) -> datetime:
+        """The owner's local time."""
+        return local(self.verdicts.clock.now(), self.timezone)
+
     async def is_same(self, text: str, other: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
         """Return whether `text` claims what `other` claims. Raises `Fatal`."""
         same, reason = await self._says_yes(SAME_CLAIM, importance, first=other, second=text)
@@ -45,8 +51,9 @@ class YesNoJudge:
 
         It is asked where others' words were read after the line: none of these may stand in `act`.
         """
-        now = spoken(local(self.verdicts.clock.now(), self.timezone))
-        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, now=now, line=line, act=act)
+        now = self.local_now
+        told = f"{spoken(now)}:{now:%S}"
+        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, now=told, line=line, act=act)
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
         await self._note(summary, reason, loop, cause_id)
         return ordered

@@ -50,7 +50,6 @@ class ContextFile:
             "workspace",
             "Context",
             under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
-            held=_lines(*(f"draft {one.number}, {one.intent.kind}" for one in now.drafts)),
             done=_lines(
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])
             ),

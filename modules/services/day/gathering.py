@@ -39,6 +39,7 @@ from modules.services.day.rendering import (
 )
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
+from modules.services.identity.entries import waiting_line
 from modules.services.identity.owner import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
@@ -59,10 +60,10 @@ _FILE_MOVED = frozenset({"changed", "held"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
-_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MOST_CASES, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 1000
 _MOST_SCHEDULED = 3
 _MUCH = 0.7
-_LEAVING_CHARS, _REWORDED_CHARS = 80, 40
+_LEAVING_CHARS, _ORDERED_CHARS = 80, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class DayReader:
 
     def situation(self, connection: sqlite3.Connection) -> Situation:
         """Return how the SOUL stands now."""
-        return read_situation(connection, self.settings, Control(self.home.memory).standing(), self.clock.now())
+        standing = Control(self.home.memory).standing()
+        return read_situation(connection, self.settings, self.home, standing, self.clock.now())
 
     def _gather(self, connection: sqlite3.Connection, day: date, today: date, zone: str) -> DaySummary:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
@@ -129,7 +131,9 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=now.waits,
-            drafts=tuple(f"{one.number}, {one.words.line}" for one in now.drafts) if is_today else (),
+            drafts=(*(f"{one.number}, {one.words.line}" for one in now.drafts), *map(waiting_line, now.documents))
+            if is_today
+            else (),
             leaving=self._leaving(now, zone),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
@@ -163,14 +167,17 @@ class DayReader:
         """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
         owner = self.settings.owner_bluesky_social_handle_did
         orders = [one for one in store.ordered_between(connection, start, end) if _is_order(one, owner)]
-        edited = {
-            one["intent_id"]: f", reworded: “{shortened(one['data']['words'], _REWORDED_CHARS)}”"
-            for one in rows.about(connection, (), [order.id for order in orders])
-            if "before" in one["data"]
-        }
-        whats = [named(connection, act_words(connection, one).what) + edited.get(one.id, "") for one in orders]
+        about = rows.about(connection, (), [order.id for order in orders])
+        edited = {one["intent_id"] for one in about if "before" in one["data"]}
+        acts = [(one, act_words(connection, one)) for one in orders]
         return tuple(
-            DayOrder(what, one.state, _was_ordered(one, owner)) for what, one in zip(whats, orders, strict=True)
+            DayOrder(
+                named(connection, act.what) + _first_words(act.ours, is_edited=one.id in edited),
+                one.state,
+                _was_ordered(one, owner),
+                one.rejected,
+            )
+            for one, act in acts
         )
 
     def _with_whom(self, connection: sqlite3.Connection, left: Iterable[Intent]) -> dict[IntentKind, tuple[str, ...]]:
@@ -196,7 +203,7 @@ class DayReader:
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
-        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
+        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why)
 
 
 def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
@@ -271,6 +278,11 @@ def _is_order(intent: Intent, owner: str) -> bool:
         return intent.body.did != owner
     is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
     return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
+
+
+def _first_words(ours: str, *, is_edited: bool) -> str:
+    told = f"“{shortened(ours, _ORDERED_CHARS)}”" if ours else ""
+    return f", reworded: {told}" if is_edited else told and f": {told}"
 
 
 def _was_ordered(intent: Intent, owner: str) -> bool:

@@ -39,11 +39,12 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered, or only approved: what it is, with their words for a draft, and its state."""
+    """An act that the owner ordered, or only approved: what it is, with its first words, and its state."""
 
     what: str
     state: IntentState
     was_ordered: bool
+    is_withdrawn: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +287,7 @@ def told_text(summary: DaySummary) -> str:
 def brief_text(summary: DaySummary) -> str:
     """Return the day in two or three lines for a prompt: whom it dealt with, the owner's orders, what is blocked.
 
-    It holds handles, counts and words of the program, and nothing that others wrote.
+    It holds handles, counts, words of the program, and the first words of acts that the owner ordered or approved.
     """
     alone = [one for one in summary.reasons if one.act != LIKED_ONLY]
     refused = sum(one.count for one in summary.refused)
@@ -337,7 +338,7 @@ def _orders(summary: DaySummary, most: int = _MOST_NAMES) -> list[Row]:
     """Return what the owner ordered, and what they only approved, each act with how it stands; what waits is first."""
     rows: dict[str, list[str]] = {"ordered": [], "approved": []}
     for one in sorted(summary.orders, key=lambda one: one.state not in {"held", "pending", "sending"}):
-        told = f"{_short(one.what, _TITLE_CHARS)} ({STANDS[one.state]})"
+        told = f"{_short(one.what, _TITLE_CHARS)} ({'withdrawn' if one.is_withdrawn else STANDS[one.state]})"
         rows["ordered" if one.was_ordered else "approved"].append(told)
     return [(label, _first(told, most)) for label, told in rows.items()]
 

@@ -15,12 +15,15 @@ from common.text.graphemes import shortened
 from modules.runtime.budget.report import report_at, used_up
 from modules.runtime.budget.types import Report
 from modules.runtime.control import Standing
+from modules.runtime.home import Home
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.claims.lease_store import held_tasks
 from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.day.rendering import DayTrouble, DayWaits
 from modules.services.explanation.drafts import Draft, in_words, leaving_fields
 from modules.services.github_threads.threads import THREAD
+from modules.services.identity.entries import see_held
+from modules.services.identity.history import held_documents
 from modules.services.inbox import messages, received
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
@@ -30,7 +33,7 @@ from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 
 _MOST_TASKS = 100
-_FIRST_CHARS = 60
+_FIRST_CHARS, _REASON_CHARS = 60, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Situation:
         blocked: the tasks of plans that cannot go on by themselves.
         schedules: what is scheduled, that which is due next first.
         budget: what is used of the day's.
+        documents: the files of its own of which a change waits for the owner's approval.
 
     """
 
@@ -59,6 +63,7 @@ class Situation:
     blocked: tuple[DayTrouble, ...]
     schedules: tuple[Schedule, ...]
     budget: Report
+    documents: tuple[str, ...]
 
     @property
     def no_answer(self) -> str:
@@ -71,14 +76,15 @@ class Situation:
 
         An act may repeat what strangers said, so only of what the owner ordered or approved its first words are told.
         """
-        drafts = (Item(f"draft {_brief(draft)}", draft.reason, private=True, asked=True) for draft in self.drafts)
+        waits = [(f"draft {_brief(draft)}", shortened(draft.reason, _REASON_CHARS)) for draft in self.drafts]
+        waits += [(f"a change of {one}", see_held(one)) for one in self.documents]
         scheduled = (
             Item(_brief(one), at=parse_iso(one.intent.scheduled_for), private=True)
             for one in self.on_the_way
             if one.intent.scheduled_for
         )
         return AttentionNeeds(
-            blocked=tuple(drafts),
+            blocked=tuple(Item(what, why, private=True, asked=True) for what, why in waits),
             scheduled=tuple(scheduled),
             mentions=self.waits.posts,
             leaving=self.waits.acts,
@@ -86,7 +92,7 @@ class Situation:
 
 
 def read_situation(
-    connection: sqlite3.Connection, settings: Settings, standing: Standing, moment: datetime
+    connection: sqlite3.Connection, settings: Settings, home: Home, standing: Standing, moment: datetime
 ) -> Situation:
     """Return how the SOUL of `settings` stands, with `standing` as its `Control` says."""
     drafts, states = held(connection), store.counts(connection)
@@ -110,12 +116,16 @@ def read_situation(
         tuple(_blocked_tasks(connection)),
         tuple(schedules_in(connection)),
         report_at(connection, settings, moment),
+        held_documents(home),
     )
 
 
 def _brief(draft: Draft) -> str:
-    ours = shortened(draft.words.ours, _FIRST_CHARS) if draft.intent.by_owner else ""
-    return f"{draft.number}, {draft.words.what}" + (f": “{ours}”" if ours else "")
+    """Return the number of an act and what it is, with the post that it answers and its words where it may."""
+    intent = draft.intent
+    ours = shortened(draft.words.ours, _FIRST_CHARS) if intent.by_owner else ""
+    answers = f" (post_uri {intent.target})" if intent.kind == "reply" else ""
+    return f"{draft.number}, {draft.words.what}{answers}" + (f": “{ours}”" if ours else "")
 
 
 def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:

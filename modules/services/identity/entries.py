@@ -16,13 +16,18 @@ def see_held(document: str) -> str:
     return "soul self held" + ("" if document == SELF else f" --file {document}")
 
 
+def waiting_line(document: str) -> str:
+    """Return the line on a change of a document that waits for the owner's approval."""
+    return f"A change of {document} waits for your approval: {see_held(document)}"
+
+
 def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
     """Return how the journal tells what became of a proposed document."""
     match change.status:
         case "changed":
             summary = "; ".join([f"{document} changed", *what_moved(change)])
         case "held":
-            summary = f"A change of {document} waits for your approval: {see_held(document)}"
+            summary = waiting_line(document)
         case _:
             summary = f"{document} was not changed"
     reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"

@@ -54,7 +54,7 @@ class SelfHistory:
         stem = document.removesuffix(".md").lower()
         self._document = home.self_md if document == SELF else home.workspace / document
         self._folder = home.memory / f"{stem}-history"
-        self._held = home.memory / f"{stem}-held.json"
+        self.held_file = home.memory / f"{stem}-held.json"
         self.amiss = ""
 
     @property
@@ -175,17 +175,24 @@ class SelfHistory:
 
     def held(self) -> HeldEdit | None:
         """The change that waits for the owner."""
-        loaded = load_state(self._held, {}, fits=_is_held)
+        loaded = load_state(self.held_file, {}, fits=_is_held)
         self.amiss = loaded.notice or self.amiss
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
+    def show_held(self) -> HeldEdit | None:
+        """Return the change that waits for the owner, who sees it now. Raises `StorageError`."""
+        held = self.held()
+        if held and not held.is_seen:
+            self.hold(replace(held, is_seen=True))
+        return held
+
     def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
-        save_state(self._held, asdict(held))
+        save_state(self.held_file, asdict(held))
 
     def drop_held(self) -> None:
         """Drop the change that waits for the owner's approval."""
-        self._held.unlink(missing_ok=True)
+        self.held_file.unlink(missing_ok=True)
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
@@ -269,6 +276,11 @@ def kept_documents(home: Home) -> list[str]:
     return [name for name in DOCUMENTS if name == SELF or SelfHistory(home, name).is_kept]
 
 
+def held_documents(home: Home) -> tuple[str, ...]:
+    """Return the documents of a home of which a change waits for the owner's approval."""
+    return tuple(name for name in DOCUMENTS if SelfHistory(home, name).held_file.exists())
+
+
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of `content` in hex."""
     return hashlib.sha256(content).hexdigest()
@@ -312,11 +324,12 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_held(data: Json) -> bool:
-    texts = {name: value for name, value in data.items() if name not in {"cites", "erases"}}
+    flags = {"erases", "is_seen"}
+    texts = {name: value for name, value in data.items() if name not in {"cites", *flags}}
     cites = data.get("cites")
     return (
-        data.keys() | {"erases"} == {field.name for field in fields(HeldEdit)}
-        and isinstance(data.get("erases", False), bool)
+        data.keys() | flags == {field.name for field in fields(HeldEdit)}
+        and all(isinstance(data.get(flag, False), bool) for flag in flags)
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))
         and _is_utf8(data["content"])

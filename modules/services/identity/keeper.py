@@ -1,8 +1,8 @@
 """The keeper of SELF.md: every change comes through here, leaves the earlier text in the history, and says why.
 
 What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
-that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
-they approve.
+that waits for the owner (`.memory/self-held.json`). One change waits at a time, the newest, or that which the owner
+looked at: what they looked at is what they approve.
 """
 
 from __future__ import annotations
@@ -301,6 +301,8 @@ class SelfKeeper:
         version = self._history.replace(
             proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
         )
+        if (held := self._history.held()) and held.content == proposed.content and not held.erases:
+            self._history.drop_held()
         if proposed.erases:
             by_hand = None
             self._history.erase(lines_lost(before, proposed.content))
@@ -318,9 +320,11 @@ class SelfKeeper:
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
         waiting = self._history.held()
-        if waiting is not None and waiting.content != proposed.content:
-            return SelfEdit("refused", f"another change waits for the owner's approval since {waiting.at}")
-        if waiting is None:
+        is_other = waiting is not None and waiting.content != proposed.content
+        if waiting and is_other and (waiting.is_seen or waiting.erases):
+            shows = entries.see_held(self.document)
+            return SelfEdit("refused", f"another change, which the owner has looked at, waits for approval: {shows}")
+        if waiting is None or is_other:
             at = iso(self.clock.now())
             held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
             self._history.hold(held)

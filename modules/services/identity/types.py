@@ -62,7 +62,7 @@ class SelfEdit:
 class HeldEdit:
     """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
 
-    `erases` as in the proposal.
+    `erases` as in the proposal. `is_seen`: the owner looked at it, and approves no other in its place.
     """
 
     content: str
@@ -71,6 +71,7 @@ class HeldEdit:
     at: str
     why: str
     erases: bool = False
+    is_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

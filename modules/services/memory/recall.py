@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
 from common.provenance import Provenance, Trust
-from modules.services.memory.admission import OWNER_SOURCE, Memory, Query
+from modules.services.memory.admission import OWNER_SOURCE, READING_SOURCE, Memory, Query
 from modules.services.memory.rows import MemoryStore, is_about
 from modules.services.skills.skills import Framer, Skills
 
@@ -43,7 +43,7 @@ def trusted(memory: Memory, least: Provenance) -> bool:
 
 def words_from(memory: Memory) -> str:
     """Return from whose words a memory is that does not rest on ours or the owner's alone."""
-    if memory.source.startswith(OWNER_SOURCE):
+    if memory.source.startswith(OWNER_SOURCE) and not memory.source.startswith(OWNER_SOURCE + READING_SOURCE):
         return f"from a talk with your owner that also held the words of a {memory.trust}"
     return f"from the words of a {memory.trust}"
 

@@ -90,7 +90,9 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     if body.deed:
         return ActWords(body.deed)
     ours = body.preview if isinstance(body, PostBody) else body.short_preview
-    return ActWords(deed(intent.kind), ours=ours or web_url(intent.target) or intent.target)
+    older = store.draft_numbers(connection).get(intent.replaces) if intent.replaces and intent.state == "held" else 0
+    what = f"{deed(intent.kind)} to replace number {older}" if older else deed(intent.kind)
+    return ActWords(what, ours=ours or web_url(intent.target) or intent.target)
 
 
 def end_of(connection: sqlite3.Connection, intent: Intent) -> str:

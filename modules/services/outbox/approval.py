@@ -19,7 +19,7 @@ from modules.services.outbox import audit, policy, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
-from modules.services.outbox.types import Intent, ProposedAction, Rule
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -85,6 +85,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
         raise NotWaiting(f"{intent_id} needs no approval: it leaves by itself", remedy=_SHOW)
+    _take_place(connection, intent)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
     for other in _decided_with(connection, intent):
@@ -129,6 +130,7 @@ def edit(
         by_owner=True,
         own_words=False,
     )
+    _take_place(connection, edited)
     store.update(connection, edited)
     store.reword(connection, edited)
     return edited, audit.edited(edited, intent.body.public_text)
@@ -149,21 +151,32 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
     """Take back the post or reply whose place an act takes that the owner's turn proposes; return it as it waited.
 
-    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone.
+    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone. To any
+    other change gives way the change of it that is held.
     """
     if not (action.is_for_owner and action.kind in {"post", "reply"}):
         return None
     before = store.stored_before(connection, action, now)
     meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
+    if meant and meant.state != "held" and not action.by_owner:
+        meant = next((one for one in held(connection) if one.replaces == meant.id), None)
     if meant is None or meant.kind != action.kind or not meant.is_unsent:
         return None
     moment = iso(action.scheduled_for) if action.scheduled_for else None
     if (meant.body, meant.scheduled_for) == (action.body, moment):
         return None
-    if meant.state != "held" and not action.by_owner:
-        return None
-    store.update(connection, replace(meant, state="blocked", error="the owner had it changed"))
+    store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
     return meant
+
+
+def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
+    """Take back what waits and is replaced by an approved change, which gets its number. Raises `NotWaiting`."""
+    older = store.get(connection, change.replaces) if change.replaces else None
+    if older and older.is_unsent:
+        store.update(connection, replace(older, state="blocked", error=store.REPLACED))
+        store.pass_number_on(connection, older.id, change.id)
+    elif older and older.state in ACTIVE_STATES:
+        raise NotWaiting("What this draft changes has left", remedy="Reject the draft, or order it as a new act.")
 
 
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:

@@ -119,7 +119,7 @@ class Outbox:
             said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
             admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
-            intent = admission.intent
+            intent = replace(admission.intent, replaces=older.replaces if older else action.replaces)
             is_change = older is not None and intent.state != "blocked"
             if older and not is_change:
                 store.update(connection, older)  # it waits as it did
@@ -201,14 +201,14 @@ class Outbox:
         return await self._database.run(store.scheduled)
 
     async def waiting(self, given: str) -> tuple[Intent, str]:
-        """Return an act that waits, named as in `approval.find`, and what it is, without anybody else's words.
+        """Return an act that waits, named as in `approval.find`, and its number and own words, without anybody else's.
 
         Raises `NotWaiting`.
         """
 
         def read(connection: sqlite3.Connection) -> tuple[Intent, str]:
             found = approval.find(connection, given)
-            return found, act_words(connection, found).own
+            return found, _numbered(connection, found)
 
         return await self._database.run(read)
 
@@ -217,7 +217,7 @@ class Outbox:
 
         def read(connection: sqlite3.Connection) -> tuple[Intent | None, str]:
             found = store.at_address(connection, uri)
-            return found, act_words(connection, found).own if found else ""
+            return found, _numbered(connection, found) if found else ""
 
         return await self._database.run(read)
 
@@ -373,6 +373,11 @@ class Outbox:
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
         return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
+
+
+def _numbered(connection: sqlite3.Connection, intent: Intent) -> str:
+    number, words = store.draft_numbers(connection).get(intent.id), act_words(connection, intent).own
+    return f"number {number}, {words}" if number else words
 
 
 def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:

@@ -235,8 +235,12 @@ def left_between(connection: sqlite3.Connection, moment: str, until: str) -> lis
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return what the owner ordered or approved of what was proposed in that time, newest first."""
-    return _select(connection, "by_owner = 1 AND created_at >= ? AND created_at < ?", moment, until)
+    """Return what the owner ordered or approved of what was proposed in that time, newest first.
+
+    What another version took the place of is left out.
+    """
+    where = "by_owner = 1 AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
+    return _select(connection, where, REPLACED, moment, until)
 
 
 def done_at_since(connection: sqlite3.Connection, moment: str) -> list[str]:
@@ -412,6 +416,8 @@ def _intent(row: sqlite3.Row) -> Intent:
 FEED_KEYS_MAX = 5000
 ONCE = "once:"
 """The key of what is said only once, in whatever words, begins so."""
+REPLACED = "the owner had it changed"
+"""The reason of an act whose place another version took."""
 
 
 def in_feed(connection: sqlite3.Connection, key: str) -> bool:
@@ -475,10 +481,11 @@ def number_drafts(connection: sqlite3.Connection) -> None:
 
 
 def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> None:
-    """Give the number of an act that waited to the one that took its place."""
+    """Give the number of an act that waited, and the changes of it that are held, to the one that took its place."""
     last, numbers = _read_numbers(marks.get(connection, _NUMBERS))
-    numbers = {after if one == before else one: number for one, number in numbers.items()}
+    numbers = {after if one == before else one: number for one, number in numbers.items() if one != after}
     marks.put(connection, {_NUMBERS: json.dumps({"last": last, "of": numbers})})
+    connection.execute("UPDATE intents SET replaces = ? WHERE replaces = ? AND id <> ?", (after, before, after))
 
 
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:

@@ -117,6 +117,7 @@ class Intent:
     `by_owner`: the owner asked for it, or approved it. `rejected`: the owner rejected it. `own_words`: the owner
     asked for it, and has neither given nor seen its words, or what it is done to.
     `scheduled_for` is the moment before which it does not leave, and from which its expiry counts.
+    `replaces`: while it is held, the id of the act that waits to leave, and whose place it takes once it is approved.
     """
 
     id: str
@@ -145,6 +146,7 @@ class Intent:
     rejected: bool = False
     scheduled_for: str | None = None
     own_words: bool = False
+    replaces: str = ""
 
     @property
     def deed(self) -> str:

@@ -60,7 +60,9 @@ class ToldOutside:
             provenance = Provenance(item.payload.get("provenance", Provenance.STRANGER))
             words, is_own = item.payload["words"], provenance >= Provenance.SELF
             if not is_own:
-                words = Framer(self.skills, self.rng).frame("reading", author="", uri="", text=words)
+                words = Framer(self.skills, self.rng).frame(
+                    "reading", author="you, on what you read", uri="", text=words
+                )
             at = spoken(local(parse_iso(item.created_at), self.timezone))
             told = self.skills.render(_SKILL, "Told Outside", at=at, headline=item.payload["text"], words=words)
             # NOTE(self): what the SOUL says of its own trusts nobody else, as its answers in the talk do.

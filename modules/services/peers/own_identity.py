@@ -228,7 +228,7 @@ class OwnIdentity:
                 "decision",
                 LOOP,
                 f"Says who it is: github.com/{self.username}",
-                line="social",
+                line=None if submitted.held else "social",  # the outbox has told of the draft
                 reason=submitted.reason or "so that other SOULs can find it",
                 intent_id=submitted.intent.id,
                 data={"act": "posted"},

@@ -37,6 +37,8 @@ class Schedule:
         by: at whose word it was made.
         due: when it comes next, in UTC.
         last: the moment for which it came last, in UTC; None if it never did.
+        note: what the SOUL wrote beside the words of a reminder. It may repeat others' words, and only the owner reads
+            it, with the reminder.
 
     """
 
@@ -48,6 +50,7 @@ class Schedule:
     by: By
     due: datetime
     last: datetime | None = None
+    note: str = ""
 
     def told_due(self, timezone: str) -> str:
         """Return when it comes next, as people say it."""

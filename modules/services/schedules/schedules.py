@@ -40,6 +40,7 @@ def schedule_of(item: WorkItem) -> Schedule:
         by="owner" if kept["by"] == "owner" else "soul",
         due=parse_iso(kept["due"]),
         last=parse_iso(last) if last else None,
+        note=str(kept.get("note", "")),
     )
 
 
@@ -55,22 +56,32 @@ class Schedules(Perceiver):
         """Return all schedules, the one that is due next first."""
         return await self.table.database.run(schedules_in)
 
-    async def add(self, what: str, at: datetime, *, repeat: Repeat, is_reminder: bool, by: By) -> Schedule | Problem:
+    async def add(
+        self, what: str, at: datetime, *, repeat: Repeat, is_reminder: bool, by: By, note: str = "", changes: int = 0
+    ) -> Schedule | Problem:
         """Schedule `what` for the local date and time `at`, and then as `repeat` says.
+
+        A schedule with the number `changes` becomes this one in one step and keeps its number.
 
         Raises:
             OverflowError: `at` is at the end of the calendar.
 
         """
         now = self.clock.now()
-        due = next_due(at, now, None, self.timezone, repeat)
+        older = next((one for one in await self._waiting() if _number_of(one) == changes), None)
+        last = schedule_of(older).last if older else None
+        due = next_due(at, now, last, self.timezone, repeat)
         if due <= now:
             return "Schedule Past"
+        words, beside = one_line(what, WHAT_CHARS), one_line(note, WHAT_CHARS)
+        made = Schedule(changes, words, at, repeat, is_reminder, by, due, last, beside)
+        if older:
+            await self.table.retry(older, _kept(made), due)
+            return made
         if len(await self.all()) >= MOST:
             return "Schedules Full"
         known = await self.table.newest(KIND, _NUMBERS_READ)
-        number = max((_number_of(one) for one in known), default=0) + 1
-        made = Schedule(number, one_line(what, WHAT_CHARS), at, repeat, is_reminder, by, due)
+        made = replace(made, number=max((_number_of(one) for one in known), default=0) + 1)
         while not await self.table.add(self._row(made, 1)):
             made = replace(made, number=made.number + 1)
         return made
@@ -127,6 +138,7 @@ def _kept(one: Schedule) -> dict[str, Any]:
         "by": one.by,
         "due": iso(one.due),
         "last": iso(one.last) if one.last else "",
+        "note": one.note,
     }
 
 

@@ -116,6 +116,7 @@ class VoiceWriter(Handler):
     kind = SKILL
     pause_s = 0.0
     tells = True
+    needs_attention = False
 
     path: Path
     phrases: VoicePhrases

@@ -17,9 +17,7 @@ def build_rhythm(
 ) -> tuple[ScheduleHandler, HeartbeatHandler]:
     """Return what does what is scheduled, and what looks after HEARTBEAT.md; `tell` tells the owner what came of it."""
     settings, clock = services.settings, services.clock
-    turns = OwnTurns(
-        turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, settings.agent_name
-    )
+    turns = OwnTurns(turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, services.me)
     owner_files = services.knowledge.stores.owner_files
     scheduled = ScheduleHandler(schedules=services.schedules, turns=turns, owner_files=owner_files)
     heartbeat = HeartbeatHandler(

@@ -473,5 +473,5 @@ def test_a_kind_has_its_words_wherever_a_draft_is_shown() -> None:
     act = Intent("5eed" * 4, "issue_comment", "", OpaqueBody({}), "", "", "", "", iso(now), iso(now), "held")
     with closing(sqlite3.connect(":memory:")) as connection:
         draft = Draft(act, act_words(connection, act))
-    for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC")):
+    for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC", ())):
         assert "issue_comment" not in line

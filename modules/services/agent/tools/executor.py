@@ -17,13 +17,14 @@ from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
+from common.text.graphemes import leading_sentences, shortened
 from common.text.handles import given_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import in_stretches, is_said, shown_call
+from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -211,30 +212,41 @@ class Executor:
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
-        if is_order_open(tool, turn) and turn.request:
-            arguments = in_stretches(turn.request, arguments, tool)
-            if await self._is_ordered(tool, arguments, turn):
-                turn = replace(turn, is_ordered=True)
-            elif turn.provenance < tool.needs and not approval_reason(tool, turn):
-                return self._answer("Not Ordered", "Blocked", tool=tool.name)
-        return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
-
-    async def _is_ordered(self, tool: Tool, arguments: BaseModel, turn: Turn) -> bool:
-        """Return whether the owner's line asks for this call.
-
-        Never where one of its arguments is not the owner's, unless these only name an act of the SOUL's own.
-        """
-        if not (self._judge and turn.request):
-            return False
+        held = approval_reason(tool, turn)
+        if not (is_order_open(tool, turn) and turn.request):
+            return await self._run(tool, arguments, replace(turn, hold=held))
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
-        shown = own or shown_call(turn.request, arguments, tool)
-        return bool(shown) and await self._judge.is_ordered(
-            f"{one_line(tool.description, _DEED_CHARS)} ({shown})",
-            turn.request.text,
-            importance=turn.importance,
-            loop=turn.loop,
-            cause_id=turn.cause_id,
+        theirs = in_owner_words(turn.request, arguments, tool, own)
+        open_order = await self._not_ordered(tool, theirs, own, turn.request, turn)
+        if open_order and turn.provenance < tool.needs and not held:
+            return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order)
+        hold = f"{held}: {open_order or self._lacking(is_asked=True)}" if held else ""
+        if open_order:
+            return await self._run(tool, arguments, replace(turn, hold=hold))
+        kept = [name for name, value in theirs if value != getattr(arguments, name)]
+        written = arguments if kept else None
+        result = await self._run(tool, theirs, replace(turn, hold=hold, is_ordered=True, written=written))
+        if not kept or result.is_error:
+            return result
+        told = self._skills.render(_SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=bool(own))
+        return replace(result, content=f"{result.content}\n{told.strip()}")
+
+    async def _not_ordered(self, tool: Tool, arguments: BaseModel, own: str, request: OwnerRequest, turn: Turn) -> str:
+        """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so."""
+        if self._judge is None:
+            return self._lacking()
+        shown, missing = shown_call(request, arguments, self._judge.local_now, own)
+        if missing:
+            return self._lacking(field=missing)
+        deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
+        ordered = await self._judge.is_ordered(
+            f"{deed} ({shown})", request.text, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
         )
+        return "" if ordered else self._lacking()
+
+    def _lacking(self, *, field: str = "", is_asked: bool = False) -> str:
+        """Return what the owner's line lacks so that a call is at their word, for them and for the model."""
+        return self._skills.render(_SKILL, "Answers", "Line Lacks", field=field, is_asked=is_asked).strip()
 
     def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:
         """Return what the model sent, as the tool takes it, or the answer to what it does not take."""

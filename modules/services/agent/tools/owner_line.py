@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from difflib import SequenceMatcher
+from datetime import datetime
 from typing import Any, Literal, get_origin
 
 import regex
 from pydantic import BaseModel
 
 from adapters.atproto.records import parse_at_uri
+from adapters.atproto.richtext import parse_bsky_post_url
+from common.clock import span, spoken
 from common.text.handles import UNSPACED
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnerRequest, Tool
@@ -18,13 +20,12 @@ from modules.services.agent.tools.types import OwnerRequest, Tool
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
 _BEHIND = rf"(?![-.]?{_LETTER})"
-_SAFE = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}|[0-9T:.+Z-]{1,32}")
-"""A name of a field, a number, a moment: nothing that anybody could say something in."""
+_NAME, _NUMBER = regex.compile(r"[a-z]+(?:_[a-z]+){0,3}"), regex.compile(r"[0-9T:.+Z-]{1,32}")
+"""A name of a field; a number or a moment: nothing that anybody could say something in."""
 
 _SCHEME = regex.compile(r"https?://(?:www\.)?", regex.IGNORECASE)
 _MOST_SAFE = 32
-_EDGES = ".,;:!?\"'()[]…"
-_FEWEST_WORDS, _MOST_WORDS = 3, 300
+_WHOLE_LINE = "the whole line"
 
 
 def is_said(text: str, line: str) -> bool:
@@ -36,53 +37,42 @@ def is_said(text: str, line: str) -> bool:
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
-def stretch_of(text: str, line: str) -> str:
-    """Return the stretch of `line` that `text` gives with some of its words left out; "" where it does not.
+def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own: str = "") -> BaseModel:
+    """Return a call with the owner's whole line in each text of `tool.from_line` that has other words than theirs.
 
-    `text` must have words of the line in their order, in pieces of three words or more.
+    Numbers and moments stay. Anything else in such a field, such as a list, is left out. A call to something of the
+    SOUL's own, told in the words `own`, keeps a text of that, and leaves out one that is neither's.
     """
-    raw = line.split()
-    at = [place for place, word in enumerate(raw) if _bare(word)]
-    said, words = [_bare(raw[place]) for place in at], [bare for word in text.split() if (bare := _bare(word))]
-    if len(words) > min(len(said), _MOST_WORDS):
-        return ""
-    pieces = [one for one in SequenceMatcher(None, said, words, autojunk=False).get_matching_blocks() if one.size]
-    if sum(one.size for one in pieces) < len(words) or min((one.size for one in pieces), default=0) < _FEWEST_WORDS:
-        return ""
-    return " ".join(raw[at[pieces[0].a] : at[pieces[-1].a + pieces[-1].size - 1] + 1])
+    instead: dict[str, object] = {}
+    for name in tool.from_line:
+        value = getattr(arguments, name)
+        is_text = isinstance(value, str)
+        if not value or (is_text and (_NUMBER.fullmatch(value) or _is_either(value, request.text, own))):
+            continue
+        field = type(arguments).model_fields[name]
+        instead[name] = request.text if is_text and not own else field.get_default(call_default_factory=True)
+    return arguments.model_copy(update=instead)
 
 
-def in_stretches(request: OwnerRequest, arguments: BaseModel, tool: Tool) -> BaseModel:
-    """Return a call with the whole stretch of the owner's line in each of `tool.stretches` that leaves words of it out.
-
-    What they said is then done with all of their words, so that none which forbids it can be left out.
-    """
-    given = ((name, getattr(arguments, name)) for name in tool.stretches)
-    found = {name: stretch_of(text, request.text) for name, text in given if not is_said(text, request.text)}
-    return arguments.model_copy(update={name: stretch for name, stretch in found.items() if stretch})
-
-
-def shown_call(request: OwnerRequest, arguments: BaseModel, tool: Tool | None = None) -> str:
-    """Return all arguments of a call, in the words of the owner's line; "" where one is not the owner's.
-
-    Without those that `tool` takes from the line itself.
+def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: str = "") -> tuple[str, str]:
+    """Return all arguments of a call, in the words of the owner's line; also the first that is not theirs, else "".
 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
-    scheme, all else word for word. Numbers, moments and choices are shown as they are: a judge compares them.
+    scheme, all else word for word. What stands in `own`, the SOUL's own act that a call is done to, counts like the
+    line. Numbers and choices are shown as they are, and moments as people say them at the local time `now`.
     """
-    told: list[str] = []
+    told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
         value = getattr(arguments, name)
-        is_default = value == field.get_default(call_default_factory=True) and not field.is_required()
-        if is_default or (tool and name in tool.from_line):
+        if value == field.get_default(call_default_factory=True) and not field.is_required():
             continue
         is_choice = get_origin(field.annotation) is Literal
         for one in _leaves(value):
-            words = str(one) if is_choice or not isinstance(one, str) else _given(one.strip(), request)
+            words = str(one) if is_choice or not isinstance(one, str) else _given(one.strip(), request, now, own)
             if not words:
-                return ""
+                return "", name
             told.append(f"{name}: {words}")
-    return "; ".join(told)
+    return "; ".join(told), ""
 
 
 def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be anything
@@ -98,19 +88,23 @@ def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be a
         yield value
 
 
-def _given(text: str, request: OwnerRequest) -> str:
+def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
     """Return a text as the owner's line gives it, or as it is where nobody can say anything in it; else ""."""
-    if len(text) <= _MOST_SAFE and _SAFE.fullmatch(text):
-        return text
+    if text == request.text.strip():
+        return _WHOLE_LINE
+    if _NUMBER.fullmatch(text) or (len(text) <= _MOST_SAFE and _NAME.fullmatch(text)):
+        return _moment(text, now)
     if account := _account(text, request):
         return account
+    if own and (parse_at_uri(text) or parse_bsky_post_url(text)):
+        return "the same"
     if post := parse_at_uri(text):
         names = [post.repo, *request.names_of(post.repo)]
         links = [f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names]
         found = next((one for one in (text, *links) if is_said(one, request.text)), "")
         return found or next((f"a post of {name}" for name in names[1:]), "")
     address = _SCHEME.sub("", text).rstrip("/")
-    return text if is_said(text, request.text) or (address != text and is_said(address, request.text)) else ""
+    return text if _is_either(text, request.text, own) or (address != text and is_said(address, request.text)) else ""
 
 
 def _account(text: str, request: OwnerRequest) -> str:
@@ -123,8 +117,19 @@ def _account(text: str, request: OwnerRequest) -> str:
     return handle if handle in known else ""
 
 
-def _bare(word: str) -> str:
-    return _plain(word).strip(_EDGES)
+def _is_either(text: str, line: str, own: str) -> bool:
+    return is_said(text, line) or is_said(text, own)
+
+
+def _moment(text: str, now: datetime) -> str:
+    """Return a date and time as people say it, with how far ahead it is; any other text as it is."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    moment = moment.replace(tzinfo=moment.tzinfo or now.tzinfo)
+    ahead = (moment - now).total_seconds()
+    return spoken(moment) + (f" (in {span(ahead)})" if ahead > 0 else "")
 
 
 def _plain(text: str) -> str:

@@ -19,10 +19,7 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
-MIXED = (
-    "other people's words were read in this conversation and the owner's newest line does not plainly ask for this in"
-    " its own words: approve it, or ask again after /new"
-)
+MIXED = "other people's words were read before it"
 _SOCIAL = {"social", "self"}
 
 

@@ -73,6 +73,9 @@ class Turn:
         hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
+        accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
+        written: set by the executor for one call: what the model wrote where the owner's line took the place of some of
+            it; None where all of it was kept. It may repeat others' words.
 
     """
 
@@ -85,6 +88,8 @@ class Turn:
     hold: str = ""
     request: OwnerRequest | None = None
     is_ordered: bool = False
+    accounts: dict[str, str] = field(default_factory=dict, compare=False)
+    written: BaseModel | None = None
 
     @property
     def asked_by(self) -> Provenance:
@@ -166,12 +171,11 @@ class Tool:
             lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
-        named_only: whether its handler refuses, among others' words, what the owner's newest line does not give. Such a
-            tool stays there, and is run where a judge finds that the line asks for it.
-        stretches: the fields that may leave out words of the owner's line: they become the whole stretch of it.
-        from_line: the fields that its handler takes from the owner's line where `Turn.is_ordered`.
-        own_act: returns the act of the SOUL's own that a call is done to, in words for the judge, where its arguments
-            say nothing else; "" for any other call.
+        named_only: whether it stays among others' words, where it is run only if a judge finds that the owner's newest
+            line asks for it, and gives what it does not take from that line.
+        from_line: the fields of which among others' words only what is the owner's is taken (`in_owner_words`).
+        own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
+            any other call.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
@@ -193,7 +197,6 @@ class Tool:
     owner_fields: frozenset[str] = frozenset()
     named_fields: frozenset[str] = frozenset()
     named_only: bool = False
-    stretches: frozenset[str] = frozenset()
     from_line: frozenset[str] = frozenset()
     own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
     family: str = ""

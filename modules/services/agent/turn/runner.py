@@ -49,7 +49,7 @@ from modules.services.agent.tools.policy import (
     lower_provenance,
     replied_uri,
 )
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks, tokens_of
 from modules.services.skills.skills import without_boundaries
@@ -397,6 +397,12 @@ class TurnRunner:
     def offered(self, turn: Turn, only: Collection[str]) -> tuple[str, ...]:
         """Return the names of the tools that a turn offers of `only`: a prompt names no other."""
         return tuple(tool.name for tool in self.executor.registry.available(turn, only))
+
+    async def accounts_in(self, text: str) -> dict[str, str]:
+        """Return the DIDs of the handles in a task that the SOUL or its owner wrote, by handle in lower case."""
+        task = OwnerRequest(text)
+        await look_up_named(task, self.resolve)
+        return {handle: did for handle, did in task.named.items() if did}
 
     def room(
         self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None, messages: Sequence[Message] = ()

@@ -177,7 +177,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
     assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
-    assert "Approved by your owner: reply to @frida.test (done)" in brief
+    assert "Approved by your owner: reply to @frida.test: “Slate.” (done)" in brief
     for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told_text(found)) < 600

@@ -30,9 +30,10 @@ from common.errors import IdentityError, StorageError
 from common.person import Person
 from common.redact import Redactor
 from modules.runtime.home import Home, check_self, read_self
-from modules.services.identity.history import HISTORY_KEPT, SelfHistory
+from modules.services.identity.history import HISTORY_KEPT, SelfHistory, held_documents
 from modules.services.identity.keeper import without
 from modules.services.identity.policy import hold_reason, limits_reason, loss, refusal, sections_moved, with_section
+from modules.services.identity.types import SELF
 from tests.children import child_of
 from tests.journals import told_of
 from tests.modules.services.identity.self_home import BORN, SelfHome
@@ -137,12 +138,22 @@ async def test_a_change_that_somebody_else_may_have_slipped_in_waits_however_sma
 async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_before_their_yes(
     self_home: SelfHome,
 ) -> None:
+    await self_home.keeper.change("# Rowan\n\nNobody saw this.\n", reason="before", by="soul")
     await self_home.keeper.change(TIRED, reason="first", by="soul")
+    assert held_documents(self_home.home) == (SELF,)
+    shown = SelfHistory(self_home.home).show_held()
+    assert (shown and shown.content) == TIRED, "the newest waits, where nobody looked at the other"
     assert (await self_home.keeper.change(TIRED, reason="the same again", by="soul")).status == "held"
     other = await self_home.keeper.change("# Rowan\n\nSomething worse.\n", reason="second", by="soul")
     assert other.status == "refused"
     await self_home.keeper.approve()
     assert self_home.text == TIRED
+
+
+async def test_a_change_that_waits_is_gone_once_the_same_text_is_applied(self_home: SelfHome) -> None:
+    await self_home.keeper.change(GROWN, reason="asked to", by="soul", hold="a stranger's words")
+    assert (await self_home.keeper.change(GROWN, reason="asked to again", by="soul")).status == "changed"
+    assert (self_home.text, self_home.held, held_documents(self_home.home)) == (GROWN, None, ())
 
 
 async def test_the_owner_may_lose_as_much_as_they_like(self_home: SelfHome) -> None:

@@ -215,9 +215,15 @@ async def test_rewording_goes_on_after_a_restart_and_lets_whoever_writes_go_firs
         running_town.mind_faults.clear()
     assert not home.voice_phrases.exists()
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
-    running_town.mind.answer = lambda request: (
-        writing(fulfillment__default=OURS)(request) if "Warm, a little" in request.messages[-1].text else Completion("")
-    )
+    attentive = set[str]()
+
+    def answer(request: ChatRequest) -> Any:
+        if "Warm, a little" not in request.messages[-1].text:
+            return Completion("")
+        attentive.add(life.app.services.attention.mode)
+        return writing(fulfillment__default=OURS)(request)
+
+    running_town.mind.answer = answer
     async with awake(home) as life:
         before = len(running_town.mind.asked)
         await life.look()
@@ -226,6 +232,7 @@ async def test_rewording_goes_on_after_a_restart_and_lets_whoever_writes_go_firs
             await life.app.scheduler.run_guarded("work")
     asked = ["\n".join(message.text for message in one.messages) for one in running_town.mind.asked[before:]]
     assert "which roof is louder" in asked[0]
+    assert attentive == {"idle"}, "a line of the owner's waits for none of these calls"
     assert [any(f'"{group[0]}"' in text for text in asked) for group in VOICED] == [True] * len(VOICED)
     assert home.voice_phrases.exists()
 

@@ -99,7 +99,9 @@ class WakeupHome:
     async def gather(self) -> WakeupState:
         async def attention() -> AttentionNeeds:
             standing, now = Control(self.home.memory).standing(), self.clock.now()
-            stands = await self.database.run(lambda rows: read_situation(rows, plain_settings(), standing, now))
+            stands = await self.database.run(
+                lambda rows: read_situation(rows, plain_settings(), self.home, standing, now)
+            )
             return stands.attention + self.attention
 
         gathering = WakeupGathering(
