@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import regex
@@ -113,7 +113,8 @@ class Trace:
         sessions: keys of the conversations in which they took part.
         intents: ids of the acts that reach them or came of what they wrote.
         posts: the names of what they wrote to us.
-        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between.
+        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between;
+            and whether it is deleted, or only loses their names.
         words: what we said to them, as it may stand in logs that name nobody; 24 letters or more.
 
     """
@@ -122,8 +123,14 @@ class Trace:
     sessions: frozenset[str] = frozenset()
     intents: frozenset[str] = frozenset()
     posts: frozenset[str] = frozenset()
-    copies: frozenset[str] = frozenset()
+    copies: Mapping[str, bool] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
+
+    def without_copies(self, text: str) -> str:
+        """Return JSON or lines of it with somebody in the place of what was remembered of the person and is deleted."""
+        for form in _forms(frozenset(copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)):
+            text = text.replace(form, SOMEBODY_HANDLE)
+        return text
 
     def tells(self, line: str) -> bool:
         """Return whether a line that the program wrote of what it did holds some of the words."""
@@ -152,6 +159,11 @@ def needles(texts: Iterable[str]) -> frozenset[str]:
         forms = {text, line, line[:_CUT].rstrip(), json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
         found |= {form for form in forms if len(form) >= _LEAST_WORDS}
     return frozenset(found)
+
+
+@lru_cache(maxsize=8)
+def _forms(texts: frozenset[str]) -> list[str]:
+    return sorted(needles(texts), key=len, reverse=True)
 
 
 def _words(text: str) -> str:

@@ -161,7 +161,8 @@ class MemoryTools:
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
         if turn.is_ordered:
-            told = await self.save(args, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
+            in_line = args.model_copy(update={"body": clean(args.body)[:BODY_LENGTH]})
+            told = await self.save(in_line, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
             # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
             written = turn.written if args.kind in kinds_from(turn.provenance) else None
             if not isinstance(written, MemorySaveInput) or written.body == args.body:

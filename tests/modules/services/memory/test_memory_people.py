@@ -70,7 +70,7 @@ async def meet(database: Database, *posts: ReceivedPost) -> None:
 async def theirs(database: Database, did: str) -> list[str]:
     def ask(rows: sqlite3.Connection) -> Sequence[str]:
         know_person(rows, Person(did))
-        return copies_of(rows, did)
+        return list(copies_of(rows, did))
 
     return sorted(await database.run(ask))
 
