@@ -18,8 +18,9 @@ from modules.services.memory.admission import Memory, NewMemory
 
 _Memory = TypeVar("_Memory", Memory, NewMemory)
 
-_MAY_BE_ABOUT_THEM = """
-SELECT 'notes that may be about them, by a display name that anybody can choose: memories '
+_NAMING = """
+SELECT 'memory ' || id FROM memories WHERE named(subject, body, tags)
+UNION ALL SELECT 'notes that may be about them, by a display name that anybody can choose: memories '
     || group_concat(id, ', ') || iif(min(others) > 0, ' and ' || min(others) || ' more', '')
 FROM (SELECT id, count(*) OVER () - 5 AS others FROM memories
     WHERE kind = 'person' AND called(subject) AND NOT named(subject, body, tags) ORDER BY id LIMIT 5)
@@ -48,14 +49,13 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             },
             only="kind <> 'curated'",
             shown_of_others="subject || ': ' || body",
-            named="SELECT 'memory ' || id FROM memories WHERE named(subject, body, tags) ORDER BY id",
+            named=_NAMING,
         ),
         PersonalTable(
             name="profiles",
             named="""SELECT 'profile of ' || subject || ': ' || field FROM profiles WHERE named(value)
                 ORDER BY subject, field""",
         ),
-        PersonalTable(name="memories", named=_MAY_BE_ABOUT_THEM),
     ),
     # NOTE(self): a memory whose place one of theirs had taken stays replaced.
     before=(
@@ -87,7 +87,7 @@ def with_named_accounts(connection: sqlite3.Connection, memory: _Memory, known: 
 
     Handles that are `known` already are left out. Display names tie nobody: anybody can choose any.
     """
-    handles = handles_of(memory).difference(known)
+    handles: frozenset[str] = handles_of(memory).difference(known)
     if memory.kind == "curated" or not handles:
         return memory
     return replace(memory, about=tuple({*memory.about, *received.holders(connection, handles).values()}))
