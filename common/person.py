@@ -128,7 +128,8 @@ class Trace:
 
     def without_copies(self, text: str) -> str:
         """Return JSON or lines of it with somebody in the place of what was remembered of the person and is deleted."""
-        for form in _forms(frozenset(copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)):
+        bodies = (copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)
+        for form in sorted(needles(bodies), key=len, reverse=True):
             text = text.replace(form, SOMEBODY_HANDLE)
         return text
 
@@ -159,11 +160,6 @@ def needles(texts: Iterable[str]) -> frozenset[str]:
         forms = {text, line, line[:_CUT].rstrip(), json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
         found |= {form for form in forms if len(form) >= _LEAST_WORDS}
     return frozenset(found)
-
-
-@lru_cache(maxsize=8)
-def _forms(texts: frozenset[str]) -> list[str]:
-    return sorted(needles(texts), key=len, reverse=True)
 
 
 def _words(text: str) -> str:

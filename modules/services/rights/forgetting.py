@@ -130,9 +130,8 @@ class Forgetting:
 
         def rows(connection: sqlite3.Connection) -> tuple[list[Held], list[str]]:
             know_person(connection, trace.person)
-            return [one.about(connection, trace) for one in STORES], [
-                key for key, is_owner in archives_of(connection, trace.person.did, OWNER_SOURCE).items() if not is_owner
-            ]
+            archives = archives_of(connection, trace.person.did, OWNER_SOURCE)
+            return [one.about(connection, trace) for one in STORES], [key for key in archives if not archives[key]]
 
         held, archives = await self._database.run(rows)
         files = await asyncio.to_thread(
@@ -166,9 +165,8 @@ class Forgetting:
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
-        gone = sum(trace.copies.values())
-        left = (*left, *packed, *map(NamingFile, named))
-        return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
+        left, notes = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
+        return Forgotten(rows, stored + changed, left, notes, len(trace.copies) - notes)
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""
@@ -334,9 +332,7 @@ def _archived_without(data: bytes, trace: Trace, *, is_owner: bool) -> tuple[byt
     if not (text := _unpacked(data)):
         return data, []
     kept, media = kept_lines(text, trace, is_owner=is_owner)
-    if kept == text:
-        return data, media
-    return (gzip.compress(kept.encode(), mtime=0) if kept else None), media
+    return data if kept == text else gzip.compress(kept.encode(), mtime=0) if kept else None, media
 
 
 def _unpacked(data: bytes) -> str:

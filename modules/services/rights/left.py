@@ -38,7 +38,7 @@ class NamingFile:
 class Forgotten:
     """What came of a request: how many rows and files went or changed, and which files of the owner name the person.
 
-    `notes` is how many memories were deleted, `redacted` how many others lost the person's names.
+    Of the memories `notes` were deleted, and `redacted` lost the person's names.
     """
 
     rows: int
@@ -48,9 +48,10 @@ class Forgotten:
     redacted: int = 0
 
     def __str__(self) -> str:
-        notes = f"{counted(self.notes, 'memory', 'memories')} deleted"
-        redacted = f"their names taken out of {counted(self.redacted, 'other')}"
-        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}; {notes}, {redacted}"
+        notes = (
+            f"{counted(self.notes, 'memory', 'memories')} deleted, names taken out of {counted(self.redacted, 'other')}"
+        )
+        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}; {notes}"
 
 
 def entry_of(done: Forgotten) -> Entry:

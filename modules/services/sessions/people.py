@@ -51,18 +51,17 @@ def pictures_in(fields: object) -> Iterator[str]:
 def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str, list[str]]:
     """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
 
-    A line that cannot be read is theirs where it holds the DID. What the owner said in an archive of the owner's
-    (`is_owner`) stays as it is.
+    A line that cannot be read is theirs where it holds the DID. In an archive of the owner's, the owner's words stay.
     """
     kept: list[str] = []
     media: list[str] = []
     for line in filter(None, text.split("\n")):
         fields = json_object(line)
+        is_said = is_owner and fields is not None and fields.get("role") == "user"
         if trace.person.is_in(fields.get("dids", "")) if fields else trace.person.holds_did(line):
             media += pictures_in(fields)
         else:
-            is_owners = is_owner and fields is not None and fields.get("role") == "user"
-            kept.append(f"{line if is_owners else trace.person.without_did(trace.without_copies(line))}\n")
+            kept.append(f"{line if is_said else trace.person.without_did(trace.without_copies(line))}\n")
     return "".join(kept), media
 
 
