@@ -165,8 +165,8 @@ class Forgetting:
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
-        left, notes = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
-        return Forgotten(rows, stored + changed, left, notes, len(trace.copies) - notes)
+        left, gone = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
+        return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""
