@@ -34,7 +34,7 @@ from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
+from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.skills.skills import Skills
@@ -57,17 +57,17 @@ class LimitRepliesInput(BaseModel):
     """Who may reply to a post that stands, or waits to leave."""
 
     who: list[Audience] = Field(min_length=1)
-    post: str = ""
+    post_uri: str = ""
 
 
 class OwnPostInput(BaseModel):
-    """A post of our own. Empty means the newest."""
+    """A post of our own, by its address or as `newest`."""
 
-    post: str = ""
+    post_uri: str = Field(min_length=1)
 
 
 class WaitingActInput(BaseModel):
-    """An act that waits, by its number, or a scheduled post by its local date and time. Empty: the only scheduled."""
+    """An act that waits, by its number, or a scheduled post by its local date and time."""
 
     number: int = Field(default=0, ge=0)
     at: str = ""
@@ -225,7 +225,7 @@ class OwnPostTools:
         if args.number:
             return await self.outbox.waiting(str(args.number))
         scheduled = await self.outbox.scheduled()
-        meant = [one for one in scheduled if not args.at or _moment_of(one) == self._moment(args.at)]
+        meant = [one for one in scheduled if args.at and _moment_of(one) == self._moment(args.at)]
         if len(meant) == 1:
             return await self.outbox.waiting(meant[0].id)
         moments = "; ".join(spoken(local(_moment_of(one), self.timezone)) for one in scheduled)
@@ -233,15 +233,17 @@ class OwnPostTools:
 
     async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
         await self.outbox.reject(intent.id)
-        return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "when": ""})
+        return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "act": act, "when": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Say who may reply to a post of ours."""
         if await self.publisher.made_before("threadgate", turn):
             return self.words.error("Done Before")
-        terms = act_terms(turn, is_seen=names(turn, args.post), is_order=names(turn, args.post))
+        terms = act_terms(turn, is_seen=names(turn, args.post_uri), is_order=names(turn, args.post_uri))
+        asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
         limited = await self.limits.limit(
-            _meant(args.post, turn),
+            # NOTE(self): a small model names the post of the turn, the owner's, where it means its own newest.
+            "" if args.post_uri == asked_in else args.post_uri,
             args.who,
             cause_id=terms.cause_id,
             by_owner=terms.by_owner,
@@ -254,22 +256,23 @@ class OwnPostTools:
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
         """Take back a post or a reply of ours; nothing else can be named. What has not left is withdrawn."""
-        uri = await self.limits.own_post(_meant(args.post, turn))
+        uri = await self.limits.own_post(args.post_uri)
         if not uri:
-            return self.words.error("Not Your Record" if args.post else "No Post")
+            return self.words.error("No Post" if args.post_uri == NEWEST else "Not Your Record")
         terms = act_terms(turn, is_order=True)
         intent, act = await self.outbox.own_record(uri)
         if intent and not terms.hold and intent.is_unsent:
             return await self._withdrawn(intent, act)
         published = await self.publisher.delete(DeleteBody(uri=uri), terms)
         answered = self.on_bluesky.answered(published, "deleted", ends=False)
-        return replace(answered, told={**answered.told, "withdrawn": ""})
+        content = f"{answered.content}\n{self.words.answer('Deletes', act=act or uri)}"
+        return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
 
-    async def own_post_meant(self, args: OwnPostInput, turn: Turn) -> str:
+    async def own_post_meant(self, args: OwnPostInput, _: Turn) -> str:
         """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's."""
-        uri = await self.limits.own_post(_meant(args.post, turn))
+        uri = await self.limits.own_post(args.post_uri)
         intent, act = await self.outbox.own_record(uri)
-        newest = bool(uri) and uri == await self.limits.own_post("")
+        newest = bool(uri) and uri == await self.limits.own_post(NEWEST)
         waits = intent is not None and intent.is_unsent
         return self._own_act(act, waits=waits, newest=newest) if intent else ""
 
@@ -284,12 +287,6 @@ class OwnPostTools:
 
 def _moment_of(intent: Intent) -> datetime:
     return parse_iso(intent.scheduled_for or intent.created_at)
-
-
-def _meant(post: str, turn: Turn) -> str:
-    """The post that is meant: a small model names that of the turn, the owner's, where it means its own newest."""
-    asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
-    return "" if post == asked_in else post
 
 
 def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:

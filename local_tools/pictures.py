@@ -89,7 +89,7 @@ class BrowseInput(BaseModel):
 class SharedPostInput(BaseModel):
     """A post of ours that showed a picture."""
 
-    post: str
+    post_uri: str
 
 
 class WaitingInput(BaseModel):
@@ -211,17 +211,17 @@ class PictureTools:
         return dataclasses.replace(answer, content=json.dumps(told))
 
     async def lookup(self, args: SharedPostInput, turn: Turn) -> ToolResult:
-        entry = await self._entry(args.post)
+        entry = await self._entry(args.post_uri)
         if entry is None:
             return self.words.error("Not Logged")
         context = generate_post_context(entry, self._pictures.now())
-        return self._read({"context": context, "entry": entry}, args.post)
+        return self._read({"context": context, "entry": entry}, args.post_uri)
 
     async def attribution(self, args: SharedPostInput, turn: Turn) -> ToolResult:
-        entry = await self._entry(args.post)
+        entry = await self._entry(args.post_uri)
         if entry is None:
             return self.words.error("Not Logged")
-        return self._read({"attribution": format_source_attribution(entry)}, args.post)
+        return self._read({"attribution": format_source_attribution(entry)}, args.post_uri)
 
     async def waiting(self, args: WaitingInput, turn: Turn) -> ToolResult:
         found = await asyncio.to_thread(self._pictures.log.get_posts_needing_attribution_followup, args.limit)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import tempfile
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from common.clock import SystemClock
+from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import UsageError
 from common.files import write_atomic
 from common.redact import Redactor
@@ -28,7 +32,7 @@ from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
 from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.types import Intent, Rule
+from modules.services.outbox.types import Intent, ProposedAction, Rule, Verdict
 from soul.commands.at_hand import at_hand
 from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import (
@@ -118,7 +122,7 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
         raise UsageError("One draft is edited at a time", remedy="`soul drafts edit ID`")
     if text is None:
         with reading(home.database) as connection:
-            before = approval.find(connection, ids[0]).body.public_text
+            before = approval.find(connection, ids[0]).body.short_preview
         with tempfile.TemporaryDirectory(prefix="soul-draft-") as folder:
             copy = Path(folder) / "draft.txt"
             write_atomic(copy, before)
@@ -130,25 +134,26 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
     return asyncio.run(edit(settings, home, ids[0], text))
 
 
-def checked_words(text: str) -> str:
-    """Return the owner's words for a draft as they are kept. Raises `UsageError` for those that Bluesky refuses."""
-    text = "\n".join(text.splitlines()).strip()
-    if problem := text_problem(text):
-        raise UsageError(problem.reason, remedy="The draft still waits as it was.")
-    return text
+def plain_lines(text: str) -> str:
+    """Return the owner's words for a draft as they are kept."""
+    return "\n".join(text.splitlines()).strip()
 
 
 def word_rules(redactor: Redactor) -> tuple[Rule, ...]:
     """Return the rules that the owner's words for a draft must pass."""
-    return (SecretScan(redactor), same_reply)
+    return (SecretScan(redactor), same_reply, _fits)
+
+
+def _fits(_: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
+    """Return whether Bluesky takes the words of a post, or those of a direct message, which may be longer."""
+    most = MESSAGE_MAX_GRAPHEMES if action.kind == "direct_message" else PORTABLE_MAX_GRAPHEMES
+    problem = text_problem(action.body.short_preview, most)
+    return [Verdict("length", "block", problem.reason)] if problem else []
 
 
 async def edit(settings: Settings, home: Home, given: str, text: str) -> Draft:
-    """Approve a post or a reply with the words that the owner gives it.
-
-    Raises `UsageError` for words that Bluesky does not take, and otherwise as `approval.edit`.
-    """
-    text, clock, redactor = checked_words(text), SystemClock(), Redactor(settings.secrets)
+    """Approve a draft with the words that the owner gives it. Raises as `approval.edit`."""
+    text, clock, redactor = plain_lines(text), SystemClock(), Redactor(settings.secrets)
     rules = word_rules(redactor)
     database = await Database.beside(home.database)
     try:

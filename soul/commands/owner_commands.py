@@ -31,7 +31,7 @@ from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
-from soul.commands.drafts import checked_words, word_rules
+from soul.commands.drafts import plain_lines, word_rules
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
@@ -94,9 +94,9 @@ class OwnerCommands(Commands):
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
-            return [*draft.body.public_text.splitlines(), how]
+            return [*draft.body.short_preview.splitlines(), how]
         rules = word_rules(Redactor(self._services.settings.secrets))
-        return await self._leaving([await self._services.outbox.edit(given, checked_words(words), rules)])
+        return await self._leaving([await self._services.outbox.edit(given, plain_lines(words), rules)])
 
     async def _leaving(self, approved: Sequence[Intent]) -> Sequence[str]:
         services = self._services

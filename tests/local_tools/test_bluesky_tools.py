@@ -71,7 +71,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         "bluesky_repost": {"post_uri": uri},
         "bluesky_follow": {"did": running_town.account("kit")},
         "bluesky_unfollow": {"did": running_town.account("moss")},
-        "bluesky_delete_post": {"post": ours},
+        "bluesky_delete_post": {"post_uri": ours},
         "bluesky_limit_replies": {"who": ["nobody"]},
     }
     async with awake(running_town.make_home("rowan")) as life:
@@ -403,12 +403,27 @@ async def test_a_moment_that_is_none_or_will_not_do_is_refused(running_town: Run
         assert await life.app.services.outbox.scheduled() == []
 
 
+async def test_a_deletion_takes_the_post_that_is_named_and_never_another(running_town: RunningTown) -> None:
+    tin = running_town.network.post_as(running_town.account("rowan"), "Tin.")[0]
+    running_town.network.post_as(running_town.account("rowan"), "Slate.")
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
+        await use_as_owner(life, "bluesky_post", text="Reeds.")
+        for wrong in ({}, {"post": tin}, {"post_uri": ""}, {"post_uri": tin, "reason": "late"}):
+            assert (await use_as_owner(life, "bluesky_delete_post", **wrong)).malformed
+        assert (await use_as_owner(life, "bluesky_post", text="Tides.", scheduled_at=tomorrow_at(life, 9))).malformed
+        newest = await use_as_owner(life, "bluesky_delete_post", post_uri="newest")
+        assert "Reeds." in newest.content
+        assert tin in (await use_as_owner(life, "bluesky_delete_post", post_uri=tin)).content
+        await life.send()
+    assert running_town.texts("rowan") == ["Slate."]
+
+
 async def test_what_is_scheduled_is_not_the_newest_post(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
         await use_as_owner(life, "bluesky_post", text="Slate.")
         await life.send()
         await use_as_owner(life, "bluesky_post", text="Tides.", at=tomorrow_at(life, 9))
-        assert not (await use_as_owner(life, "bluesky_delete_post")).is_error
+        assert not (await use_as_owner(life, "bluesky_delete_post", post_uri="newest")).is_error
         life.passes(60)  # acts leave one after another
         await life.app.services.outbox.deliver_due()
         assert running_town.texts("rowan") == []

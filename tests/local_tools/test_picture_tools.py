@@ -200,15 +200,17 @@ async def test_where_a_picture_came_from_is_looked_up_and_completed(sharing: Sha
     assert waiting
     uri = waiting[0]["bluesky"]["post_uri"]
     block = waiting[0]["source"]["block_url"]
-    assert read(await sharing.use("format_source_attribution", post=uri))["attribution"].startswith(f"Source: {block}")
+    assert read(await sharing.use("format_source_attribution", post_uri=uri))["attribution"].startswith(
+        f"Source: {block}"
+    )
     maker = "https://maker.example/slates"
     assert not (await sharing.use("update_post_attribution", post_uri=uri, original_url=maker)).is_error
-    told = read(await sharing.use("lookup_post_context", post=waiting[0]["bluesky"]["bsky_url"]))
+    told = read(await sharing.use("lookup_post_context", post_uri=waiting[0]["bluesky"]["bsky_url"]))
     assert f"Original: {maker}." in told["context"]
     assert uri not in [one["bluesky"]["post_uri"] for one in await _waiting(sharing)]
     assert not (await sharing.use("mark_attribution_followup", post_uri=uri, notes="is it hers?")).is_error
     assert uri in [one["bluesky"]["post_uri"] for one in await _waiting(sharing)]
-    missing = await sharing.use("lookup_post_context", post="at://did:plc:nobody/app.bsky.feed.post/1")
+    missing = await sharing.use("lookup_post_context", post_uri="at://did:plc:nobody/app.bsky.feed.post/1")
     assert missing.is_error
 
 

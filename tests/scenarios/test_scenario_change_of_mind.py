@@ -34,7 +34,9 @@ async def use(life: RunningSoul, name: str, said: str, *, mixed: bool = False, *
 
 
 @pytest.mark.parametrize(("said", "verdict"), [("No! Cancel that post.", "YES"), ("What did they say?", "NO")])
-@pytest.mark.parametrize(("name", "arguments"), [("withdraw_act", {"number": 1}), ("bluesky_delete_post", {})])
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("withdraw_act", {"number": 1}), ("bluesky_delete_post", {"post_uri": "newest"})]
+)
 async def test_what_has_not_left_is_withdrawn_at_the_owner_s_word_alone_also_while_it_is_paused(
     running_town: RunningTown, said: str, verdict: str, name: str, arguments: dict[str, object]
 ) -> None:
@@ -61,7 +63,8 @@ async def test_a_post_that_stands_is_deleted_without_approval_where_the_owner_s_
         await life.send()
         running_town.network.post_as(running_town.account("kit"), ATTACK)
         running_town.mind.answer = lambda _: Completion(verdict)
-        await use(life, "bluesky_delete_post", "Delete your newest post, the one about flour dust.", mixed=True)
+        said = "Delete your newest post, the one about flour dust."
+        await use(life, "bluesky_delete_post", said, mixed=True, post_uri="newest")
         life.passes(60)
         await life.send()
         assert (await counted(life.app.services.outbox)).get("held", 0) == len(left)

@@ -12,11 +12,13 @@ from functools import partial
 import pytest
 
 from common.errors import SoulError
+from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store
+from modules.services.rights.requests import ForgetRequests
 from tests.running_town import PASSWORD, RunningSoul, RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW, PROFILE
@@ -343,6 +345,47 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
     assert "Which moss would you begin with?" in told(asked)
+
+
+async def test_a_plain_request_is_carried_out_whatever_the_model_would_have_answered(running_town: RunningTown) -> None:
+    ada, answers = Phone(running_town, "ada"), answering("Done: I have forgotten all of it.")
+    ada.is_followed()
+
+    def respond(request: ChatRequest) -> Completion:
+        return Completion(text='{"kind": "forget", "language": "en"}') if not request.offers else answers(request)
+
+    running_town.mind.answer = respond
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        ada.says("Please forget me and everything about me.")
+        await look(soul)
+        assert [request.did for request in ForgetRequests(soul.app.services.home.memory).all()] == [ada.did]
+    assert len(ada.answers) == 1
+    assert "Done: I have forgotten" not in ada.answers[0]
+
+
+async def test_a_draft_of_an_answer_shows_what_was_written_and_takes_other_words(running_town: RunningTown) -> None:
+    owner, ada = Phone(running_town, "owner"), Phone(running_town, "ada")
+    ada.is_followed()
+    longer = " ".join(["Begin with cushion moss, in the shade."] * 10)
+    running_town.mind.answer = answering("Cushion moss: it forgives a dry week.")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        ada.says("Hello!", "Which moss would you begin with?")
+        await look(soul)
+        await look(soul)
+        assert "Which moss would you begin with?" in owner.answers[-1]
+        (draft,) = await soul.app.services.outbox.held()
+        (shown,) = await soul.app.services.database.run(lambda rows: in_words(rows, [draft]))
+        assert (shown.words.theirs, shown.words.author) == ("Hello!\nWhich moss would you begin with?", "ada.test")
+        owner.says(f"/edit {shown.number} {longer * 3}")
+        await look(soul)
+        assert "1000 characters" in owner.answers[-1]
+        owner.says(f"/edit {shown.number} {longer}")
+        await look(soul)
+        soul.passes(60)
+        await soul.send()
+    assert ada.answers == [longer]
 
 
 async def test_an_answer_that_was_accepted_before_a_crash_is_not_given_again_and_what_came_later_is_answered(

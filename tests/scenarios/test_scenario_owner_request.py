@@ -293,7 +293,7 @@ async def test_a_limit_that_the_model_puts_on_the_owner_s_own_post_is_meant_for_
     def limiting(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return call("bluesky_reply", text="Closed, as you wished; the door stays shut.")
-        return call("bluesky_limit_replies", who=["nobody"], post=asked[0])
+        return call("bluesky_limit_replies", who=["nobody"], post_uri=asked[0])
 
     running_town.mind.answer = limiting
     home, rowan = running_town.make_home("rowan"), running_town.account("rowan")

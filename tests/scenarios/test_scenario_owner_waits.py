@@ -18,7 +18,7 @@ from modules.services.owner.talk import OwnerAnswers
 from tests import patience
 from tests.owner_lines import answered
 from tests.program import started, until
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.model.service import Fault
 from town.model.types import ChatRequest, Completion, ToolUse
 
@@ -244,3 +244,25 @@ async def test_the_program_answers_after_kill_9_what_it_was_told_before(running_
     async with started("run", "--home", str(home.root)) as process:
         seen = await until(process, "So: weir.")
         assert "So: heron." in seen
+
+
+async def test_lines_that_waited_together_are_all_the_owner_s_order(running_town: RunningTown) -> None:
+    words = "Slack water: the sea thinks."
+
+    def posting(request: ChatRequest) -> Completion:
+        if request.offers and request.messages[-1].role == "user":
+            return call("bluesky_post", text=words)
+        return Completion(text="It leaves in a moment.")
+
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        running_town.mind_faults.arm(DOWN)
+        with pytest.raises(Transient):
+            await answered(life.app.owner, "How much have you spent today?")
+        with pytest.raises(Transient):
+            await life.app.owner.answer_via("phone", f'Post: "{words}"')
+        running_town.mind_faults.clear()
+        running_town.mind.answer = posting
+        await life.app.owner.answer_next()
+        assert await life.app.services.outbox.held() == []
+        await life.send()
+    assert running_town.texts("rowan") == [words]

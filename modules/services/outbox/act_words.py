@@ -29,6 +29,7 @@ from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 
 _THEIRS_CHARS, _WORDS_CHARS, _REASON_CHARS = 90, 60, 150
+_MOST_MESSAGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
         return ActWords(verb, theirs.text, theirs.handle, body.preview)
     if isinstance(body, DirectMessageBody):
         talk = messages.talk_with(connection, body.to)
-        return ActWords(
-            f"direct message to @{talk.handle}" if talk and talk.handle else "direct message", ours=body.text
-        )
+        handle = talk.handle if talk else ""
+        what = f"direct message to @{handle}" if handle else "direct message"
+        return ActWords(what, _answered(connection, body), handle, body.text)
     if isinstance(body, DeleteBody | ThreadgateBody):
         own = store.at_address(connection, body.uri)
         is_post = isinstance(body, DeleteBody) and not body.did
@@ -109,6 +110,18 @@ def end_of(connection: sqlite3.Connection, intent: Intent) -> str:
         return f"On its way: {what}"
     reason = shortened(clean(told_reason(intent.error or "")), _REASON_CHARS) or "no reason is kept"
     return f"Not done: {what}. Reason: {reason}. Order it again if you still want it."
+
+
+def _answered(connection: sqlite3.Connection, body: DirectMessageBody) -> str:
+    """Return what a direct message answers, a line each: what its recipient wrote since the answer before; or ""."""
+    if not body.answers:
+        return ""
+    said = messages.said_in(connection, body.conversation_id, _MOST_MESSAGES)
+    others = (one.body for one in store.at_place(connection, ["direct_message"], body.conversation_id))
+    before = (one.after_rev for one in others if isinstance(one, DirectMessageBody) and one.after_rev < body.after_rev)
+    last = max(before, default="")
+    new = (one for one in said if one.author_did == body.to and last < one.rev <= body.after_rev)
+    return "\n".join(one.text for one in new)
 
 
 def _their_post(connection: sqlite3.Connection, uri: str, noted: TheirPost | None) -> TheirPost:

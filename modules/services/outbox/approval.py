@@ -16,7 +16,7 @@ from common.clock import iso
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
-from modules.services.outbox.bodies import PostBody, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction, Rule
@@ -98,7 +98,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
 def edit(
     connection: sqlite3.Connection, intent_id: str, text: str, rules: Sequence[Rule], now: datetime
 ) -> tuple[Intent, Entry]:
-    """Give a post or a reply the owner's words, ask `rules` as if it were proposed so, and approve it.
+    """Give a post, reply or direct message the owner's words, ask `rules` as if it were proposed so, and approve it.
 
     Raises:
         NotWaiting: it does not wait for approval, or has no words that could be edited.
@@ -106,11 +106,12 @@ def edit(
 
     """
     intent = _living(connection, intent_id, now)
-    if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody):
-        problem = f"{intent_id} cannot be edited: it is no post or reply that waits for your approval"
+    if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
+        problem = f"{intent_id} cannot be edited: only a post, reply or direct message awaiting your approval can"
         raise NotWaiting(problem, remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
-    media, once = "+".join(one.sha256 for one in body.pictures) or None, ""
+    pictures = () if isinstance(body, DirectMessageBody) else body.pictures
+    media, once = "+".join(one.sha256 for one in pictures) or None, ""
     if intent.dedup_key.startswith(ONCE):
         once = intent.dedup_key.removeprefix(ONCE)
     action = ProposedAction(body, media_id=media, once=once, cause_id=intent.cause_id, by_owner=True)

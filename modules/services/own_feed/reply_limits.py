@@ -17,6 +17,7 @@ Audience = Literal["nobody", "everybody", "mentioned", "followers", "following"]
 LimitProblem = Literal["No Post", "Not Your Post", "Not First Post", "Unclear Audience"]
 """Why nothing was proposed."""
 
+NEWEST = "newest"
 _OWN_POSTS_LOOKED_AT = 25
 
 
@@ -39,7 +40,7 @@ class ReplyLimits:
     ) -> Submitted | LimitProblem:
         """Let only `audience` reply to a post of ours, from now on, and in all that stands below it.
 
-        `post` is an `at://` uri, a link to the post, or "" for the newest. `own_words`: the owner asked
+        `post` is an `at://` uri, a link to the post, or "" or `NEWEST`. `own_words`: the owner asked
         for it and did not name the post. `hold` is why it must wait for the owner's approval; "" if it need not.
         """
         replies = allowed_replies(audience)
@@ -57,7 +58,7 @@ class ReplyLimits:
 
     async def own_post(self, post: str) -> str:
         """Return the uri of a post of our own, named as in `limit`; "" if it is none."""
-        if not post:
+        if post in {"", NEWEST}:
             posts = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
             # NOTE(self): what is scheduled is no post yet.
             standing = [

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 
 from common.clock import Clock, doubled, local, parse_iso
 from common.constants import OWNER_CAUSE
@@ -26,7 +27,7 @@ from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import UNFINISHED
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.dialect import Message
+from modules.runtime.llm.dialect import Message, Text
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.prompter import Prompter
@@ -40,7 +41,7 @@ from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist, conversation, fitting
 from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.sessions.sessions import Sessions
-from modules.services.sessions.types import said_lines
+from modules.services.sessions.types import MessageRow, blocks, said_lines
 from modules.services.skills.skills import Skills
 
 _SKILL = "owner-communication"
@@ -218,13 +219,14 @@ class OwnerTalk:
         only: Collection[str] | None = None,
         message: OwnerMessage | None = None,
     ) -> TurnResult:
+        rows = await self.sessions.rows(session_id)
         turn = Turn(
             loop="owner",
             provenance=await self.sessions.provenance(session_id),
             cause_id=message.cause if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
-            request=OwnerRequest(message.text) if message else None,
+            request=OwnerRequest(lines_to_answer(rows, message.text)) if message else None,
         )
         try:
             await self.renew_context()
@@ -251,7 +253,6 @@ class OwnerTalk:
             if purpose == _SKILL
             else "",
         )
-        rows = await self.sessions.rows(session_id)
         is_first = purpose == _FIRST_SKILL
         earlier = said_lines(rows) if is_first else ()
         said = conversation(rows)
@@ -266,6 +267,18 @@ class OwnerTalk:
             session_id=session_id,
             about=OwnerFacts(line if message else "", situation, is_first, earlier),
         )
+
+
+def lines_to_answer(rows: Sequence[MessageRow], line: str) -> str:
+    """Return the owner's `line` with their other lines that nothing was said or done about, in their order.
+
+    A line that came while an earlier one waited, by whatever way, is answered in the same turn.
+    """
+    waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows))))
+    said = [
+        block.text for row in waiting if not row.is_note for block in blocks(row.message) if isinstance(block, Text)
+    ]
+    return "\n\n".join(dict.fromkeys(said if line in said else [line, *said]))
 
 
 OWNER_RETRY_FIRST_S = 30.0

@@ -1,6 +1,7 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
-The model that answers a post finds the request; where none is to answer it, words that may be one draw attention to it.
+The model that answers a post finds the request; words that plainly ask, or that may where no model is to answer, draw
+attention to it.
 Then a model that is shown nothing but the post says which kind of request it is. Everything is done by code, and only
 for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in between
 repeats both, and the life that sends the answer sends it once.
@@ -284,8 +285,8 @@ class PersonRequests:
         asked for no reply before, nothing is said (`silent`).
 
         `found` says which posts are read: those in which a request is `possible` by their words; `first`, before its
-        turn, such a post only of those whose turn would find none; any that the model of a turn `called` one. A reading
-        judges the post alone.
+        turn, such a post only if it asks plainly or its turn would find none; any that the model of a turn `called`
+        one. A reading judges the post alone.
 
         A process reads each post once, and not beyond the limits of `REQUESTS` (but for the owner's).
 
@@ -295,8 +296,10 @@ class PersonRequests:
             Transient: the model or the store is briefly unable.
 
         """
-        # NOTE(self): who asked for no reply gets no turn, and the owner's turn does not look for requests.
-        if found == "first" and not (self._is_owners(asked) or await self._no_request(asked)):
+        # NOTE(self): who asked for no reply gets no turn, the owner's turn does not look for requests, and the model of
+        # a turn may answer a plain one as if it had carried it out.
+        is_plain = kind_by_words(asked.text) is not None
+        if found == "first" and not (is_plain or self._is_owners(asked) or await self._no_request(asked)):
             return None
         if found != "called" and not self._may_be_read(asked):
             return await self._no_request(asked)

@@ -31,7 +31,7 @@ from modules.services.agent.tools.policy import (
     explain,
     hidden_fields,
     is_order_open,
-    left_out_choices,
+    left_out,
     taken_fields,
     withheld_fields,
     without_empty_options,
@@ -205,8 +205,8 @@ class Executor:
         if isinstance(arguments, ToolResult):
             return arguments
         result = await self._run_in_order(tool, arguments, turn)
-        if left_out := left_out_choices(arguments, call.input):
-            told = self._skills.render(_SKILL, "Answers", "Left Out", fields=left_out).strip()
+        if ignored := left_out(arguments, call.input):
+            told = self._skills.render(_SKILL, "Answers", "Left Out", fields=ignored).strip()
             result = replace(result, content=f"{result.content}\n{told}")
         return result
 
@@ -255,7 +255,7 @@ class Executor:
             takes = taken_fields(tool, turn)
             return self._answer("Withheld Fields", tool=tool.name, fields=", ".join(withheld), takes=takes)
         try:
-            return tool.input_model.model_validate(sent)
+            return tool.input_model.model_validate(sent, extra="forbid" if tool.effect == "act" else "ignore")
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)

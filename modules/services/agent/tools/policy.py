@@ -21,6 +21,8 @@ from modules.services.agent.tools.types import Tool, Turn
 REPLY_TOOL = "bluesky_reply"
 MIXED = "other people's words were read before it"
 _SOCIAL = {"social", "self"}
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+"""Values of an unknown field that say nothing."""
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
@@ -94,22 +96,25 @@ def deduplicate_reply_tool_calls(
 
 
 def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[str, Any]:
-    """What the model sent, without the nulls by which small models say "not given"."""
+    """What the model sent, without the nulls by which small models say "not given" and without empty unknown fields."""
     fields = model.model_fields
     return {
         name: value
         for name, value in sent.items()
-        if value is not None or name not in fields or fields[name].is_required()
+        if (value is not None or fields[name].is_required() if name in fields else value not in _EMPTY)
     }
 
 
-def left_out_choices(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
-    """Return the choices that were sent and left out, as none of those allowed, with these; "" if there are none."""
-    return "; ".join(
-        f"`{name}`: {', '.join(filter(None, get_args(field.annotation)))}"
-        for name, field in type(arguments).model_fields.items()
+def left_out(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
+    """Return the unknown fields of a call, and the choices that are none of those allowed, with these; "" for none."""
+    fields = type(arguments).model_fields
+    choices = (
+        f"`{name}` (allowed: {', '.join(filter(None, get_args(field.annotation)))})"
+        for name, field in fields.items()
         if get_origin(field.annotation) is Literal and sent.get(name) and not getattr(arguments, name)
     )
+    unknown = (f"`{name}`" for name, value in sent.items() if name not in fields and value not in _EMPTY)
+    return ", ".join((*choices, *unknown))
 
 
 def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:

@@ -30,7 +30,7 @@ class OwnerRequest:
     """What the owner wrote that a turn is about: the words by which an act of theirs is checked.
 
     Attributes:
-        text: the words alone, without what was put beside them.
+        text: the words alone, without what was put beside them; all lines that the turn answers.
         mentions: the accounts that they name, where their program marked these: the words and the DID of each.
         named: the DIDs of the handles in the text, in lower case, as they answered when the turn began; "" for nobody.
         authors: the accounts of which it liked or reposted a post that the words do not give by its address.

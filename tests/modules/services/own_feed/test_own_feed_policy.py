@@ -252,7 +252,7 @@ async def test_the_owner_s_latest_word_on_a_post_holds_and_others_find_their_rep
     home, rowan = town.make_home("rowan"), town.account("rowan")
     uri, _ = town.network.post_as(rowan, "A gate is a promise with hinges.")
     async with awake(home) as life:
-        await use(life, "bluesky_limit_replies", who=["nobody"], post=uri)
+        await use(life, "bluesky_limit_replies", who=["nobody"], post_uri=uri)
         await life.send()
         assert gates(town) == {key(uri): []}
         assert not town.network.index.may_reply(kit, uri)
@@ -320,6 +320,6 @@ async def test_what_cannot_be_limited_is_refused_in_words(running_town: RunningT
         ):
             with pytest.raises(SoulError, match=problem):
                 await terminal.answer(line)
-        told = await use(life, "bluesky_limit_replies", who=["nobody"], post=theirs)
+        told = await use(life, "bluesky_limit_replies", who=["nobody"], post_uri=theirs)
         assert told.is_error
         assert await counted(life.app.services.outbox) == {}

@@ -107,13 +107,27 @@ class Felt(Words):
 
 
 @pytest.mark.parametrize(
-    ("field", "told"), [("impression", "`impression`: challenge, question"), ("state", "'open' or 'closed'")]
+    ("field", "told"), [("impression", "`impression` (allowed: challenge, question)"), ("state", "'open' or 'closed'")]
 )
 async def test_a_choice_that_no_tool_has_is_never_dropped_without_a_word(field: str, told: str) -> None:
     registry = Registry([replace(tool(), input_model=Felt)], social_only=False)
     sent = ToolCall("1", "echo", {"text": "hi", field: "moved"})
     result = await Executor(registry, SHIPPED).execute(sent, turn())
     assert (told in result.content, result.is_error) == (True, field == "state")
+
+
+@pytest.mark.parametrize(("value", "is_run"), [("tomorrow", False), (False, False), (None, True), ("", True)])
+async def test_an_act_with_a_field_that_it_lacks_is_not_run_and_a_look_tells_of_it(
+    value: object, *, is_run: bool
+) -> None:
+    told = []
+    for effect in ("act", "look"):
+        executor = Executor(Registry([replace(tool(), effect=effect)], social_only=False), SHIPPED)
+        told.append(await executor.execute(ToolCall("1", "echo", {"text": "hi", "when": value}), turn()))
+    act, look = told
+    assert (act.is_error, act.malformed) == (not is_run, not is_run)
+    assert ("text" in act.content and "`when`" in act.content) is not is_run
+    assert (look.is_error, "`when`" in look.content) == (False, not is_run)
 
 
 async def test_the_owner_is_told_what_brings_a_tool_back_and_no_tool_is_listed_that_was_not_offered() -> None:
@@ -161,10 +175,9 @@ async def test_what_only_the_owner_can_ask_for_is_neither_shown_nor_taken_elsewh
     [
         ({"text": "hi", "limit": "7"}, "hi|7|None|test"),
         ({"text": "hi", "limit": None, "note": None}, "hi|20|None|test"),
-        ({"text": "hi", "surprise": 1}, "hi|20|None|test"),
     ],
 )
-async def test_numbers_as_text_nulls_and_surplus_fields_are_forgiven(sent: dict[str, object], content: str) -> None:
+async def test_numbers_as_text_and_nulls_are_forgiven(sent: dict[str, object], content: str) -> None:
     result = await run(ToolCall("1", "echo", sent))
     assert result == ToolResult(content)
 
