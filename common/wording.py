@@ -111,7 +111,7 @@ _DEEDS = {
     "contents": "file",
     "create_issue": "issue",
     "create_plan": "plan",
-    "delete": "deletion of a post",
+    "delete": "deletion",
     "issue_comment": "comment",
     "post_bluesky": "post",
     "ref": "branch",
