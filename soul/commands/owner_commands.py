@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.github.types import Repo
 from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.wording import counted
 from modules.runtime.budget.report import lines as budget_lines
@@ -205,7 +206,12 @@ class OwnerCommands(Commands):
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
         if outcome.status == "done" and outcome.archive:
             notes = counted(len(outcome.archive.distilled.memories), "note")
-            return [f"This conversation is over, with {notes} kept of it; your next line begins another"]
+            told = [f"This conversation is over, with {notes} kept of it; your next line begins another"]
+            if outcome.archive.distilled.provenance is not Provenance.OWNER:
+                told.append(
+                    "It held words of others, so the notes are shown only when it searches its memory; ask for it"
+                )
+            return told
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def run_later(self, _: str) -> Sequence[str]:
