@@ -206,12 +206,9 @@ class OwnerCommands(Commands):
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
         if outcome.status == "done" and outcome.archive:
             notes = counted(len(outcome.archive.distilled.memories), "note")
-            told = [f"This conversation is over, with {notes} kept of it; your next line begins another"]
-            if outcome.archive.distilled.provenance is not Provenance.OWNER:
-                told.append(
-                    "It held words of others, so the notes are shown only when it searches its memory; ask for it"
-                )
-            return told
+            is_own = outcome.archive.distilled.provenance is Provenance.OWNER
+            shown = "" if is_own else " (shown only by a search of its memory, as the conversation held others' words)"
+            return [f"This conversation is over, with {notes} kept of it{shown}; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def run_later(self, _: str) -> Sequence[str]:

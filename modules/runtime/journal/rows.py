@@ -206,10 +206,7 @@ def count_between(connection: sqlite3.Connection, since: str, until: str, act: s
 def refused_between(
     connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
 ) -> list[tuple[str, str, int]]:
-    """Return `(kind, reason, count)` of the acts that were refused, failed or expired, the most frequent first.
-
-    Those whose ids stand in `without` are left out.
-    """
+    """Return `(kind, reason, count)` of what was refused, failed or expired, but for `without`; most frequent first."""
     query = """
         SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count FROM journal
         WHERE at >= ? AND at < ? AND kind = 'act' AND json_extract(data, '$.state') IN ('blocked', 'failed', 'expired')

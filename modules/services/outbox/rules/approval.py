@@ -72,12 +72,10 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
 
 
 def _lacking(act: ProposedAction | Intent) -> str:
-    """Return what the owner's order did not say of an act."""
-    if act.body.public_text and not act.target:
-        return "the order did not give its words"
-    if not act.body.public_text and not isinstance(act.body, OnGitHub):
-        return "the order did not name its target"
-    return "the order did not give its words and name its place"
+    """Return what the owner's order did not say of an act: of one with words and a target, one of the two."""
+    if act.body.public_text or isinstance(act.body, OnGitHub):
+        return "the order did not give its words" + (" and name its target" if act.target else "")
+    return "the order did not name its target"
 
 
 def _needs_none(act: ProposedAction | Intent, circle: TrustCircle, *, unseen: bool, said_there: bool) -> str:
