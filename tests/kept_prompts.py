@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, parse_iso
+from common.facts import QuestionFacts
 from town.model.types import ChatRequest
 
 
 @dataclass(frozen=True)
 class KeptPrompt:
-    """All words of one request, and when it came."""
+    """All words of one request, and when it came; `question` is the name of a question about words, else ""."""
 
     at: datetime
     purpose: str
     text: str
+    question: str
 
 
 @dataclass
@@ -35,7 +37,13 @@ class KeptPrompts:
         said = [message.text for message in request.messages]
         said += [json.dumps(call.input, ensure_ascii=False) for one in request.messages for call in one.calls]
         said += [f"{offer.name} {offer.description} {offer.parameters}" for offer in request.offers]
-        line = {"at": self.clock.now().isoformat(), "purpose": request.facts.purpose, "text": "\n".join(said)}
+        about = request.facts.about
+        line = {
+            "at": self.clock.now().isoformat(),
+            "purpose": request.facts.purpose,
+            "text": "\n".join(said),
+            "question": about.question if isinstance(about, QuestionFacts) else "",
+        }
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.count += 1
@@ -51,7 +59,7 @@ class KeptPrompts:
         with self.path.open(encoding="utf-8") as file:
             for line in file:
                 told: dict[str, Any] = json.loads(line)
-                yield KeptPrompt(parse_iso(told["at"]), told["purpose"], told["text"])
+                yield KeptPrompt(**told | {"at": parse_iso(told["at"])})
 
     def holding(self, words: Iterable[str]) -> list[tuple[str, KeptPrompt]]:
         """Each prompt that holds one of these, with the words that it holds."""

@@ -116,6 +116,7 @@ class Messages:
             (of[words].author, prompt.purpose)
             for words, prompt in self.days.town.mind.prompts.holding(of)
             if not prompt.purpose.startswith(_OF_MESSAGES)
+            and (of[words].author, prompt.question) != ("owner", "False Report")
         ]
 
     def _words(self) -> dict[str, Written]:

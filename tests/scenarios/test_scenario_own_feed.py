@@ -182,7 +182,7 @@ async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: 
         assert running_town.texts("rowan") == [ANSWERED]
         assert "09:00" in running_town.mind.asked[1].messages[-1].text
         (line,) = await commands.answer("/drafts")
-        assert moment.replace("T", " ") in line
+        assert all(part in line for part in moment.split("T"))
         assert WORDS in line
         (leaves,) = await commands.answer("/approve 1")
         assert moment.replace("T", " ") in leaves
@@ -205,7 +205,7 @@ async def test_what_was_scheduled_is_taken_back_from_the_list(running_town: Runn
         commands = phone_commands(soul.app)
         await answered(soul.app.owner, "Post about tides tomorrow morning at 9")
         (line,) = await commands.answer("/drafts")
-        assert moment.replace("T", " ") in line
+        assert all(part in line for part in moment.split("T"))
         await commands.answer("/reject 1")
         soul.passes(DAY_S * 1.5)
         await soul.send()

@@ -26,8 +26,10 @@ from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
 
 ROOT = Path(cli.__file__).parents[1]
-_WHOLE_PROGRAMS = {"dashboard", "run", "up", "mcp", "walk", "init", "demo", "space", "config edit"} | {
-    f"service {one}" for one in ("install", "start", "stop", "status", "logs", "alarm")
+_WHOLE_PROGRAMS = {
+    *("dashboard", "run", "up", "watch", "mcp", "walk", "init", "demo", "space", "config edit"),
+    *(f"service {one}" for one in ("install", "start", "stop", "status", "logs", "alarm")),
+    *(f"fleet {one}" for one in ("render", "apply", "list", "wake", "sleep")),
 }
 
 
