@@ -24,7 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction,
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
-_SHOW = "`soul drafts` (or /drafts) shows what waits."
+_SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left."
 
 
 def held(connection: sqlite3.Connection) -> list[Intent]:

@@ -235,11 +235,11 @@ def left_between(connection: sqlite3.Connection, moment: str, until: str) -> lis
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return what the owner ordered or approved of what was proposed in that time, newest first.
+    """Return what the owner ordered, approved or rejected of what was proposed in that time, newest first.
 
     What another version took the place of is left out.
     """
-    where = "by_owner = 1 AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
+    where = "(by_owner OR rejected) AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
     return _select(connection, where, REPLACED, moment, until)
 
 
