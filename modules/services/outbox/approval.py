@@ -67,7 +67,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
         return meant[0]
     if past := store.starting_with(connection, given):
         why = f" ({past[0].error})" if past[0].error else ""
-        raise NotWaiting(f"{given} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
+        raise NotWaiting(f"{asked} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
 
 

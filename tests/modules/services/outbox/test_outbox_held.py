@@ -136,6 +136,8 @@ async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: 
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
     assert (await running_outbox.outbox.submit(reply(A, "softer words"))).accepted
+    with pytest.raises(NotWaiting, match="1 does not wait any more: it is blocked"):
+        await running_outbox.outbox.approve("1")
 
 
 async def test_what_nobody_answers_expires_like_the_rest(running_outbox: RunningOutbox) -> None:
