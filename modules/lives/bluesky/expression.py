@@ -185,7 +185,8 @@ class ExpressionCycle:
         (prompt, source), picture = (self._after_reading(read), None) if read else await self._start()
         recent = await self._recent_posts()
         finding = read.body if read else ""
-        bounded = bool((await self.profiles.get()).agent.get(LIMITS))
+        if bounded := bool((await self.profiles.get()).agent.get(LIMITS)):
+            prompt = prompt.removesuffix(self._prompts.suffix()).rstrip()
         subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding, bounded)
         words = Provenance.STRANGER if picture or read else Provenance.SELF
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
@@ -286,7 +287,7 @@ class ExpressionCycle:
 
     def _after_reading(self, read: Memory) -> ExpressionPrompt:
         template = self._prompts.templates()[_READING]
-        return ExpressionPrompt(fill(template, [read.subject]).strip(), _READING)
+        return ExpressionPrompt(f"{fill(template, [read.subject]).strip()}\n\n{self._prompts.suffix()}", _READING)
 
     async def _start(self) -> tuple[ExpressionPrompt, ChosenPicture | None]:
         """Return where the thought starts, and the picture that it shows."""
@@ -315,16 +316,17 @@ class ExpressionCycle:
 
     def _choose(self, *, with_picture: bool = True) -> tuple[ExpressionPrompt, str]:
         """A starting point, and the address of the collection where its picture hangs; "" if it shows none."""
-        templates = self._prompts.templates()
+        templates, suffix = self._prompts.templates(), self._prompts.suffix()
         design = self.chooser.pick_source() if with_picture else None
         if design and self.rng.random() < DESIGN_SHARE:
-            inspired = generate_design_inspiration_prompt(templates, design)
+            inspired = generate_design_inspiration_prompt(templates, design, suffix=suffix)
             if inspired:
                 return inspired, design.url
         made = generate_expression_prompt(
             self.identity.extract(),
             templates=templates,
             fallbacks=self._prompts.fallbacks(),
+            suffix=suffix,
             recent_sources=self._state.get("recentSources", []),
             unanswered=unanswered_sources(self.expressions.all()),
             design=design,

@@ -122,6 +122,7 @@ def generate_expression_prompt(
     rng: random.Random,
     *,
     fallbacks: Sequence[tuple[str, str]],
+    suffix: str,
     unanswered: Collection[str] = (),
     design: DesignSource | None = None,
 ) -> ExpressionPrompt:
@@ -135,6 +136,7 @@ def generate_expression_prompt(
         recent_sources: sources of earlier expressions, oldest first.
         rng: chance.
         fallbacks: (text, source) for a SELF.md that says too little.
+        suffix: ends every prompt.
         unanswered: sources whose posts nobody answered.
         design: a collection of pictures, with which a line about design may start a thought.
 
@@ -158,15 +160,17 @@ def generate_expression_prompt(
         raise SkillError("no expression prompt: neither SELF.md nor a fallback offers one")
     stale = recent_sources[-EXPRESSION_SOURCES_REMEMBERED:]
     chosen = next((one for one in offers + spare if one.source not in stale), (offers + spare)[0])
-    return ExpressionPrompt(chosen.prompt.strip(), chosen.source)
+    return ExpressionPrompt(f"{chosen.prompt.strip()}\n\n{suffix.strip()}".strip(), chosen.source)
 
 
-def generate_design_inspiration_prompt(templates: Mapping[str, str], design: DesignSource) -> ExpressionPrompt | None:
+def generate_design_inspiration_prompt(
+    templates: Mapping[str, str], design: DesignSource, *, suffix: str
+) -> ExpressionPrompt | None:
     """A starting point in the pictures of a collection; None where the skill has no template for its kind."""
     source = f"{_INSPIRATION}-{design.type}"
     if source not in templates:
         return None
-    return ExpressionPrompt(fill(templates[source], [""], design).strip(), source)
+    return ExpressionPrompt(f"{fill(templates[source], [''], design).strip()}\n\n{suffix.strip()}".strip(), source)
 
 
 def shows_picture(source: str) -> bool:

@@ -29,7 +29,11 @@ class Prompts:
         """Everything of which a prompt is made, variables unfilled; the examples of invitations are not."""
         of_picture = self._skills.section("shared-picture", "For a Post")
         names = ("Prompt Templates", "Fallback Prompts")
-        return [*(self._skills.section(_STARTING_POINTS, name) for name in names), of_picture]
+        return [*(self._skills.section(_STARTING_POINTS, name) for name in names), self.suffix(), of_picture]
+
+    def suffix(self) -> str:
+        """The ending of each prompt."""
+        return self._skills.section(_STARTING_POINTS, "Invitation Suffix").strip()
 
     def invitations(self, kind: str) -> list[str]:
         """The example invitations of a kind: Choice, Bounded or Direct; those of the last fit any post."""

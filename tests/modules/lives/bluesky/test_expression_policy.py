@@ -56,7 +56,9 @@ FULL = SelfExtract(
 
 
 def prompt(extract: SelfExtract, recent: list[str] | None = None, seed: int = 0) -> ExpressionPrompt:
-    return generate_expression_prompt(extract, TEMPLATES, recent or [], random.Random(seed), fallbacks=FALLBACKS)
+    return generate_expression_prompt(
+        extract, TEMPLATES, recent or [], random.Random(seed), fallbacks=FALLBACKS, suffix="Ask something."
+    )
 
 
 @given(seed=st.integers(), hours=st.floats(min_value=-48, max_value=48))
@@ -114,7 +116,7 @@ def test_twelve_posts_are_enough_for_a_day() -> None:
 )
 def test_every_source_finds_its_words_in_self(source: str, words: str) -> None:
     templates = {source: TEMPLATES[source]}
-    made = generate_expression_prompt(FULL, templates, [], random.Random(0), fallbacks=[])
+    made = generate_expression_prompt(FULL, templates, [], random.Random(0), fallbacks=[], suffix="")
     assert made == (words, source)
 
 
@@ -127,6 +129,11 @@ def test_every_source_and_every_bullet_gets_its_turn() -> None:
         "You hold this: value a",
         "You hold this: value b",
     }
+
+
+def test_the_invitation_ends_every_prompt() -> None:
+    assert prompt(FULL).prompt.endswith("\n\nAsk something.")
+    assert prompt(SelfExtract()).prompt.endswith("\n\nAsk something.")
 
 
 def test_a_thin_self_starts_from_something_general_with_its_own_source() -> None:
@@ -154,18 +161,20 @@ def test_where_everything_was_just_used_self_still_comes_first() -> None:
 
 def test_words_of_self_are_never_taken_for_a_template() -> None:
     tricky = SelfExtract(values=("{{value2}} {{value}}",), patterns=("p",))
-    made = generate_expression_prompt(tricky, {"values+patterns": TWO}, [], random.Random(0), fallbacks=[])
+    made = generate_expression_prompt(tricky, {"values+patterns": TWO}, [], random.Random(0), fallbacks=[], suffix="")
     assert made.prompt == "First {{value2}} {{value}}, then p."
 
 
 def test_a_skill_that_offers_nothing_stops_the_process() -> None:
     with pytest.raises(SkillError):
-        generate_expression_prompt(SelfExtract(), TEMPLATES, [], random.Random(0), fallbacks=[])
+        generate_expression_prompt(SelfExtract(), TEMPLATES, [], random.Random(0), fallbacks=[], suffix="")
 
 
 def test_a_source_that_nobody_answers_is_chosen_less_often() -> None:
     counts = Counter(
-        generate_expression_prompt(FULL, TEMPLATES, [], random.Random(seed), fallbacks=[], unanswered={"values"}).source
+        generate_expression_prompt(
+            FULL, TEMPLATES, [], random.Random(seed), fallbacks=[], suffix="", unanswered={"values"}
+        ).source
         for seed in range(2000)
     )
     others = [counts[source] for source in (*SINGLES, *PAIRS) if source != "values"]
