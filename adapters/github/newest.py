@@ -25,8 +25,7 @@ _ASKED: Mapping[str, str | int] = {"all": "true", "per_page": 50}
 _NEWEST_ISSUES: Mapping[str, str | int] = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 5}
 _FIELDS = ("id", "updated_at", "state", "comments")
 _REPO_PARTS = 5
-_GONE = frozenset({404, 410, 451})
-"""Not there, without issues, and taken down."""
+_GONE = frozenset({404, 410, 451})  # also without issues, and taken down
 _MARK_CHARS = 32
 
 
@@ -61,11 +60,9 @@ class GitHubNewest:
         """Return whether anything came since `seen`; the first look notes how things stand."""
         is_new = False
         for address in self._addresses:
-            found = await self._mark(address)
-            if isinstance(found, Err):
-                return Ok(is_new) if is_new else found
-            mark = found.data
-            if mark is not None and self._is_new(mark, self.seen.setdefault(address, mark)):
+            if isinstance(mark := await self._mark(address), Err):
+                return Ok(is_new) if is_new else mark
+            if mark.data is not None and self._is_new(mark.data, self.seen.setdefault(address, mark.data)):
                 is_new = True
                 self._validators.pop(address)  # it stays news
         return Ok(is_new)

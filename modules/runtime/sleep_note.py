@@ -15,8 +15,6 @@ SLEEP = "sleep"
 """The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
 _NOTE, _WAKE = "sleep.json", "WAKE"
 _PRIVATE = 0o600
-_START = 18
-"""The place of the start time in /proc/PID/stat, behind the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +56,13 @@ def read_note(memory: Path) -> SleepNote | None:
     return note if is_dated(note) else None
 
 
-def process_mark(pid: int) -> str:
+def process_mark(pid: int | str) -> str:
     """Return the number and the start of a process, which no other shares; "" where it has ended, or on no Linux."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (OSError, ValueError):
         return ""
-    return "" if state == "Z" else f"{pid} {fields[_START]}"
-
-
-def is_kept(note: SleepNote) -> bool:
-    """Return whether somebody watches over the SOUL, as far as this machine can tell."""
-    pid = note.kept_by.partition(" ")[0]
-    return not note.kept_by or (pid.isdecimal() and process_mark(int(pid)) == note.kept_by)
+    return "" if state == "Z" else f"{pid} {fields[18]}"
 
 
 def is_dated(note: SleepNote) -> bool:

@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.runtime.sleep_note import SLEEP, is_kept, read_note
+from modules.runtime.sleep_note import SLEEP, process_mark, read_note
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
@@ -54,7 +54,7 @@ def load_home_settings(home: Path) -> HomeSettings:
 
 
 _TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
-_UNWATCHED = "it fell asleep, and `soul up`, which would wake it, is gone"
+_UNWATCHED = "it fell asleep, and `soul up`, which would wake it, has ended"
 _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
     marks.RUNNING: marks.KILLED,
@@ -81,7 +81,7 @@ def look(home: Home) -> dict[str, Any]:
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
     note = None if status["awake"] else read_note(home.memory)
-    if note and not is_kept(note):
+    if note and note.kept_by and note.kept_by != process_mark(note.kept_by.partition(" ")[0]):
         ended, note = {"at": note.asleep_since, "why": _UNWATCHED, "remedy": ""}, None
     asleep = asdict(note) if note else None
     return {

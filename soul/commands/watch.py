@@ -46,8 +46,7 @@ def run_watch(
     )
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
-    names = _names(accounts)
-    asyncio.run(keep_watch(watcher, listener, names, asleep=names, is_alone=True))
+    asyncio.run(keep_watch(watcher, listener, _names(accounts), _names(accounts)))
 
 
 def _names(accounts: Path) -> list[str]:

@@ -56,8 +56,7 @@ _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
-_BETWEEN_S = 0.25
-"""Between two starts of those that are woken."""
+_BETWEEN_S = 0.25  # two starts of those that are woken
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -409,12 +408,10 @@ def _watch(homes: dict[str, Path], members: Sequence[SupervisedProcess], listene
         await clock.sleep(_BETWEEN_S * CALLS)
         return True
 
-    def load(name: str) -> tuple[Home, Settings] | None:
-        return home_at(homes[name]) if name in homes else None
-
     asleep = [one.name for one in members if one.is_asleep]  # as it was when this process began
-    watcher = Watcher(load, wake, clock, kept_by=process_mark(os.getppid()))
-    asyncio.run(keep_watch(watcher, listener, homes, asleep=asleep, is_alone=False))
+    kept_by = process_mark(os.getppid())
+    watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, clock, kept_by=kept_by)
+    asyncio.run(keep_watch(watcher, listener, homes, asleep))
     return 0
 
 

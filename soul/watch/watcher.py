@@ -59,8 +59,7 @@ _TIMEOUT_S = 15.0
 _LOOK_DEADLINE_S = 60.0
 _BODY_BYTES = 262_144
 _AGAIN_S = 30.0
-CALLS = 4
-"""So many SOULs are woken or suspended at once: each may take a process of its own."""
+CALLS = 4  # SOULs that are woken or suspended at once: each may take a process of its own
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
 _NOTE = TypeAdapter(SleepNote)
@@ -144,7 +143,6 @@ class Watcher:
     _answered_s: dict[str, float] = field(default_factory=dict)
     """When a service answered last, for whomever."""
     _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """One for each name: it is woken only after it was told of as asleep."""
     _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS))
     _rooms: RoomSearch = field(init=False)
 
@@ -156,7 +154,7 @@ class Watcher:
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
         return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
 
-    async def resume(self, names: Iterable[str], *, asleep: Collection[str]) -> None:
+    async def resume(self, names: Iterable[str], asleep: Collection[str]) -> None:
         """Continue with those whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
         for name in names:
             home, why = None, "its note is missing or cannot be used"
@@ -166,15 +164,16 @@ class Watcher:
                     if self._resumed(name, *found):
                         continue
             except Exception as error:
-                why = f"it cannot be watched over: {_told(error)}"
+                told = str(error) if isinstance(error, SoulError) else type(error).__name__
+                why = f"it cannot be watched over: {told}"
                 write_lines(f"{name}: {why}")
             if name in asleep:
-                self.sleepers[name] = Sleeper(name, home, {}, overdue=why)
+                self.sleepers.setdefault(name, Sleeper(name, home, {}, overdue=why))
 
     def _resumed(self, name: str, home: Home, settings: Settings) -> bool:
         """Return whether the home has a note of this SOUL, with marks of all that is looked at."""
-        note = read_note(home.memory)
-        if not note or not (note := _checked(asdict(note))) or note.name not in {name, settings.agent_name}:
+        note = _checked(asdict(found)) if (found := read_note(home.memory)) else None
+        if not note or note.kept_by != self.kept_by or note.name not in {name, settings.agent_name}:
             return False
         one = self._sleeper(name, home, settings, note.github, room=note.room)
         if not all(note.seen.get(service) for service in one.sources):
@@ -195,7 +194,7 @@ class Watcher:
                     try:
                         why = self._due(one, now, counts)
                     except Exception as error:
-                        why = f"its home cannot be read: {_told(error)}"
+                        why = f"its home cannot be read: {type(error).__name__}"
                     if why:
                         looks.create_task(self._wake(one, why))
                 for one, source in [*self._late(counts)]:
@@ -216,13 +215,10 @@ class Watcher:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
         if (note := one.note) is None or one.home is None:
             return one.overdue
-        signs = (
-            ("its note is gone", not is_noted(one.home.memory)),
-            ("something was written for it", is_wake_requested(one.home.memory)),
-            ("its owner edited a file", _edited(one.home) != one.edited),
-        )
         why = is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now)
-        if why := why or next((told for told, is_so in signs if is_so), ""):
+        why = why or ("" if is_noted(one.home.memory) else "its note is gone")
+        why = why or ("something was written for it" if is_wake_requested(one.home.memory) else "")
+        if why := why or ("its owner edited a file" if _edited(one.home) != one.edited else ""):
             return why
         now_s = self.clock.monotonic()
         for service, source in one.sources.items():
@@ -267,7 +263,7 @@ class Watcher:
         except TimeoutError:
             return Err(f"no answer within {_LOOK_DEADLINE_S:g} s", "transient")
         except Exception as error:
-            return Err(f"the check failed: {_told(error)}", "fatal")
+            return Err(f"the check failed: {type(error).__name__}", "fatal")
 
     async def _wake(self, one: Sleeper, why: str) -> None:
         if self.clock.monotonic() < one.call_s:
@@ -283,7 +279,7 @@ class Watcher:
                     if one.home is not None:
                         woke(one.home.memory)
             except Exception as error:
-                write_lines(f"{one.name}: {_told(error)}")
+                write_lines(f"{one.name}: not woken as it should be: {type(error).__name__}")
             one.call_s = self.clock.monotonic() + _AGAIN_S
 
     async def _tell_held(self, one: Sleeper, held: Callable[[str], Awaitable[object]]) -> None:
@@ -292,8 +288,7 @@ class Watcher:
             if self.sleepers.get(one.name) is not one:
                 return
             await held(one.name)
-            present = self.sleepers.get(one.name)
-            if present is None or present.note is None:
+            if self.sleepers.get(one.name) is not one:
                 self.sleepers[one.name] = Sleeper(one.name, one.home, {}, overdue="it woke while it was suspended")
 
     def _take(self, one: Sleeper, note: SleepNote) -> None:
@@ -401,19 +396,16 @@ class Watcher:
         )
 
 
-async def keep_watch(
-    watcher: Watcher, listener: Listener, names: Iterable[str], *, asleep: Collection[str], is_alone: bool
-) -> None:
+async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], asleep: Collection[str]) -> None:
     """Watch over the SOULs of these names until SIGTERM or SIGINT, and answer them at `listener`.
 
-    Those that may be `asleep` are woken if no note of them can be used. A watcher that `is_alone` leaves its notes to
-    the next one; the SOULs of another end with it.
+    Those that may be `asleep` are woken if no note of them can be used.
     """
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serve(watcher.app(), listener=listener, limits=_LIMITS):
-        await watcher.resume(names, asleep=asleep)
+        await watcher.resume(names, asleep)
         watching = asyncio.create_task(watcher.watch(), name="watch")
         stopped = asyncio.create_task(ended.wait(), name="until-ended")
         try:
@@ -422,8 +414,6 @@ async def keep_watch(
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
-            for home in () if is_alone else [one.home for one in watcher.sleepers.values() if one.home]:
-                woke(home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:
             if isinstance(end, Exception):
@@ -455,11 +445,6 @@ async def _json(request: Request) -> object:
         return parse(body)
     except ValueError:
         return None
-
-
-def _told(error: Exception) -> str:
-    """Return what may be told of an error; one that is not ours may quote anything."""
-    return str(error) if isinstance(error, SoulError) else type(error).__name__
 
 
 def _edited(home: Home) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.running_town import Answering, RunningTown, call
 from tests.soul.test_up import answers, ends, up
 from tests.town_github import serve_github
 from town.atproto import service
-from town.atproto.service import MethodCall
+from town.atproto.views import MethodCall
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [
@@ -79,7 +80,7 @@ async def test_a_command_that_writes_something_for_it_wakes_it(running_town: Run
         await until(process, "something was written for it")
         await until(process, "rowan: asleep")
         assert (await ends(process))[0] == 0
-    assert read_note(rowan.memory) is None, "nobody would wake it"
+    assert "would wake it, has ended" in (await soul("status", "--home", str(rowan.root))).output
 
 
 async def test_a_watcher_that_was_killed_is_started_again_and_misses_nothing(running_town: RunningTown) -> None:
@@ -130,7 +131,8 @@ async def test_status_does_not_say_that_it_wakes_where_nobody_watches(running_to
         os.kill(watcher, signal.SIGKILL)  # as when the machine loses power: all of them at once
         process.kill()
     said = (await soul("status", "--home", str(rowan.root))).output
-    assert "until something comes" not in said, said
+    assert "would wake it, has ended" in said
+    assert "until something comes" not in said
 
 
 async def test_a_mention_that_the_watcher_saw_before_the_soul_could_is_not_missed(
@@ -141,14 +143,14 @@ async def test_a_mention_that_the_watcher_saw_before_the_soul_could_is_not_misse
     rowan = running_town.make_home("rowan", SOUL_SPEED="50")
     did, kit = running_town.account("rowan"), running_town.account("kit")
     name = "app.bsky.notification.listNotifications"
-    method, mention, hidden_until = service._METHODS[name], [], [0.0]
+    method, mention, hidden_until = service._METHODS[name], list[str](), [0.0]
 
-    def answer(call: MethodCall) -> object:
+    def answer(call: MethodCall) -> Any:
         is_watcher = call.params.get("limit") == 25
         if is_watcher and not mention:
             mention.append(running_town.network.post_as(kit, "Morning @rowan.test, tin or slate?")[0])
             hidden_until[0] = time.monotonic() + 0.8
-        told = method.handler(call)
+        told: Any = method.handler(call)
         if not is_watcher and mention and time.monotonic() < hidden_until[0]:
             kept = [one for one in told["notifications"] if one["uri"] != mention[0]]
             return {**told, "notifications": kept}

@@ -54,7 +54,6 @@ class SleepLoop(Loop):
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _is_known_awake: bool = field(default=False, init=False)
     _began: Mapping[str, Any] | None = field(default=None, init=False)
-    """What the watcher has looked at since the last run; None for nothing."""
 
     @property
     def interval_ms(self) -> float:

@@ -177,7 +177,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
     running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
 
     second = Watcher(load, wake, clock)
-    await second.resume(names, asleep=names)
+    await second.resume(names, names)
     assert not called
     watching = asyncio.create_task(second.watch())
     await until(lambda: len(called) == 3, what="both others")
@@ -307,7 +307,7 @@ async def test_who_may_sleep_and_whose_note_is_of_no_use_is_woken_until_that_is_
     note = SleepNote("wren", "did:plc:wren", iso(clock.now()), iso(clock.now() + timedelta(hours=20)))
     write_note(tmp_path / "another", replace(note, seen={"bluesky": {"notifications": "none"}}))
     watcher = Watcher(load, wake, clock)
-    await watcher.resume(names, asleep=names[:4])
+    await watcher.resume(names, names[:4])
     assert await watch_for(watcher, clock, 60) is None
     assert sorted(tries) == sorted(names[:4] * 2)
     assert not watcher.sleepers
