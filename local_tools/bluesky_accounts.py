@@ -23,6 +23,7 @@ from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, T
 from modules.services.outbox import approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.peers.own_identity import FOLLOWS, find_own_record
+from modules.services.rights import store
 from modules.services.rights.mute import change_mute, withdrawn_line
 from modules.services.skills.skills import Skills
 
@@ -96,7 +97,10 @@ class AccountTools:
             FollowBody(did=meant.did, handle=meant.handle),
             act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
         )
-        return self.on_bluesky.answered(published, "followed", ends=False)
+        followed = self.on_bluesky.answered(published, "followed", ends=False)
+        is_muted = await self.database.run(partial(store.muted_among, dids=[meant.did]))
+        told = f"{followed.content}\n{self.on_bluesky.words.answer('Muted Still')}"
+        return replace(followed, content=told) if is_muted else followed
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Delete our follow of an account; one that has not left is withdrawn."""

@@ -408,6 +408,18 @@ async def test_a_moment_that_is_none_or_will_not_do_is_refused(running_town: Run
         assert await life.app.services.outbox.scheduled() == []
 
 
+async def test_the_owner_who_orders_a_follow_of_a_muted_account_is_told_that_it_is_muted(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        running_town.account("kit"), running_town.account("moss")
+        assert not (await use_as_owner(life, "mute_account", "Mute kit.test", did="kit.test")).is_error
+        told = [
+            await use_as_owner(life, "bluesky_follow", f"Follow {one}", did=one) for one in ("kit.test", "moss.test")
+        ]
+    assert [("muted this account" in one.content, one.is_error) for one in told] == [(True, False), (False, False)]
+
+
 async def test_a_deletion_takes_the_post_that_is_named_and_never_another(running_town: RunningTown) -> None:
     tin = running_town.network.post_as(running_town.account("rowan"), "Tin.")[0]
     running_town.network.post_as(running_town.account("rowan"), "Slate.")

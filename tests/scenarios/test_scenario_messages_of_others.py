@@ -12,7 +12,6 @@ from common.errors import SoulError
 from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.rights import store
-from modules.services.rights.requests import ForgetRequests
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import PROFILE
@@ -71,23 +70,6 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
     assert "Which moss would you begin with?" in told(asked)
-
-
-async def test_a_plain_request_is_carried_out_whatever_the_model_would_have_answered(running_town: RunningTown) -> None:
-    ada, answers = Phone(running_town, "ada"), answering("Done: I have forgotten all of it.")
-    ada.is_followed()
-
-    def respond(request: ChatRequest) -> Completion:
-        return Completion(text='{"kind": "forget", "language": "en"}') if not request.offers else answers(request)
-
-    running_town.mind.answer = respond
-    async with awake(running_town.make_home("rebecca")) as soul:
-        await look(soul)
-        ada.says("Please forget me and everything about me.")
-        await look(soul)
-        assert [request.did for request in ForgetRequests(soul.app.services.home.memory).all()] == [ada.did]
-    assert len(ada.answers) == 1
-    assert "Done: I have forgotten" not in ada.answers[0]
 
 
 async def test_a_draft_of_an_answer_shows_what_was_written_and_takes_other_words(running_town: RunningTown) -> None:

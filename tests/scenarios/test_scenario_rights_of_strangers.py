@@ -347,3 +347,21 @@ async def test_where_visitors_use_the_owner_s_account_they_are_answered_as_anybo
         running_town.network.post_as(owner, "@rowan.test and which roof is louder now?")
         await soul.look()
     assert running_town.texts("rowan")[2:] == [TALK.format(2)]
+
+
+async def test_a_plain_request_is_carried_out_whatever_the_model_would_have_answered(running_town: RunningTown) -> None:
+    ada, lie = Phone(running_town, "ada"), "Done: I have forgotten all of it."
+    ada.is_followed()
+
+    def respond(request: ChatRequest) -> Completion:
+        answer = call("message_answer", text=lie)
+        return answer if request.offers else Completion(text='{"kind": "forget", "language": "en"}')
+
+    running_town.mind.answer = respond
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        ada.says("Please forget me and everything about me.")
+        await look(soul)
+        assert [request.did for request in ForgetRequests(soul.app.services.home.memory).all()] == [ada.did]
+    assert len(ada.answers) == 1
+    assert lie not in ada.answers

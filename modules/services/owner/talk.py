@@ -270,10 +270,7 @@ class OwnerTalk:
 
 
 def lines_to_answer(rows: Sequence[MessageRow], line: str) -> str:
-    """Return the owner's `line` with their other lines that nothing was said or done about, in their order.
-
-    A line that came while an earlier one waited, by whatever way, is answered in the same turn.
-    """
+    """Return the owner's `line` with their other lines, by whatever way they came, that the same turn answers."""
     waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows))))
     said = [
         block.text for row in waiting if not row.is_note for block in blocks(row.message) if isinstance(block, Text)

@@ -1,10 +1,9 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
 The model that answers a post finds the request; words that plainly ask, or that may where no model is to answer, draw
-attention to it.
-Then a model that is shown nothing but the post says which kind of request it is. Everything is done by code, and only
-for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in between
-repeats both, and the life that sends the answer sends it once.
+attention to it. Then a model that is shown nothing but the post says which kind of request it is. Everything is done
+by code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a
+crash in between repeats both, and the life that sends the answer sends it once.
 """
 
 from __future__ import annotations
