@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+import regex
+
 from common.json_lines import json_line
+from common.text.handles import HANDLE_BEFORE, HANDLE_BEHIND
+from common.text.patterns import lazy_regex
 
 SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
@@ -25,7 +29,7 @@ _LEAST_WORDS = 24
 _CUT = 60
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _WORD = re.compile(r"\w+")
-_NEVER = re.compile(r"(?!)")
+_NEVER = lazy_regex(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ class Trace:
         sessions: keys of the conversations in which they took part.
         intents: ids of the acts that reach them or came of what they wrote.
         posts: the names of what they wrote to us.
-        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between.
+        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between;
+            and whether it is deleted, or only loses their names.
         words: what we said to them, as it may stand in logs that name nobody; 24 letters or more.
 
     """
@@ -118,8 +123,15 @@ class Trace:
     sessions: frozenset[str] = frozenset()
     intents: frozenset[str] = frozenset()
     posts: frozenset[str] = frozenset()
-    copies: frozenset[str] = frozenset()
+    copies: Mapping[str, bool] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
+
+    def without_copies(self, text: str) -> str:
+        """Return JSON or lines of it with somebody in the place of what was remembered of the person and is deleted."""
+        bodies = (copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)
+        for form in sorted(needles(bodies), key=len, reverse=True):
+            text = text.replace(form, SOMEBODY_HANDLE)
+        return text
 
     def tells(self, line: str) -> bool:
         """Return whether a line that the program wrote of what it did holds some of the words."""
@@ -169,10 +181,10 @@ def _did(did: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=64)
-def _handles(handles: tuple[str, ...]) -> re.Pattern[str]:
+def _handles(handles: tuple[str, ...]) -> regex.Pattern[str]:
     """Handles as whole words, also in the address of an account; never as a part of a longer name or address."""
     known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != INVALID_HANDLE)
     if not known:
         return _NEVER
-    alone, address = r"(?<![\w./:%-])", r"(?<=at://)|(?<=/profile/)"
-    return re.compile(rf"(?:{alone}|{address})(?:{known})(?![\w-]|\.\w|:/)(?!/\w+\.)", re.IGNORECASE)
+    begins = rf"(?:{HANDLE_BEFORE}|(?<=@)|(?<=at://)|(?<=/profile/))"
+    return lazy_regex(rf"{begins}(?:{known}){HANDLE_BEHIND}(?!-\w|:/)(?!/\w+\.)", regex.IGNORECASE)

@@ -65,7 +65,7 @@ _PARTS = {
 }
 _GROUPS = {"static": "fixed", "semi-static": "stable", "dynamic": "changing"}
 _RULES = {
-    "approval": "what waits for your approval",
+    "approval": "whether it needs your approval",
     "consent": "who asked for it",
     "consent-by-name": "who is named",
     "consent-by-commitment": "the commitment behind it",
@@ -111,7 +111,7 @@ _DEEDS = {
     "contents": "file",
     "create_issue": "issue",
     "create_plan": "plan",
-    "delete": "deletion of a post",
+    "delete": "deletion",
     "issue_comment": "comment",
     "post_bluesky": "post",
     "ref": "branch",

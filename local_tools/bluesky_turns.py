@@ -456,7 +456,9 @@ class BlueskyLooks:
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         profile = (await self.atproto.get_profile(self.account(args.actor, turn))).or_raise()
         self.moderation.note(profile)
-        return self.framed(dataclasses.asdict(profile) | self.own_mark(profile.did))
+        framed = self.framed(dataclasses.asdict(profile) | self.own_mark(profile.did))
+        theirs = () if profile.did == self.atproto.did else (profile.display_name, profile.description)
+        return framed if any(theirs) or profile.labels else replace(framed, provenance=None)
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
         return await self._actors(self.atproto.get_followers, args, turn)

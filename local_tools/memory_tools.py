@@ -162,7 +162,8 @@ class MemoryTools:
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
         if turn.is_ordered:
-            told = await self.save(args, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
+            in_line = args.model_copy(update={"body": clean(args.body)[:BODY_LENGTH]})
+            told = await self.save(in_line, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
             # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
             written = turn.written if args.kind in kinds_from(turn.provenance) else None
             if not isinstance(written, MemorySaveInput) or written.body == args.body:
@@ -176,8 +177,10 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        named = map(turn.request.account_of, named_handles(f"{subject}\n{body}")) if turn.request else ()
-        new = replace(admitted(proposed, words), about=tuple(filter(None, named)))
+        new = admitted(proposed, words)
+        if request := turn.request:
+            known = {one: did for one in named_handles(f"{subject}\n{body}") if (did := request.account_of(one))}
+            new = replace(new, about=tuple(known.values()), resolved=(*known, *request.named))
         if isinstance(turn.subject, OwnTimeTurn):
             new = _with_sources(new, turn.subject.seen)
         number = await self.store.save(new, self.clock.now())

@@ -163,7 +163,11 @@ class OwnPostTools:
             return self.on_bluesky.answered(refused(problem), "posted", ends=False)
         if unfit := await self._unfit(text, turn, shown):
             return self.words.error(unfit)
-        if isinstance(subject, ExpressionTurn) and not text_problem(text) and lacks_invitation(text, subject.said):
+        if (
+            isinstance(subject, ExpressionTurn)
+            and not (subject.is_bounded or text_problem(text))
+            and lacks_invitation(text, subject.said)
+        ):
             advice = self.skills.section("expression", "Nothing To Answer").strip()
             if subject.revisions.ask_for_better(text, advice):
                 revision = self._revision(text, advice, subject.tool)

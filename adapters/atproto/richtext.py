@@ -11,13 +11,12 @@ from typing import Any
 import regex
 
 from common.text.graphemes import grapheme_len
+from common.text.handles import UNSPACED
 from common.text.patterns import lazy_regex
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HANDLE = rf"(?:{_LABEL}\.)+{_LAST_LABEL}"
-# NOTE(self): scripts written without spaces, and Korean, which joins particles to a word: a name may stand in them.
-UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _BRACKETS = r"\u2018-\u201f\u00ab\u00bb\u2039\u203a\u2014\u2015\u2026\u3000-\u3003\u3008-\u3011\u3014-\u301f"
 _BRACKETS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff5e\uff61-\uff64"
 _OPENS = rf"(?<![^\s({_BRACKETS}{UNSPACED}])"

@@ -17,7 +17,7 @@ from adapters.github.notifications import ACTIONABLE, USUAL_POLL_S
 from adapters.github.sending import API_VERSION, USER_AGENT, error_from_response, error_from_transport
 from common.clock import Clock
 from common.lenient_json import parse
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Err, Ok
 
 NOTIFICATIONS = "/notifications"
 MOST_ADDRESSES = 60
@@ -25,7 +25,7 @@ _ASKED: Mapping[str, str | int] = {"all": "true", "per_page": 50}
 _NEWEST_ISSUES: Mapping[str, str | int] = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 5}
 _FIELDS = ("id", "updated_at", "state", "comments")
 _REPO_PARTS = 5
-_GONE = 404
+_GONE = frozenset({404, 410, 451})  # also without issues, and taken down
 _MARK_CHARS = 32
 
 
@@ -56,13 +56,13 @@ class GitHubNewest:
         self._clock = clock
         self._validators: dict[str, str] = {}
 
-    @answering
     async def came(self) -> ApiResult[bool]:
         """Return whether anything came since `seen`; the first look notes how things stand."""
         is_new = False
         for address in self._addresses:
-            mark = (await self._mark(address)).or_raise()
-            if mark is not None and self._is_new(mark, self.seen.setdefault(address, mark)):
+            if isinstance(mark := await self._mark(address), Err):
+                return Ok(is_new) if is_new else mark
+            if mark.data is not None and self._is_new(mark.data, self.seen.setdefault(address, mark.data)):
                 is_new = True
                 self._validators.pop(address)  # it stays news
         return Ok(is_new)
@@ -90,7 +90,7 @@ class GitHubNewest:
             self.slower = max(1.0, int(told) / USUAL_POLL_S) if told.isdecimal() else 1.0
         if answer.status_code == httpx.codes.NOT_MODIFIED:
             return Ok(None)
-        if answer.status_code == _GONE and address != NOTIFICATIONS:
+        if answer.status_code in _GONE and address != NOTIFICATIONS:
             self._validators[address] = ""
             return Ok("gone")
         if not answer.is_success or not isinstance(body, list):

@@ -33,7 +33,7 @@ class RoomSearch:
 
 @dataclass(slots=True)
 class RoomNewest:
-    """Looks for one SOUL. `seen` is the room that was there when it fell asleep."""
+    """Looks for one SOUL. `seen` is the room that was there when it fell asleep, and is there still."""
 
     search: RoomSearch
     service: str = "rooms"
@@ -41,6 +41,9 @@ class RoomNewest:
     slower: float = 1.0
 
     async def came(self) -> ApiResult[bool]:
-        """Return whether another room can be found than at the first look."""
+        """Return whether a room can be found that was not there at the look before."""
         found = await self.search.find()
-        return Ok(found not in {"", self.seen.setdefault("room", found)})
+        before = self.seen.setdefault("room", found)
+        if not found:
+            self.seen["room"] = ""
+        return Ok(found not in {"", before})

@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from common.text.patterns import lazy_regex
+
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts written without spaces, and Korean, which joins particles to a word: a name may stand in them."""
+
 # NOTE(self): a DID inside an at:// address or a link stays: there it is part of what leads to the post.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
-_HANDLE = re.compile(
-    r"(?:(?<![\w@.+-])@|/profile/)((?>(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z][A-Za-z0-9-]{0,62}))(?![\w@-]|\.\w)"
-)
+_LETTER = rf"[^\W_{UNSPACED}]"
+_NAME = r"((?>(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?))"
+# NOTE(self): the host of an address or of a mail address is no account; neither is a path. Markdown may stand beside.
+HANDLE_BEFORE = rf"(?<!{_LETTER}_{{0,2}})(?<![@/:.%&=?#~+-])"
+HANDLE_BEHIND = rf"(?!_{{0,2}}{_LETTER}|\.\w)"
+_MARKED = lazy_regex(rf"(?:{HANDLE_BEFORE}@|/profile/){_NAME}{HANDLE_BEHIND}(?!@)")
+_GIVEN = lazy_regex(rf"(?:{HANDLE_BEFORE}@?|(?<=/profile/)){_NAME}{HANDLE_BEHIND}(?![@/]|[:?#&=]\w)")
 
 
 def named_dids(text: str) -> tuple[str, ...]:
@@ -22,7 +31,12 @@ def named_handles(text: str) -> tuple[str, ...]:
 
     A bare domain is left out: it may be a file or a site, and anybody can register it.
     """
-    return tuple(dict.fromkeys(handle.lower() for handle in _HANDLE.findall(text)))
+    return tuple(dict.fromkeys(handle.lower() for handle in _MARKED.findall(text)))
+
+
+def given_handles(text: str) -> tuple[str, ...]:
+    """Return each handle, in lower case and once, that a line gives as an account, also without an @."""
+    return tuple(dict.fromkeys(handle.lower() for handle in _GIVEN.findall(text)))
 
 
 def with_handles(text: str, handles: Mapping[str, str]) -> str:

@@ -27,6 +27,7 @@ class SleepNote:
         github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
         room: whether a room is looked for.
         seen: the marks of what was there, by service; the watcher adds them.
+        kept_by: the process that keeps the watcher running, if that is on this machine (`process_mark`); it adds that.
 
     """
 
@@ -38,6 +39,7 @@ class SleepNote:
     github: Sequence[str] = ()
     room: bool = False
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kept_by: str = ""
 
 
 def write_note(memory: Path, note: SleepNote) -> None:
@@ -52,6 +54,15 @@ def read_note(memory: Path) -> SleepNote | None:
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     return note if is_dated(note) else None
+
+
+def process_mark(pid: int | str) -> str:
+    """Return the number and the start of a process, which no other shares; "" where it has ended, or on no Linux."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return ""
+    return "" if state == "Z" else f"{pid} {fields[18]}"
 
 
 def is_dated(note: SleepNote) -> bool:

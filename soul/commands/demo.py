@@ -320,7 +320,7 @@ def accounts(town: Town) -> list[str]:
         f"SPACE_URL={town.space_url}",
         "SOUL_ALLOW_PRIVATE_NET=on",
         f"2. Run `soul init` there, with {first.handle}, its password, and {town.owner.handle} as your own handle.",
-        f"3. Run `soul run`. The page writes as {town.owner.handle}.",
+        f"3. Run `soul run`. The page writes as {town.owner.handle}, whose Bluesky password is {town.owner.password}.",
         "Accounts:",
     ]
     for name, account in town.accounts.items():

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from adapters.github.types import Repo
 from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.wording import counted
 from modules.runtime.budget.report import lines as budget_lines
@@ -205,7 +206,9 @@ class OwnerCommands(Commands):
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
         if outcome.status == "done" and outcome.archive:
             notes = counted(len(outcome.archive.distilled.memories), "note")
-            return [f"This conversation is over, with {notes} kept of it; your next line begins another"]
+            is_own = outcome.archive.distilled.provenance is Provenance.OWNER
+            shown = "" if is_own else " (shown only by a search of its memory, as the conversation held others' words)"
+            return [f"This conversation is over, with {notes} kept of it{shown}; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def run_later(self, _: str) -> Sequence[str]:

@@ -107,7 +107,7 @@ def run_forget(
         return
     done, lines = carry_out_requests(settings, home), []
     for one in done:
-        lines.append(f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file')}")
+        lines.append(f"Forgotten: {one}")
         lines += [f"Still named in {place}, which is yours to change" for place in one.left]
     write_answer({"done": True, "forgotten": [asdict(one) for one in done]}, lines, as_json=as_json)
 

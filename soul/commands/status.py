@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.runtime.sleep_note import SLEEP, read_note
+from modules.runtime.sleep_note import SLEEP, process_mark, read_note
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
@@ -54,6 +54,7 @@ def load_home_settings(home: Path) -> HomeSettings:
 
 
 _TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
+_UNWATCHED = "it fell asleep, and `soul up`, which would wake it, has ended"
 _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
     marks.RUNNING: marks.KILLED,
@@ -74,12 +75,14 @@ def look(home: Home) -> dict[str, Any]:
 
     `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
-    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not.
+    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not, or nobody would wake it.
     `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
     note = None if status["awake"] else read_note(home.memory)
+    if note and note.kept_by and note.kept_by != process_mark(note.kept_by.partition(" ")[0]):
+        ended, note = {"at": note.asleep_since, "why": _UNWATCHED, "remedy": ""}, None
     asleep = asdict(note) if note else None
     return {
         **status,
@@ -135,6 +138,8 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
     elif asleep := status.get("asleep"):
         since, until = moment(asleep["asleep_since"], timezone), moment(asleep["wake_at"], timezone)
         state = f"asleep since {since}, until {until} or until something comes for it"
+        if not asleep["kept_by"]:
+            state += "; your commands take effect when it wakes"
     else:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:

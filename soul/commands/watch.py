@@ -46,7 +46,7 @@ def run_watch(
     )
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
-    asyncio.run(keep_watch(watcher, listener, _names(accounts), is_alone=True))
+    asyncio.run(keep_watch(watcher, listener, _names(accounts), _names(accounts)))
 
 
 def _names(accounts: Path) -> list[str]:
@@ -70,9 +70,10 @@ def _account(accounts: Path, state: Path, name: str) -> tuple[Home, Settings] | 
 
 
 async def _call(command: str, name: str) -> bool:
-    """Run a command with the name of a SOUL, and return whether it ended well, within two minutes."""
+    """Run a command with a SOUL's name and no SOUL's settings; return whether it ended well within two minutes."""
     try:
-        process = await create_subprocess_exec(*shlex.split(command), name, stdin=DEVNULL)
+        given = {key: value for key, value in os.environ.items() if key.lower() not in Settings.model_fields}
+        process = await create_subprocess_exec(*shlex.split(command), name, stdin=DEVNULL, env=given)
     except (OSError, ValueError) as error:
         write_lines(f"{name}: {command} cannot be run: {error}")
         return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -40,7 +42,7 @@ def _known_settings(values: dict[str, str]) -> dict[str, str]:
         settings, mistakes = settings_of({name.lower(): value})
         if wrong := next((str(one) for one in mistakes if one.setting == name), ""):
             raise ValueError(wrong)
-        if settings.secrets:
+        if settings.secrets or "@" in urlsplit(value).netloc:
             raise ValueError(f"{name} is a secret: put it into the home's Secret in the cluster, never into this file")
     return values
 
@@ -104,13 +106,24 @@ class Fleet(_OfFleetFile):
             values = [getattr(home, what) for home in self.homes]
             if twice := next((value for value in values if values.count(value) > 1), ""):
                 raise ValueError(f"two homes have the {what} {twice}")
+        if any(home.name == "watch" for home in self.homes):
+            raise ValueError("no home can be named watch: that is the watcher's name")
         return self
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML in which no key stands twice, and no mapping is merged into another (`<<`)."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if wrong := next((key for key, times in keys.items() if key == "<<" or times > 1), None):
+            raise yaml.MarkedYAMLError(problem=f"{wrong} is merged or stands twice", problem_mark=node.start_mark)
 
 
 def read_fleet(path: Path) -> Fleet:
     """Raises `ConfigError` with one line."""
     try:
-        return Fleet.model_validate(yaml.safe_load(read_bounded(path, STATE_MAX_BYTES)))
+        return Fleet.model_validate(yaml.load(read_bounded(path, STATE_MAX_BYTES), _PlainLoader))  # noqa: S506 - it is a safe one
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
     except ValidationError as error:

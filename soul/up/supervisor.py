@@ -36,6 +36,7 @@ from common.settings import Settings
 from common.text.patterns import compile_all
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
+from modules.runtime.sleep_note import process_mark
 from soul.app import open_soul
 from soul.commands.options import SocialOnly
 from soul.commands.run import live
@@ -47,7 +48,7 @@ from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.watch.policy import KEPT_FOR
-from soul.watch.watcher import Watcher, home_at, keep_watch
+from soul.watch.watcher import CALLS, Watcher, home_at, keep_watch
 from town.serving import LOOPBACK, Listener, listen_at
 
 _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
@@ -55,6 +56,7 @@ _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
+_BETWEEN_S = 0.25  # two starts of those that are woken
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -95,10 +97,10 @@ class SupervisedProcess:
         if code in {ANEW, ASLEEP}:
             del self.starts_s[-1:]
 
-    def wake(self, now_s: float) -> None:
-        """Start it now, or as soon as it has ended."""
+    def wake(self, due_s: float) -> None:
+        """Start it then, or as soon as it has ended."""
         if self.is_asleep:
-            self.is_asleep, self.due_s = False, now_s
+            self.is_asleep, self.due_s = False, due_s
         else:
             self.is_called = self.pid is not None
 
@@ -108,7 +110,7 @@ class Supervisor:
     """Keeps `members` alive until it is asked to end, or none that counts is left.
 
     Attributes:
-        calls: the end of a pipe on which the watcher writes whom to wake, a line with each name.
+        calls: the end of a pipe on which the watcher writes whom to wake, a line with the place of each in `members`.
         watcher: the member that does so; once it is left alone, nobody sleeps. None of both where nobody watches.
 
     """
@@ -167,12 +169,12 @@ class Supervisor:
                 self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
         if self.calls is not None and self.calls in ready:
             # NOTE(self): a line is written as one, and is shorter than what a pipe takes as one.
-            names = {*os.read(self.calls, 65_536).decode().splitlines()}
-            self._wake([one for one in self.members if one.name in names])
+            places = {*os.read(self.calls, 65_536).decode().split()}
+            self._wake([one for place, one in enumerate(self.members) if str(place) in places])
 
     def _wake(self, members: Iterable[SupervisedProcess]) -> None:
-        for member in members:
-            member.wake(self.clock.monotonic())
+        for place, member in enumerate(members):
+            member.wake(self.clock.monotonic() + place * _BETWEEN_S)
 
     def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()
@@ -335,7 +337,7 @@ def run_up(
         for name, root in homes.items()
     ]
     page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
-    watching = partial(_told, "watch", partial(_watch, homes, listener, caller))
+    watching = partial(_told, "watch", partial(_watch, homes, members, listener, caller))
     watcher = SupervisedProcess("watch", watching, keeps_all=False)
     return Supervisor([*members, page, watcher], SystemClock(), restart_s, calls=calls, watcher=watcher).run()
 
@@ -397,15 +399,19 @@ def _page(homes: dict[str, Path], port: int) -> int:
     return 0
 
 
-def _watch(homes: dict[str, Path], listener: Listener, caller: int) -> int:
-    """Watch over those that sleep; each name that is called stands in a line of the pipe."""
+def _watch(homes: dict[str, Path], members: Sequence[SupervisedProcess], listener: Listener, caller: int) -> int:
+    """Watch over those that sleep; the place of each that is called stands in a line of the pipe."""
+    clock, places = SystemClock(), {one.name: place for place, one in enumerate(members)}
 
     async def wake(name: str) -> bool:
-        os.write(caller, f"{name}\n".encode())
+        os.write(caller, f"{places[name]}\n".encode())
+        await clock.sleep(_BETWEEN_S * CALLS)
         return True
 
-    watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, SystemClock())
-    asyncio.run(keep_watch(watcher, listener, homes, is_alone=False))
+    asleep = [one.name for one in members if one.is_asleep]  # as it was when this process began
+    kept_by = process_mark(os.getppid())
+    watcher = Watcher(lambda name: home_at(homes[name]) if name in homes else None, wake, clock, kept_by=kept_by)
+    asyncio.run(keep_watch(watcher, listener, homes, asleep))
     return 0
 
 

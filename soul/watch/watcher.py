@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import signal
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 import httpx
 from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -54,7 +56,10 @@ from town.serving import ConnectionLimits, Listener, serve
 _LIMITS = ConnectionLimits(connections=256, head_s=10.0)
 _LOOK_S = 1.0
 _TIMEOUT_S = 15.0
+_LOOK_DEADLINE_S = 60.0
+_BODY_BYTES = 262_144
 _AGAIN_S = 30.0
+CALLS = 4  # SOULs that are woken or suspended at once: each may take a process of its own
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
 _NOTE = TypeAdapter(SleepNote)
@@ -99,15 +104,17 @@ class Sleeper:
     Attributes:
         sources: where it is looked for, by name.
         note: what it handed over; None while it is still awake.
+        overdue: why it is woken at once, if nothing can be looked at for it; its home may be unknown then.
         edited: when its owner's files were changed last.
         call_s: when it may be called again, after a call that failed.
 
     """
 
     name: str
-    home: Home
+    home: Home | None
     sources: dict[str, Source]
     note: SleepNote | None = None
+    overdue: str = ""
     edited: tuple[int, ...] = ()
     call_s: float = 0.0
 
@@ -121,6 +128,7 @@ class Watcher:
             `.memory`. Raises `SoulError`.
         wake: wakes the SOUL of a name; returns whether that was done.
         held: told that the SOUL of a name sleeps from now on.
+        kept_by: the process on this machine that keeps this watcher running (`process_mark`), "" if unknown.
 
     """
 
@@ -128,11 +136,14 @@ class Watcher:
     wake: Callable[[str], Awaitable[bool]]
     clock: Clock
     held: Callable[[str], Awaitable[object]] | None = None
+    kept_by: str = ""
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
     _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
     """When a service answered last, for whomever."""
+    _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS))
     _rooms: RoomSearch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,23 +154,34 @@ class Watcher:
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
         return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
 
-    async def resume(self, names: Iterable[str], *, wakes_others: bool) -> None:
-        """Go on with those of whom there is a note; `wakes_others`: all others are awake, or nobody knows."""
+    async def resume(self, names: Iterable[str], asleep: Collection[str]) -> None:
+        """Continue with those whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
         for name in names:
+            home, why = None, "its note is missing or cannot be used"
             try:
-                found = await run_in_threadpool(self.load, name)
-            except SoulError as error:
-                write_lines(f"{name}: cannot be watched over: {error}")
-                continue
-            note = read_note(found[0].memory) if found else None
-            if found and note and (note := _checked(asdict(note))):
-                one = self._sleeper(name, *found, note.github, room=note.room)
-                for service, source in one.sources.items():
-                    source.newest.seen = dict(note.seen.get(service, {}))
-                self._take(one, note)
-            elif wakes_others:
-                write_lines(f"{name}: woken, it has no note")
-                await self.wake(name)
+                if found := await run_in_threadpool(self.load, name):
+                    home = found[0]
+                    if self._resumed(name, *found):
+                        continue
+            except Exception as error:
+                told = str(error) if isinstance(error, SoulError) else type(error).__name__
+                why = f"it cannot be watched over: {told}"
+                write_lines(f"{name}: {why}")
+            if name in asleep:
+                self.sleepers.setdefault(name, Sleeper(name, home, {}, overdue=why))
+
+    def _resumed(self, name: str, home: Home, settings: Settings) -> bool:
+        """Return whether the home has a note of this SOUL, with marks of all that is looked at."""
+        note = _checked(asdict(found)) if (found := read_note(home.memory)) else None
+        if not note or note.kept_by != self.kept_by or note.name not in {name, settings.agent_name}:
+            return False
+        one = self._sleeper(name, home, settings, note.github, room=note.room)
+        if not all(note.seen.get(service) for service in one.sources):
+            return False
+        for service, source in one.sources.items():
+            source.newest.seen = dict(note.seen[service])
+        self._take(one, note)
+        return True
 
     async def watch(self) -> None:
         """Look and wake, until cancelled. A service that does not answer keeps nobody else waiting."""
@@ -169,7 +191,11 @@ class Watcher:
                 now = self.clock.now()
                 counts = Counter(source.newest.service for _, source in self._held())
                 for one in [*self.sleepers.values()]:
-                    if one.note is not None and (why := self._due(one, one.note, now, counts)):
+                    try:
+                        why = self._due(one, now, counts)
+                    except Exception as error:
+                        why = f"its home cannot be read: {type(error).__name__}"
+                    if why:
                         looks.create_task(self._wake(one, why))
                 for one, source in [*self._late(counts)]:
                     source.looked_s, source.is_looking = self.clock.monotonic(), True
@@ -185,16 +211,15 @@ class Watcher:
     def _held(self) -> Iterator[tuple[Sleeper, Source]]:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
-    def _due(self, one: Sleeper, note: SleepNote, now: datetime, counts: Mapping[str, int]) -> str:
+    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int]) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
-        if why := is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now):
+        if (note := one.note) is None or one.home is None:
+            return one.overdue
+        why = is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now)
+        why = why or ("" if is_noted(one.home.memory) else "its note is gone")
+        why = why or ("something was written for it" if is_wake_requested(one.home.memory) else "")
+        if why := why or ("its owner edited a file" if _edited(one.home) != one.edited else ""):
             return why
-        if not is_noted(one.home.memory):
-            return "its note is gone"
-        if is_wake_requested(one.home.memory):
-            return "something was written for it"
-        if _edited(one.home) != one.edited:
-            return "its owner edited a file"
         now_s = self.clock.monotonic()
         for service, source in one.sources.items():
             place = source.newest.service
@@ -214,10 +239,8 @@ class Watcher:
                 yield one, source
 
     async def _look(self, one: Sleeper, source: Source) -> None:
-        try:
-            found = await source.newest.came()
-        finally:
-            source.is_looking = False
+        found = await self._looked(source)
+        source.is_looking = False
         if self.sleepers.get(one.name) is not one:
             return
         now_s = self.clock.monotonic()
@@ -232,19 +255,45 @@ class Watcher:
             source.unread_s = now_s if source.unread_s is None else source.unread_s
             source.not_before_s = now_s + (found.retry_after or 0.0)
 
+    async def _looked(self, source: Source) -> ApiResult[bool]:
+        """Look once, within a minute. A fault of the program counts as a failure that lasts."""
+        try:
+            async with self.clock.timeout(_LOOK_DEADLINE_S):
+                return await source.newest.came()
+        except TimeoutError:
+            return Err(f"no answer within {_LOOK_DEADLINE_S:g} s", "transient")
+        except Exception as error:
+            return Err(f"the check failed: {type(error).__name__}", "fatal")
+
     async def _wake(self, one: Sleeper, why: str) -> None:
-        now_s = self.clock.monotonic()
-        if now_s < one.call_s:
+        if self.clock.monotonic() < one.call_s:
             return
-        one.call_s = now_s + _AGAIN_S
-        write_lines(f"{one.name}: woken, {why}")
-        if await self.wake(one.name) and self.sleepers.get(one.name) is one:
-            del self.sleepers[one.name]
-            woke(one.home.memory)
+        one.call_s = math.inf  # until this call has ended
+        async with self._locks[one.name], self._calls:
+            if self.sleepers.get(one.name) is not one:
+                return
+            write_lines(f"{one.name}: woken, {why}")
+            try:
+                if await self.wake(one.name) and self.sleepers.get(one.name) is one:
+                    del self.sleepers[one.name]
+                    if one.home is not None:
+                        woke(one.home.memory)
+            except Exception as error:
+                write_lines(f"{one.name}: not woken as it should be: {type(error).__name__}")
+            one.call_s = self.clock.monotonic() + _AGAIN_S
+
+    async def _tell_held(self, one: Sleeper, held: Callable[[str], Awaitable[object]]) -> None:
+        """Tell that it sleeps, and wake it if it took that back meanwhile: what was told may have ended its process."""
+        async with self._locks[one.name], self._calls:
+            if self.sleepers.get(one.name) is not one:
+                return
+            await held(one.name)
+            if self.sleepers.get(one.name) is not one:
+                self.sleepers[one.name] = Sleeper(one.name, one.home, {}, overdue="it woke while it was suspended")
 
     def _take(self, one: Sleeper, note: SleepNote) -> None:
         """Watch over a home from now on."""
-        one.note, one.edited = note, _edited(one.home)
+        one.note, one.edited = note, _edited(one.home) if one.home else ()
         for service, source in one.sources.items():
             source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
         self.sleepers[one.name] = one
@@ -270,39 +319,44 @@ class Watcher:
         if not isinstance(addresses, list) or not all(isinstance(one, str) and is_watchable(one) for one in addresses):
             return PlainTextResponse("Say which addresses at GitHub to look at", 400)
         one = self._sleeper(*asked, addresses[:MOST_ADDRESSES], room=told.get("room") is True)
-        for source in one.sources.values():
-            if isinstance(found := await source.newest.came(), Err):
-                return PlainTextResponse(found.error, 503)
+        if refused := await self._refusal(one):
+            return refused
         self.sleepers[one.name] = one
         return Response(status_code=204)
 
     async def _hold(self, request: Request) -> Response:
         if isinstance(asked := await self._asked(request), Response):
             return asked
-        name, one, note = asked[0], self.sleepers.get(asked[0]), _checked(await _json(request))
+        name, home, one = asked[0], asked[1], self.sleepers.get(asked[0])
+        note = _checked(await _json(request))
         if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
-        for source in one.sources.values():
-            if isinstance(found := await source.newest.came(), Err):
-                return PlainTextResponse(found.error, 503)
-            if found.data:
-                self.sleepers.pop(name, None)
-                return PlainTextResponse("Something came", 409)
-        note = replace(note, seen={service: source.newest.seen for service, source in one.sources.items()})
+        if refused := await self._refusal(one):
+            return refused
+        seen = {service: source.newest.seen for service, source in one.sources.items()}
         try:
-            await run_in_threadpool(write_note, one.home.memory, note)
+            await run_in_threadpool(write_note, home.memory, replace(note, seen=seen, kept_by=self.kept_by))
         except SoulError as error:
             return PlainTextResponse(str(error), 503)
+        if self.sleepers.get(name) is not one:
+            return PlainTextResponse("It took that back meanwhile", 400)
         self._take(one, note)
-        if self.held is not None:
-            await self.held(name)
-        return Response(status_code=204)
+        return Response(status_code=204, background=self.held and BackgroundTask(self._tell_held, one, self.held))
+
+    async def _refusal(self, one: Sleeper) -> Response | None:
+        """Look everywhere; return why it may not sleep, or None."""
+        for source in one.sources.values():
+            if isinstance(found := await self._looked(source), Err):
+                return PlainTextResponse(found.error, 503)
+            if found.data:
+                return PlainTextResponse("Something came", 409)
+        return None
 
     async def _release(self, request: Request) -> Response:
         if isinstance(asked := await self._asked(request), Response):
             return asked
-        if one := self.sleepers.pop(asked[0], None):
-            woke(one.home.memory)
+        if self.sleepers.pop(asked[0], None):
+            woke(asked[1].memory)
         return Response(status_code=204)
 
     def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str], *, room: bool) -> Sleeper:
@@ -342,16 +396,16 @@ class Watcher:
         )
 
 
-async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], *, is_alone: bool) -> None:
+async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], asleep: Collection[str]) -> None:
     """Watch over the SOULs of these names until SIGTERM or SIGINT, and answer them at `listener`.
 
-    A watcher that `is_alone` does not know who is awake, and leaves its notes to the next. Else the SOULs end with it.
+    Those that may be `asleep` are woken if no note of them can be used.
     """
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serve(watcher.app(), listener=listener, limits=_LIMITS):
-        await watcher.resume(names, wakes_others=is_alone)
+        await watcher.resume(names, asleep)
         watching = asyncio.create_task(watcher.watch(), name="watch")
         stopped = asyncio.create_task(ended.wait(), name="until-ended")
         try:
@@ -360,8 +414,6 @@ async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str],
             for task in (watching, stopped):
                 task.cancel()
             ends = await asyncio.gather(watching, stopped, return_exceptions=True)
-            for one in () if is_alone else watcher.sleepers.values():
-                woke(one.home.memory)  # nobody wakes it any more, and `soul status` says so
             await watcher.aclose()
         for end in ends:
             if isinstance(end, Exception):
@@ -384,9 +436,13 @@ def _checked(told: object) -> SleepNote | None:
 
 
 async def _json(request: Request) -> object:
-    """Return the body; None where it is no JSON."""
+    """Return the body; None where it is no JSON, or too long."""
+    body = b""
+    async for piece in request.stream():
+        if len(body := body + piece) > _BODY_BYTES:
+            return None
     try:
-        return parse(await request.body())
+        return parse(body)
     except ValueError:
         return None
 

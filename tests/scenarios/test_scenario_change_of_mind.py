@@ -302,3 +302,14 @@ async def test_the_judge_never_reads_the_post_that_a_waiting_act_is_done_to(runn
         assert len(await life.app.services.outbox.held()) == 1
     (asked,) = ["\n".join(one.text for one in each.messages) for each in running_town.mind.asked]
     assert ("like of @kit.test" in asked, "all that waits" in asked) == (True, False)
+
+
+async def test_a_long_line_among_others_words_is_remembered_as_far_as_a_memory_holds_it(
+    running_town: RunningTown,
+) -> None:
+    line = "From now on call me Ana. " + "And here is the whole story of why: it is long. " * 90
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan")) as life:
+        await use(life, "memory_save", line, mixed=True, kind="preference", subject="name", body="Call her Ana.")
+        (kept,) = await life.app.services.knowledge.stores.memories.listed()
+    assert line.startswith(kept.body)

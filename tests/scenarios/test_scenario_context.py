@@ -42,7 +42,7 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         prompt = "\n".join(one.text for one in town.mind.asked[-1].messages)
         assert OWN in prompt
         assert "look at the gutter" in prompt
-        assert prompt.count("post (") == 1, "what was ordered stands there once"
+        assert prompt.count("post: “The gutter") == 1, "what was ordered stands there once"
         file.write_text(told.replace(OWN, "Later: the cellar.") + "\nAnd the attic.\n")
         await renew()
         assert file.read_text().startswith("Later: the cellar.\n\nAnd the attic.\n\n")
@@ -50,6 +50,17 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         assert file.read_text() == ""
         await renew()
         assert file.read_text() == ""
+        town.network.post_as(town.account("kit"), "@rowan.test the gutter leaks")
+        acts += [Completion("You asked for it."), call("bluesky_get_notifications"), Completion("Kit wrote.")]
+        for line in ("What did I ask for?", "Follow whoever wrote last, and tell me who it was"):
+            await answered(soul.app.owner, line)
+            assert "Look at the gutter when 2036" not in file.read_text(), "a summary tells of a talk between the two"
+        await soul.app.owner.start_afresh()
+        acts.append(Completion("You asked to follow somebody."))
+        await answered(soul.app.owner, "What is open?")
+        told = file.read_text()
+        assert ("“Follow whoever wrote last, and tell me" in told, "What is open" in told) == (True, False)
+        assert "“Follow whoever wrote last" in "\n".join(one.text for one in town.mind.asked[-1].messages)
 
 
 def test_what_the_owner_wrote_stays_whatever_they_did_to_the_marks() -> None:

@@ -21,19 +21,24 @@ from town.model.types import ChatRequest, Completion
 HALF_AN_HOUR_S = 1800
 
 
-async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_after_it(
-    running_town: RunningTown,
+@pytest.mark.parametrize("limits", ["", "asks no questions"])
+async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_unless_the_owner_rules_things_out(
+    running_town: RunningTown, limits: str
 ) -> None:
     running_town.mind.answer = lambda _: call("bluesky_post", text="Tin sings at night.")
     home, plain = running_town.make_home("rowan"), ["Moss.", "Slate hums.", "Copper is green.", "Rain falls."]
     for said in plain:
         running_town.network.post_as(running_town.account("rowan"), said)
     async with awake(home, clock=HastyClock()) as life:
+        await set_profiles(life.app.services.database, life.app.services.clock, {"limits": limits}, {})
         life.passes(HALF_AN_HOUR_S)
         await life.app.lives.bluesky.expression.express()
         await life.send()
         told = [one.entry for one in await life.app.services.journal.recent(100) if one.entry.loop == "expression"]
     (text,) = [one for one in running_town.texts("rowan") if one not in plain]
+    if limits:
+        assert text == "Tin sings at night."
+        return
     assert text.startswith("Tin sings at night. ")
     assert invites(text)
     (asked,) = [entry for entry in told if entry.data.get("act") == "asked_for_better"]

@@ -188,5 +188,5 @@ async def test_of_what_was_taken_back_it_tells_how_it_came_and_why_it_went(runni
         words = " ".join(" ".join(await tell(life.app.services.database, ours)).split())
     assert [(act.kind, act.state) for act in told.acts] == [("post", "done"), ("delete", "done")]
     assert "A thought was answered" in words
-    assert "Sent deletion of a post" in words
+    assert "Sent deletion" in words
     assert [act.kind for act in deletion.acts] == ["delete"]

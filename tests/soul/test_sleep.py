@@ -7,15 +7,21 @@ import os
 import re
 import signal
 import sys
+import time
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from modules.runtime.home import lock_holder
 from modules.runtime.sleep_note import read_note
+from tests.patience import until as comes
 from tests.program import soul, until
 from tests.running_town import Answering, RunningTown, call
 from tests.soul.test_up import answers, ends, up
 from tests.town_github import serve_github
+from town.atproto import service
+from town.atproto.views import MethodCall
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [
@@ -74,7 +80,7 @@ async def test_a_command_that_writes_something_for_it_wakes_it(running_town: Run
         await until(process, "something was written for it")
         await until(process, "rowan: asleep")
         assert (await ends(process))[0] == 0
-    assert read_note(rowan.memory) is None, "nobody would wake it"
+    assert "would wake it, has ended" in (await soul("status", "--home", str(rowan.root))).output
 
 
 async def test_a_watcher_that_was_killed_is_started_again_and_misses_nothing(running_town: RunningTown) -> None:
@@ -113,3 +119,47 @@ async def test_who_builds_sleeps_too_and_what_comes_on_github_wakes_it(running_t
             github.network.open_issue(github.repo, kit, title="Leaks", body="Which roof is dry, @rowan?")
             assert "something came" in await until(process, "something came")
             assert (await ends(process))[0] == 0
+
+
+async def test_status_does_not_say_that_it_wakes_where_nobody_watches(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    rowan = running_town.make_home("rowan", **FAST)
+    async with up(rowan) as process:
+        told = await until(process, "rowan: asleep")
+        watcher = int(re.search(r"watch: process (\d+)", told)[1])  # type: ignore[index]
+        os.kill(process.pid, signal.SIGSTOP)
+        os.kill(watcher, signal.SIGKILL)  # as when the machine loses power: all of them at once
+        process.kill()
+    said = (await soul("status", "--home", str(rowan.root))).output
+    assert "would wake it, has ended" in said
+    assert "until something comes" not in said
+
+
+async def test_a_mention_that_the_watcher_saw_before_the_soul_could_is_not_missed(
+    running_town: RunningTown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bluesky answers from many servers, of which one may be a second behind another."""
+    running_town.mind.answer = new_words()
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50")
+    did, kit = running_town.account("rowan"), running_town.account("kit")
+    name = "app.bsky.notification.listNotifications"
+    method, mention, hidden_until = service._METHODS[name], list[str](), [0.0]
+
+    def answer(call: MethodCall) -> Any:
+        is_watcher = call.params.get("limit") == 25
+        if is_watcher and not mention:
+            mention.append(running_town.network.post_as(kit, "Morning @rowan.test, tin or slate?")[0])
+            hidden_until[0] = time.monotonic() + 0.8
+        told: Any = method.handler(call)
+        if not is_watcher and mention and time.monotonic() < hidden_until[0]:
+            kept = [one for one in told["notifications"] if one["uri"] != mention[0]]
+            return {**told, "notifications": kept}
+        return told
+
+    monkeypatch.setitem(service._METHODS, name, replace(method, handler=answer))
+    async with up(rowan) as process:
+        await until(process, "rowan: asleep")
+        assert mention
+        posts = running_town.network.posts
+        await comes(lambda: any(post.reply for post in posts(1000) if post.author.did == did), what="an answer")
+        await ends(process)

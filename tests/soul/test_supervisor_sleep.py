@@ -17,7 +17,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs u
 
 
 def lives(
-    ends: list[int], folder: Path, *, called: bytes = b"rowan\n", longest_s: float = 3600.0, watches: bool = True
+    ends: list[int],
+    folder: Path,
+    *,
+    name: str = "rowan",
+    called: bytes = b"0\n",
+    longest_s: float = 3600.0,
+    watches: bool = True,
 ) -> int:
     """How many lives one has under a supervisor that end so, `called` as soon as it sleeps; 0 is the last."""
     calls, caller = os.pipe()
@@ -35,7 +41,7 @@ def lives(
         time.sleep(60 if watches else 0)
         return 1
 
-    rowan = SupervisedProcess("rowan", life)
+    rowan = SupervisedProcess(name, life)
     watcher = SupervisedProcess("watch", watch, keeps_all=False)
     try:
         Supervisor(
@@ -60,8 +66,12 @@ def test_a_home_in_use_from_the_first_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_who_is_called_by_nobody_wakes_all_the_same(tmp_path: Path) -> None:
-    assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"nobody\n", longest_s=0.05) == 3
+    assert lives([ASLEEP, ASLEEP, 0], tmp_path, called=b"7\n", longest_s=0.05) == 3
 
 
 def test_nobody_sleeps_where_the_watcher_was_left_alone(tmp_path: Path) -> None:
-    assert lives([ASLEEP, 0], tmp_path, called=b"nobody\n", watches=False) == 2
+    assert lives([ASLEEP, 0], tmp_path, called=b"7\n", watches=False) == 2
+
+
+def test_who_lives_in_a_folder_with_an_odd_name_is_woken(tmp_path: Path) -> None:
+    assert lives([ASLEEP, 0], tmp_path, name="a\nb\u2028c") == 2

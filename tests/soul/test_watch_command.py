@@ -43,7 +43,8 @@ async def test_it_ends_with_a_code_of_its_own_and_its_watcher_starts_it(
         await until(woken.exists, what="a start of a SOUL of whom nothing is known")
         assert (await asyncio.wait_for(soul("run", "--home", str(rowan.root)), HANG_S)).code == ASLEEP
         assert lock_holder(rowan) is None
-        assert not woken.exists(), "it was told of who sleeps"
+        await until(lambda: not woken.exists(), what="word of who sleeps")
+        assert "take effect when it wakes" in (await soul("status", "--home", str(rowan.root))).output
         running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
         await until(woken.exists, what="a start for the mention")
     finally:

@@ -419,7 +419,7 @@ def _is_ours(request: Request) -> bool:
 async def _asked(request: Request, **fields: type) -> dict[str, Any] | Response:
     """The JSON that the page sent, with these fields in it; or the refusal."""
     if not _is_ours(request):
-        return _refuse(403, "Only this page may write here.")
+        return _refuse(403, "Only this page may write here: JSON with the page's address as Origin.")
     content = await request.body()
     try:
         body = parse_json(content, max_bytes=_MAX_BODY_BYTES)

@@ -185,7 +185,9 @@ class ExpressionCycle:
         (prompt, source), picture = (self._after_reading(read), None) if read else await self._start()
         recent = await self._recent_posts()
         finding = read.body if read else ""
-        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding)
+        if bounded := bool((await self.profiles.get()).agent.get(LIMITS)):
+            prompt = prompt.removesuffix(self._prompts.suffix()).rstrip()
+        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent, finding, bounded)
         words = Provenance.STRANGER if picture or read else Provenance.SELF
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
         await self.journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))

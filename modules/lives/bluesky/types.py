@@ -283,7 +283,8 @@ class ExpressionTurn:
     """One turn about a thought of our own; `scaffold` are the words that only our own prompt has.
 
     `picture` is the one that its post shows; None for a post of words alone. `said` are our latest posts. `finding` is
-    what was read about the question that it starts from; "" where it starts from something else.
+    what was read about the question that it starts from; "" where it starts from something else. `is_bounded`: the
+    owner rules something out, which may be a question to the reader.
     """
 
     source: str
@@ -292,6 +293,7 @@ class ExpressionTurn:
     picture: ChosenPicture | None = None
     said: tuple[str, ...] = ()
     finding: str = ""
+    is_bounded: bool = False
     revisions: Revisions = field(default_factory=Revisions)
 
     @property

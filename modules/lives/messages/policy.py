@@ -112,10 +112,9 @@ def drafts_text(drafts: Sequence[Draft], more: int) -> str:
 
 
 def left_text(places: str) -> str:
-    """The message that tells the owner in which of their own files somebody is named who is forgotten."""
-    return truncate_graphemes(
-        f"Somebody was forgotten. Files that are yours to change still name them: {places}", _MOST
-    )
+    """The message that tells the owner in which files and records somebody is named who is forgotten."""
+    told = f"Somebody was forgotten. Their name still stands in these places, of which you can edit the files: {places}"
+    return truncate_graphemes(told, _MOST)
 
 
 def split_text(text: str) -> tuple[str, ...]:

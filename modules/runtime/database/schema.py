@@ -396,24 +396,20 @@ ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
 CREATE INDEX pending_notifications_by_handle
     ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
 -- A memory from before names an account if that account alone was seen under the handle, and before the memory.
-WITH RECURSIVE held (name, did, at) AS (
-    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END) AS name,
-        min(author_did), min(indexed_at)
-    FROM pending_notifications WHERE name <> 'handle.invalid' AND instr(name, '.')
-    GROUP BY name HAVING count(DISTINCT author_did) = 1
-), parts (id, at, before, rest) AS (
-    SELECT id, updated_at, '',
-        ' ' || lower(iif(kind = 'person', '@', '') || subject || ' ' || body || ' ' || tags) || ' '
-    FROM memories WHERE kind <> 'curated'
-    UNION ALL SELECT id, at, substr(rest, instr(rest, '@') - 1, 1), substr(rest, instr(rest, '@') + 1)
-    FROM parts WHERE instr(rest, '@')
-), words (id, at, word, rest) AS (
-    SELECT id, at, substr(rest, 1, length(rest) - length(ltrim(rest, 'abcdefghijklmnopqrstuvwxyz0123456789.-'))), rest
-    FROM parts WHERE before GLOB '[^a-z0-9_@.+-]' AND unicode(before) < 128
+WITH seen (name, did, at) AS (
+    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END),
+        author_did, indexed_at
+    FROM pending_notifications
+    UNION ALL SELECT lower(handle), did, (SELECT min(sent_at) FROM direct_messages WHERE author_did = did)
+    FROM direct_conversations
+), held (name, did, at) AS (
+    SELECT name, min(did), min(at) FROM seen WHERE name <> 'handle.invalid' AND instr(name, '.')
+    GROUP BY name HAVING count(DISTINCT did) = 1
 ), found (id, dids) AS (
-    SELECT id, replace(group_concat(DISTINCT did), ',', ' ') FROM words JOIN held ON name = rtrim(word, '.')
-    WHERE held.at <= words.at AND substr(rest, length(word) + 1, 1) NOT IN ('_', '@')
-        AND unicode(substr(rest, length(word) + 1)) < 128 GROUP BY id
+    SELECT memories.id, replace(group_concat(DISTINCT held.did), ',', ' ')
+    FROM memories, json_each(named_handles(
+        iif(kind = 'person', '@', '') || subject || char(10) || body || char(10) || tags)) AS named
+    JOIN held ON held.name = named.value WHERE kind <> 'curated' AND held.at <= updated_at GROUP BY memories.id
 )
 UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
 """

@@ -203,14 +203,17 @@ def count_between(connection: sqlite3.Connection, since: str, until: str, act: s
     return int(connection.execute(query, (since, until, act)).fetchone()[0])
 
 
-def refused_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:
-    """Return `(kind, reason, count)` of the acts that were refused, failed or expired, the most frequent first."""
+def refused_between(
+    connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
+) -> list[tuple[str, str, int]]:
+    """Return `(kind, reason, count)` of what was refused, failed or expired, but for `without`; most frequent first."""
     query = """
         SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count FROM journal
         WHERE at >= ? AND at < ? AND kind = 'act' AND json_extract(data, '$.state') IN ('blocked', 'failed', 'expired')
+        AND coalesce(intent_id, '') NOT IN (SELECT value FROM json_each(?))
         GROUP BY act, reason ORDER BY count DESC, max(id) DESC
     """
-    return [tuple(row) for row in connection.execute(query, (since, until))]
+    return [tuple(row) for row in connection.execute(query, (since, until, json.dumps(list(without))))]
 
 
 def dropped_between(

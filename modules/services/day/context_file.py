@@ -1,7 +1,8 @@
 """CONTEXT.md: how the talk with the owner stands while it goes on, beside the owner's own lines in it.
 
 It is a view, written anew before each turn of that talk and at each heartbeat, and emptied when the talk is over. It
-holds words of the program alone, and what the owner or the SOUL scheduled.
+holds words of the program alone, what the owner or the SOUL scheduled, and what the owner wrote last in the talk
+before if that held others' words, as no summary of it is shown then.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from dataclasses import dataclass
 
 from common.clock import local, parse_iso
 from common.session_keys import OWNER_SESSION
+from common.text.graphemes import shortened
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import of_loop_between
 from modules.services.agent.prompt.sources import CONTEXT
 from modules.services.day.gathering import DayReader
+from modules.services.experiences.log import owner_lines
 from modules.services.owner_files import OwnerFiles
 from modules.services.owner_files.local import with_state
+from modules.services.sessions.archives import unshown_since
 from modules.services.sessions.store import going_on
 from modules.services.skills.skills import Skills
 
-_MOST_SCHEDULES, _MOST_DONE = 3, 3
+_MOST_SCHEDULES, _MOST_DONE, _MOST_LINES, _LINE_CHARS = 3, 3, 8, 100
 _ALL_LATER = "~"
 
 
@@ -45,10 +49,18 @@ class ContextFile:
             return ""
         now = self.days.situation(connection)
         answers = of_loop_between(connection, "owner", session.created_at, _ALL_LATER)
+        unshown = unshown_since(connection, OWNER_SESSION)
+        before = owner_lines(connection, unshown, session.created_at, _MOST_LINES) if unshown else []
         done = [(one["at"], one["data"]["tools"]) for one in answers if one["data"].get("tools")]
         return self.skills.render(
             "workspace",
             "Context",
+            before=_lines(
+                *(
+                    f"{local(parse_iso(one.at), self.timezone):%d %b %H:%M} “{shortened(one.about, _LINE_CHARS)}”"
+                    for one in before
+                )
+            ),
             under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
             done=_lines(
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])

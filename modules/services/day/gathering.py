@@ -47,7 +47,8 @@ from modules.services.memory.admission import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.presence import owner_follow
 from modules.services.rituals.rituals import all_runs
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
@@ -107,6 +108,7 @@ class DayReader:
         start, end = iso(since), iso(until)
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
         left = store.left_between(connection, start, end)
+        owners = [one for one in store.ordered_between(connection, start, end) if self._is_decided_by_owner(one)]
         now = self.situation(connection)
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
@@ -118,7 +120,7 @@ class DayReader:
             awake=awake,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=self._orders(connection, start, end),
+            orders=self._orders(connection, owners),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -126,7 +128,7 @@ class DayReader:
                 for who, uri, wish in rows.wishes_between(connection, start, end)
                 if who != self.settings.owner_bluesky_social_handle
             ),
-            refused=_refusals(rows.refused_between(connection, start, end)),
+            refused=_refusals(rows.refused_between(connection, start, end, [one.id for one in owners])),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
@@ -163,17 +165,24 @@ class DayReader:
         told = ((one, shortened(one.words.own, _LEAVING_CHARS)) for one in now.on_the_way)
         return tuple(f"{one.number}, {what} {one.when(self.clock.now(), zone)}" for one, what in told)
 
-    def _orders(self, connection: sqlite3.Connection, start: str, end: str) -> tuple[DayOrder, ...]:
-        """Return what the owner ordered or approved of what was proposed in that time, the newest first."""
+    def _is_decided_by_owner(self, intent: Intent) -> bool:
+        """Return whether the owner decided an act: not its first follow of them, nor an answer to a post of theirs."""
+        theirs = f"at://{self.settings.owner_bluesky_social_handle_did}/"
+        is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
+        return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
+
+    def _orders(self, connection: sqlite3.Connection, orders: Sequence[Intent]) -> tuple[DayOrder, ...]:
+        """Return in words what the owner decided."""
         owner = self.settings.owner_bluesky_social_handle_did
-        orders = [one for one in store.ordered_between(connection, start, end) if _is_order(one, owner)]
         about = rows.about(connection, (), [order.id for order in orders])
         edited = {one["intent_id"] for one in about if "before" in one["data"]}
         acts = [(one, act_words(connection, one)) for one in orders]
         return tuple(
             DayOrder(
-                named(connection, act.what) + _first_words(act.ours, is_edited=one.id in edited),
+                named(connection, act.what),
+                _first_words(act.ours, is_edited=one.id in edited),
                 one.state,
+                named(connection, one.error or "") if one.state not in ACTIVE_STATES else "",
                 _was_ordered(one, owner),
                 one.rejected,
             )
@@ -272,21 +281,13 @@ def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str)
     }
 
 
-def _is_order(intent: Intent, owner: str) -> bool:
-    """Return whether the owner ordered or approved an act: not the follow of the owner, nor an answer to their post."""
-    if isinstance(intent.body, FollowBody):
-        return intent.body.did != owner
-    is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
-    return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
-
-
 def _first_words(ours: str, *, is_edited: bool) -> str:
     told = f"“{shortened(ours, _ORDERED_CHARS)}”" if ours else ""
     return f", reworded: {told}" if is_edited else told and f": {told}"
 
 
 def _was_ordered(intent: Intent, owner: str) -> bool:
-    """Return whether the owner's own words caused an act of theirs; else they only approved it."""
+    """Return whether the owner's own words caused an act; else they only approved or rejected it."""
     cause = intent.cause_id or ""
     return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 

@@ -39,10 +39,15 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered, or only approved: what it is, with its first words, and its state."""
+    """An act that the owner ordered, or only approved or rejected: what it is, its first words, and its state.
+
+    `reason` says why it was not done. `is_withdrawn`: the owner rejected it, or took it back.
+    """
 
     what: str
+    words: str
     state: IntentState
+    reason: str
     was_ordered: bool
     is_withdrawn: bool
 
@@ -160,12 +165,12 @@ class DaySummary:
         awake: whether a process holds the home now.
         done: how many acts of each kind left; what the program itself writes to the owner is left out.
         with_whom: the handles of those to whom acts of a kind were done, each once, the newest first.
-        orders: what the owner ordered or approved on the day, the newest first.
+        orders: what the owner ordered, approved or rejected on the day, the newest first.
         room_words: how often it spoke in a room.
         reasons: why something was liked only or left alone, the most frequent first.
         wishes: who wants work that only the owner can order, the link or address of it, and what they want, in the
             model's words; the newest first.
-        refused: acts that a rule, a gate or a service refused, or that expired; the most frequent first.
+        refused: other acts that a rule, a gate or a service refused, or that expired; the most frequent first.
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
@@ -249,7 +254,6 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
     "follow": ("account", "accounts"),
     "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
-_OTHER = ("other act", "other acts")
 
 
 def day_lines(summary: DaySummary) -> list[str]:
@@ -285,7 +289,7 @@ def told_text(summary: DaySummary) -> str:
 
 
 def brief_text(summary: DaySummary) -> str:
-    """Return the day in two or three lines for a prompt: whom it dealt with, the owner's orders, what is blocked.
+    """Return the day in a few lines for a prompt: whom it dealt with, the owner's orders, what is blocked.
 
     It holds handles, counts, words of the program, and the first words of acts that the owner ordered or approved.
     """
@@ -298,7 +302,7 @@ def brief_text(summary: DaySummary) -> str:
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
     lines += [
-        f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary, most=_MOST_TITLES) if told
+        f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary, is_for_prompt=True) if told
     ]
     if summary.wishes:
         lines.append(f"Who wants work that your owner can order (day_read tells what): {_wanting(summary)}")
@@ -331,16 +335,23 @@ def _acts(summary: DaySummary) -> list[Row]:
         ("said", _counts(done, _SAID, summary.room_words, whom)),
         ("liked", _counts(done, _LIKED, whom=whom)),
         ("followed", _counts(done, _FOLLOWED, whom=whom)),
+        *([("also done", others)] if (others := _others(done)) else ()),
     ]
 
 
-def _orders(summary: DaySummary, most: int = _MOST_NAMES) -> list[Row]:
-    """Return what the owner ordered, and what they only approved, each act with how it stands; what waits is first."""
-    rows: dict[str, list[str]] = {"ordered": [], "approved": []}
+def _orders(summary: DaySummary, *, is_for_prompt: bool = False) -> list[Row]:
+    """Return what the owner ordered, and what they only approved or rejected, each act with how it stands.
+
+    What waits is first. A prompt gets neither reasons nor the words of what was rejected: others may have written them.
+    """
+    rows: dict[str, list[str]] = {"ordered": [], "approved": [], "rejected": []}
     for one in sorted(summary.orders, key=lambda one: one.state not in {"held", "pending", "sending"}):
-        told = f"{_short(one.what, _TITLE_CHARS)} ({'withdrawn' if one.is_withdrawn else STANDS[one.state]})"
-        rows["ordered" if one.was_ordered else "approved"].append(told)
-    return [(label, _first(told, most)) for label, told in rows.items()]
+        label = "ordered" if one.was_ordered else "rejected" if one.is_withdrawn else "approved"
+        words = "" if is_for_prompt and one.is_withdrawn else one.words
+        stands = STANDS[one.state] + (f": {_reason(one.reason)}" if one.reason and not is_for_prompt else "")
+        stands = "withdrawn" if one.is_withdrawn and one.was_ordered else stands
+        rows[label].append(f"{_short(one.what + words, _TITLE_CHARS)} ({stands})")
+    return [(label, _first(told, _MOST_TITLES if is_for_prompt else _MOST_NAMES)) for label, told in rows.items()]
 
 
 def _first(told: Sequence[str], most: int = _MOST_NAMES) -> str:
@@ -369,7 +380,8 @@ def _names(handles: Iterable[str]) -> list[str]:
 def public_text(day: PublicDay) -> str:
     """Return what everybody may know of a day, in a line."""
     followed = _counts(day.done, _FOLLOWED)
-    told = (_counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED), followed and f"{followed} followed")
+    said, liked = _counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED)
+    told = (said, liked, followed and f"{followed} followed", _others(day.done))
     return ", ".join(filter(None, told)) or NOTHING
 
 
@@ -423,15 +435,17 @@ def _counts(
     counts = Counter({kind: done.get(kind, 0) for kind in words})
     if words is _SAID:
         counts["space_chat"] += room
-    told = [
+    return ", ".join(
         f"{counted(counts[kind], *said)}{_bracketed(whom.get(kind, ()))}"
         for kind, said in words.items()
         if counts[kind]
-    ]
-    if words is _SAID:
-        others = sum(count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED})
-        told += [counted(others, *_OTHER)] if others else []
-    return ", ".join(told)
+    )
+
+
+def _others(done: Mapping[IntentKind, int]) -> str:
+    """Return what was done that neither says, likes nor follows anything, as a deletion."""
+    counts = {kind: count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED}}
+    return ", ".join(f"{deed(kind)} ({number(count)})" for kind, count in counts.items())
 
 
 def _wanting(summary: DaySummary) -> str:

@@ -116,6 +116,15 @@ def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experi
     return _read(connection, query, *ids)
 
 
+def owner_lines(connection: sqlite3.Connection, since: str, until: str, most: int) -> list[Experience]:
+    """Return what the owner wrote last in private between two moments (ISO-8601), the oldest first."""
+    query = (
+        f"SELECT {_ROW} FROM experiences WHERE type = 'owner_guidance' AND source IN ('terminal', 'message')"  # noqa: S608 - constants
+        " AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?"
+    )
+    return _read(connection, query, since, until, most)[::-1]
+
+
 def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str, since: str) -> bool:
     query = "SELECT 1 FROM experiences WHERE type = ? AND lower(about) = lower(?) AND did = ? AND at > ? LIMIT 1"
     return connection.execute(query, (new.type, about, new.did, since)).fetchone() is not None

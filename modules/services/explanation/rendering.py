@@ -216,7 +216,7 @@ def _call(call: Call, left: str) -> str:
     refused = f", refused: {_short(without_status(error), _CALL_CHARS)}" if error else ""
     dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
     without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
-    return f"It used the tool for “{call.tool.replace('_', ' ')}”{said}{refused}{without}"
+    return f"It called {call.tool}{said}{refused}{without}"
 
 
 def _coded(step: CodingStep) -> StoryStep:
@@ -255,7 +255,7 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
 
 
 def _rules(movement: Movement) -> Iterator[str]:
-    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not.
+    """Each rule that stood in the way with its reason and what it is for, and in one line why the others did not.
 
     Why an act is held is the reason of its whole movement, and stands before.
     """
@@ -269,13 +269,12 @@ def _rules(movement: Movement) -> Iterator[str]:
         yield f"The rule on {rule_words(rule.rule)} {verb}{why}{_counted(rule)}"
         if explanation := _EXPLANATIONS.get(rule.rule):
             yield f"What that rule is for: {explanation}"
-    passed: dict[str, list[str]] = {}
-    for rule in rules:
-        if rule.says == "pass":
-            passed.setdefault(_short(rule.reason) or _counted(rule).strip(" ()"), []).append(rule_words(rule.rule))
-    if passed:
-        groups = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in passed.items())
-        yield f"Rules that let it pass: {'; '.join(groups)}"
+    passed = [rule for rule in rules if rule.says == "pass"]
+    told = [f"{rule_words(rule.rule)} ({_short(rule.reason)})" for rule in passed if rule.reason]
+    if others := len(passed) - len(told):
+        told.append(f"{counted(others, 'limit')} not reached")
+    if told:
+        yield f"Rules that let it pass: {'; '.join(told)}"
 
 
 def _counted(rule: RuleSaid) -> str:

@@ -336,7 +336,7 @@ def _owner(said: str) -> str:
 def _act_by_id(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
     if len(prefix) < _LEAST_ID_CHARS:
         drafts = [one for one, number in store.draft_numbers(connection).items() if number == int(prefix)]
-        unknown = Unknown(f"No draft has the number {prefix}: `soul drafts` lists them")
+        unknown = Unknown(f"No draft has the number {prefix}: `soul drafts` lists them, `soul today` what has left")
         return Subject(intent=drafts[0]) if drafts else unknown
     found = store.starting_with(connection, prefix)
     if len(found) > 1:

@@ -40,6 +40,7 @@ class NewMemory:
         shareable: whether it may be told outside the owner's own sessions although it came from one.
         dids: the accounts of others whose words it rests on: it goes when one of them is forgotten.
         about: the accounts that it names, as of when it was saved: it goes when one of them is forgotten.
+        resolved: the handles in it whose accounts are in `about` already, or are known to be nobody's.
 
     """
 
@@ -53,6 +54,7 @@ class NewMemory:
     shareable: bool = False
     dids: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    resolved: tuple[str, ...] = ()
 
     @property
     def private(self) -> bool:

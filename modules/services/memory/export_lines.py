@@ -14,6 +14,7 @@ from common.clock import iso, parse_iso
 from common.errors import SoulError
 from common.person import Person
 from common.provenance import Trust
+from common.text.handles import named_handles
 from modules.services.memory import policy
 from modules.services.memory.admission import Kind, NewMemory
 from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
@@ -138,9 +139,9 @@ def of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
 
 
 def people(lines: Iterable[Line]) -> frozenset[str]:
-    """Return the accounts that the memories rest on or name, or that stand in where they come from."""
+    """Return the accounts that the memories rest on or name, by DID and by handle, or that stand in their sources."""
     memories = of(lines, MemoryLine)
-    return frozenset(did for line in memories for did in (*line.dids, *line.about, *_DID.findall(line.source)))
+    return frozenset(name for line in memories for name in (*line.dids, *_DID.findall(line.source), *_named(line)))
 
 
 def without_people(lines: Sequence[Line], dids: Collection[str], forgotten: Collection[str]) -> list[Line]:
@@ -150,12 +151,17 @@ def without_people(lines: Sequence[Line], dids: Collection[str], forgotten: Coll
     """
     rests, names = frozenset(dids), frozenset(forgotten)
     memories = of(lines, MemoryLine)
-    gone = {line.id for line in memories if not (rests.isdisjoint(line.dids) and names.isdisjoint(line.about))}
+    gone = {line.id for line in memories if not (rests.isdisjoint(line.dids) and names.isdisjoint(_named(line)))}
     return [
         _freed(line, gone, dids) if isinstance(line, MemoryLine) else line
         for line in lines
         if not (isinstance(line, MemoryLine) and line.id in gone)
     ]
+
+
+def _named(line: MemoryLine) -> frozenset[str]:
+    texts = "\n".join((f"@{line.subject}" if line.kind == "person" else line.subject, line.body, *line.tags))
+    return frozenset((*line.about, *_DID.findall(texts), *named_handles(texts)))
 
 
 def _freed(line: MemoryLine, gone: Collection[int], dids: Collection[str]) -> MemoryLine:

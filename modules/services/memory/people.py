@@ -7,16 +7,31 @@ taken it: the owner is told of memories that name one and stay, and of notes abo
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
+from typing import TypeVar
 
 from common.text.handles import named_handles
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.inbox import received
-from modules.services.memory.admission import NewMemory
+from modules.services.memory.admission import Memory, NewMemory
 
+_Memory = TypeVar("_Memory", Memory, NewMemory)
+
+_NAMING = """
+SELECT 'memory ' || id FROM memories WHERE named(subject, body, tags)
+UNION ALL SELECT 'notes that may be about them, by a display name that anybody can choose: memories '
+    || group_concat(id, ', ') || iif(min(others) > 0, ' and ' || min(others) || ' more', '')
+FROM (SELECT id, count(*) OVER () - 5 AS others FROM memories
+    WHERE kind = 'person' AND called(subject) AND NOT named(subject, body, tags) ORDER BY id LIMIT 5)
+HAVING count(*) > 0
+"""
 _RESTS = "(instr(dids, :did) AND is_in(dids))"
 _NAMES = "((instr(about, :did) AND is_in(about)) OR holds_did(subject, body, tags))"
-_THEIRS = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES}))"
+_TIED = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES}))"
+# NOTE(self): a note in which no name of theirs can be replaced goes whole.
+_IS_ABOUT_THEM = "((kind = 'person' AND named(subject)) OR NOT named(subject, body, tags))"
+_THEIRS = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES} AND {_IS_ABOUT_THEM}))"
 
 MEMORIES_OF_PEOPLE = PersonalRows(
     "memories",
@@ -27,9 +42,14 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             shown="subject || ': ' || body",
             at="updated_at",
             order="id",
-            redacts={"source": "without_did(source)"},
-            named="""SELECT 'memory ' || id FROM memories
-                WHERE named(subject, body, tags) OR (kind = 'person' AND called(subject)) ORDER BY id""",
+            redacts={
+                "about": "trim(replace(' ' || about || ' ', ' ' || :did || ' ', ' '))",
+                "source": "without_did(source)",
+                **{name: f"redacted({name})" for name in ("subject", "body", "tags", "subject_key")},
+            },
+            only="kind <> 'curated'",
+            shown_of_others="subject || ': ' || body",
+            named=_NAMING,
         ),
         PersonalTable(
             name="profiles",
@@ -46,23 +66,28 @@ MEMORIES_OF_PEOPLE = PersonalRows(
 )
 
 
-def copies_of(connection: sqlite3.Connection, did: str) -> list[str]:
-    """Return the memories that are an account's: subject and body, with the end of a line between.
+def copies_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
+    """Return the memories that are tied to an account, and whether each is deleted with it or loses its names.
 
-    The connection must know the person (`modules/runtime/database/functions.py`).
+    A memory is its subject and body, with the end of a line between. The connection must know the person
+    (`modules/runtime/database/functions.py`).
     """
-    query = f"SELECT subject || char(10) || body AS body FROM memories WHERE {_THEIRS}"  # noqa: S608 - a constant
-    return [str(row["body"]) for row in connection.execute(query, {"did": did})]
+    query = f"SELECT subject || char(10) || body AS body, {_THEIRS} AS goes FROM memories WHERE {_TIED} ORDER BY goes"  # noqa: S608 - constants
+    return {str(row["body"]): bool(row["goes"]) for row in connection.execute(query, {"did": did})}
 
 
-def with_named_accounts(connection: sqlite3.Connection, new: NewMemory) -> NewMemory:
+def handles_of(memory: _Memory) -> frozenset[str]:
+    """Return the handles that a memory names; the subject of a note about a person may be the handle alone."""
+    at = "@" if memory.kind == "person" else ""
+    return frozenset(named_handles("\n".join((f"{at}{memory.subject}", memory.body, *memory.tags))))
+
+
+def with_named_accounts(connection: sqlite3.Connection, memory: _Memory, known: Collection[str] = ()) -> _Memory:
     """Return a memory tied to each account that it names by a handle under which only that account wrote to us.
 
-    The subject of a note about a person may be the handle alone. Display names tie nobody: anybody can choose any.
+    Handles that are `known` already are left out. Display names tie nobody: anybody can choose any.
     """
-    if new.kind == "curated":
-        return new
-    at = "@" if new.kind == "person" else ""
-    if handles := named_handles("\n".join((f"{at}{new.subject}", new.body, *new.tags))):
-        return replace(new, about=tuple({*new.about, *received.holders(connection, handles).values()}))
-    return new
+    handles: frozenset[str] = handles_of(memory).difference(known)
+    if memory.kind == "curated" or not handles:
+        return memory
+    return replace(memory, about=tuple({*memory.about, *received.holders(connection, handles).values()}))

@@ -22,7 +22,7 @@ from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.export_lines import MemoryLine
-from modules.services.memory.people import with_named_accounts
+from modules.services.memory.people import handles_of, with_named_accounts
 from modules.services.memory.policy import Candidate, SearchPlan, Term
 
 TERMS_MAX = 16
@@ -102,7 +102,7 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
         ValueError: there is nothing to remember in it.
 
     """
-    entry = policy.entry(with_named_accounts(connection, new))
+    entry = policy.entry(with_named_accounts(connection, new, new.resolved))
     memory_id = _repeat(connection, entry, now) or _insert(connection, entry, now)
     if trusts := policy.may_replace(entry):
         connection.execute(
@@ -200,7 +200,8 @@ def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: date
     ).fetchone()
     if row is None or not policy.same(entry, row["subject_key"], row["trust"]):
         return None
-    after = policy.refreshed(fetch(connection, [row["id"]])[0], entry, now)
+    before = fetch(connection, [row["id"]])[0]
+    after = with_named_accounts(connection, policy.refreshed(before, entry, now), handles_of(before))
     connection.execute(
         "UPDATE memories SET updated_at = ?, subject = ?, body = ?, tags = ?, importance = ?, source = ?, trust = ?,"
         " private = ?, shelf = ?, dids = ?, about = ? WHERE id = ?",

@@ -24,7 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction,
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
-_SHOW = "`soul drafts` (or /drafts) shows what waits."
+_SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left."
 
 
 def held(connection: sqlite3.Connection) -> list[Intent]:
@@ -67,7 +67,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
         return meant[0]
     if past := store.starting_with(connection, given):
         why = f" ({past[0].error})" if past[0].error else ""
-        raise NotWaiting(f"{given} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
+        raise NotWaiting(f"{asked} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
 
 

@@ -235,11 +235,11 @@ def left_between(connection: sqlite3.Connection, moment: str, until: str) -> lis
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return what the owner ordered or approved of what was proposed in that time, newest first.
+    """Return what the owner ordered, approved or rejected of what was proposed in that time, newest first.
 
     What another version took the place of is left out.
     """
-    where = "by_owner = 1 AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
+    where = "(by_owner OR rejected) AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
     return _select(connection, where, REPLACED, moment, until)
 
 
@@ -454,7 +454,7 @@ def remember_words(connection: sqlite3.Connection, keys: Iterable[tuple[str, str
 
 
 _NUMBERS = "draft_numbers"
-_MOST_NUMBERS = 999
+_MOST_NUMBERS, _MOST_PAST = 999, 200
 _ON_THE_WAY = "state = 'pending' AND first_sent_at IS NULL AND kind <> 'direct_message'"
 _NUMBERED = f"SELECT id FROM intents WHERE state = 'held' OR ({_ON_THE_WAY}) ORDER BY created_at"  # noqa: S608 - a constant
 
@@ -465,17 +465,18 @@ def on_the_way(connection: sqlite3.Connection) -> list[Intent]:
 
 
 def number_drafts(connection: sqlite3.Connection) -> None:
-    """Give what began to wait the next number, and forget those of what does not wait any more."""
+    """Give what began to wait the next number; what waits no more keeps its number while it is free and recent."""
     waiting = [str(row[0]) for row in connection.execute(_NUMBERED)]
     kept = marks.get(connection, _NUMBERS)
     last, before = _read_numbers(kept)
     numbers = {one: before[one] for one in waiting if one in before}
     for one in waiting:
         while one not in numbers:
-            last = last % _MOST_NUMBERS + 1
+            last = last % max(_MOST_NUMBERS, len(waiting)) + 1
             if last not in numbers.values():
                 numbers[one] = last
-    text = json.dumps({"last": last, "of": numbers})
+    past = [(one, number) for one, number in before.items() if one not in numbers and number not in numbers.values()]
+    text = json.dumps({"last": last, "of": dict(past[-_MOST_PAST:]) | numbers})
     if text != kept and (kept or numbers):
         marks.put(connection, {_NUMBERS: text})
 
@@ -489,7 +490,7 @@ def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> N
 
 
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the number of each draft, by its id."""
+    """Return the number of each draft, and of the last that waited, by its id."""
     return _read_numbers(marks.get(connection, _NUMBERS))[1]
 
 

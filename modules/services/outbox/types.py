@@ -28,7 +28,7 @@ STANDS: Mapping[IntentState, str] = {
     "done": "done",
     "failed": "failed",
     "expired": "too late, not done",
-    "blocked": "refused",
+    "blocked": "not done",
 }
 """How an act stands, in words."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})

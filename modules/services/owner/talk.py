@@ -160,7 +160,7 @@ class OwnerTalk:
                 "owner",
                 "Answered the owner",
                 line=None,
-                reason="the owner spoke",
+                reason=f"the owner wrote {'a direct message' if message.via else 'in the terminal'}",
                 data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
             )
         )

@@ -11,6 +11,7 @@ import gzip
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.inbox.received import INBOX_OF_PEOPLE
+from modules.services.memory.admission import OWNER_SOURCE
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.rights import records, store, tombstones
@@ -78,7 +80,7 @@ T = TypeVar("T")
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
-_IN_STORE, _COPY = "in the store", "a copy of the home"
+_IN_STORE, _COPY, _PACKED = "in the store", "a copy of the home", "a packed talk of yours"
 _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your approval: {see}", "refused": "not changed: {why}"}
 
@@ -128,7 +130,8 @@ class Forgetting:
 
         def rows(connection: sqlite3.Connection) -> tuple[list[Held], list[str]]:
             know_person(connection, trace.person)
-            return [one.about(connection, trace) for one in STORES], archives_of(connection, trace.person.did)
+            archives = archives_of(connection, trace.person.did, OWNER_SOURCE)
+            return [one.about(connection, trace) for one in STORES], [key for key in archives if not archives[key]]
 
         held, archives = await self._database.run(rows)
         files = await asyncio.to_thread(
@@ -154,7 +157,7 @@ class Forgetting:
             notes[keeper.document] = _NOTES.get(change.status, "").format(
                 why=change.reason, see=see_held(keeper.document)
             )
-        stored = await self._scrub_store(trace) if person.did else 0
+        stored, packed = await self._scrub_store(trace) if person.did else (0, [])
         changed = await asyncio.to_thread(self._scrub_files, trace)
         rows = await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
@@ -162,7 +165,8 @@ class Forgetting:
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
-        return Forgotten(rows, stored + changed, (*left, *map(NamingFile, named)))
+        left, gone = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
+        return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""
@@ -173,18 +177,30 @@ class Forgetting:
         relationships = self._home.memory / "relationships.json"
         return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
 
-    async def _scrub_store(self, trace: Trace) -> int:
-        def rows(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
-            know_person(connection, trace.person)
-            return archives_of(connection, trace.person.did), media_of(connection, trace.person.did)
+    async def _scrub_archives(self, trace: Trace) -> tuple[int, list[str], list[NamingFile]]:
+        """Return how many archives changed, their pictures that go, and the owner's archives that name the person."""
 
-        archives, media = await self._database.run(rows)
-        changed = 0
-        for key in archives:
-            if (kept := await self._read(key)) is not None:
-                after, pictures = _archived_without(kept.data, trace.person)
-                media += pictures
+        def keys(connection: sqlite3.Connection) -> tuple[dict[str, bool], list[str]]:
+            know_person(connection, trace.person)
+            did = trace.person.did
+            return archives_of(connection, did, OWNER_SOURCE), media_of(connection, did)
+
+        archives, media = await self._database.run(keys)
+        changed, left = 0, list[NamingFile]()
+        for key, is_owner in archives.items():
+            if (kept := await self._read(key)) is None:
+                continue
+            after, pictures = _archived_without(kept.data, trace, is_owner=is_owner)
+            media += pictures
+            if after != kept.data or not is_owner:
                 changed += await self._put(kept, key, after, trace)
+            if is_owner and after and (named := _naming(key, _unpacked(after), trace.person, _PACKED)):
+                left.append(replace(named, lines=()))
+        return changed, media, left
+
+    async def _scrub_store(self, trace: Trace) -> tuple[int, list[NamingFile]]:
+        """Return how many objects changed, and the owner's archives that still name the person."""
+        changed, media, named = await self._scrub_archives(trace)
         for name, kept in await self._workspace_in_store():
             if not records.is_known(shown := f"workspace/{name}"):
                 continue
@@ -198,7 +214,7 @@ class Forgetting:
                 changed += 1
         for session_key in filter(trace.person.holds_did, trace.sessions):
             changed += _or_raise(await self._storage.delete_all(media_prefix(session_key)))
-        return changed
+        return changed, named
 
     async def _workspace_in_store(self) -> list[tuple[str, StoredObject]]:
         """Return the files of the workspace that lie in the store, by name: none where they lie in the home."""
@@ -225,10 +241,12 @@ class Forgetting:
         did = trace.person.did
         if not did:
             return 0
-        know_person(connection, trace.person)
+        know_person(connection, trace.person, trace.without_copies)
         muted, no_reply = did in store.muted(connection), did in store.no_reply(connection)
         gone = sum(one.forget(connection, trace) for one in STORES)
         tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
+        for handle in trace.person.handles:
+            tombstones.bury(connection, handle, self._clock.now(), muted=False)
         return gone
 
     def _named_rows(self, connection: sqlite3.Connection, person: Person) -> list[str]:
@@ -309,14 +327,20 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _archived_without(data: bytes, person: Person) -> tuple[bytes | None, list[str]]:
+def _archived_without(data: bytes, trace: Trace, *, is_owner: bool) -> tuple[bytes | None, list[str]]:
     """Return the lines of an archive that are of others, packed, or None without such; and their pictures' keys."""
-    try:
-        text = gzip.decompress(data).decode()
-    except (OSError, EOFError, zlib.error, ValueError):
+    if not (text := _unpacked(data)):
         return data, []
-    kept, media = kept_lines(text, person)
-    return (gzip.compress(kept.encode(), mtime=0) if kept else None), media
+    kept, media = kept_lines(text, trace, is_owner=is_owner)
+    return data if kept == text else gzip.compress(kept.encode(), mtime=0) if kept else None, media
+
+
+def _unpacked(data: bytes) -> str:
+    """Return the text of an archive; "" where it cannot be read."""
+    try:
+        return gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error, ValueError):
+        return ""
 
 
 def _or_raise(answer: ApiResult[T]) -> T:

@@ -55,8 +55,9 @@ def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
         return Trace(person)
     posts = frozenset(messages.written_by(connection, did) + received.written_by(connection, did))
     intents = intents_of(connection, person, posts)
-    copies = frozenset(remembered(connection, did))
-    return Trace(person, sessions_of(connection, did), intents, posts, copies, needles(acted(connection, intents)))
+    copies = remembered(connection, did)
+    words = needles(acted(connection, intents))
+    return Trace(person, sessions_of(connection, did), intents, posts, copies, words)
 
 
 def _met(path: Path) -> list[tuple[str, str, str]]:

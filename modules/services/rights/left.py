@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from common.wording import number
+from common.wording import counted, number
 from modules.runtime.journal.types import Entry
 
 LOOP, FORGOT = "rights", "forgot"
@@ -36,18 +36,30 @@ class NamingFile:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What came of a request: how many rows and files went or changed, and which files of the owner name the person."""
+    """What came of a request: how many rows and files went or changed, and which files of the owner name the person.
+
+    Of the memories `notes` were deleted, and `redacted` lost the person's names.
+    """
 
     rows: int
     files: int
     left: tuple[NamingFile, ...] = ()
+    notes: int = 0
+    redacted: int = 0
+
+    def __str__(self) -> str:
+        notes = (
+            f"{counted(self.notes, 'memory', 'memories')} deleted, names taken out of {counted(self.redacted, 'other')}"
+        )
+        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}; {notes}"
 
 
 def entry_of(done: Forgotten) -> Entry:
     """Return how the journal tells of it; the owner sees a line where there is something for them to do."""
-    data = {"act": FORGOT, "rows": done.rows, "files": done.files, "left": [asdict(one) for one in done.left]}
+    data = {"act": FORGOT, **asdict(done)}
     reason = f"still named in {places_text(done.left)}; only you change that" if done.left else ""
-    return Entry("life", LOOP, "Somebody was forgotten", "warn" if done.left else None, reason, data=data)
+    is_told = bool(done.left or done.redacted)
+    return Entry("life", LOOP, f"Somebody was forgotten: {done}", "warn" if is_told else None, reason, data=data)
 
 
 def left_in(data: dict[str, Any]) -> tuple[NamingFile, ...]:

@@ -167,8 +167,9 @@ def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now:
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
     if not tombstones.forgotten(connection, [did]):
         store.put(connection, did, preference, now)
-    know_person(connection, Person(did))
+    person = Person(did, tuple(filter(None, (received.latest_handle(connection, did),))))
+    know_person(connection, person)
     if not may_stand_in_prompt(preference):
         drop_turns(connection, did)
     if preference.embedding == "deny" != before.embedding:
-        MEMORIES_OF_PEOPLE.forget(connection, Trace(Person(did)))
+        MEMORIES_OF_PEOPLE.forget(connection, Trace(person))

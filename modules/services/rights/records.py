@@ -5,7 +5,7 @@
 | records in JSON | a field that names an account, or the address of what the entry is about | the entry |
 | queued commitments and the log of pictures, JSON lines | the same, line by line | the line |
 | entries of others in them | an address of theirs, or the account in words | the address, or the account |
-| a day of memory | an entry is a memory that was theirs | the entry |
+| a day of memory | an entry is a memory that was theirs, or names them | the entry, or the names |
 | what is told at the start, and logs | the account, our act, its handle after an @, what we said to it | the line |
 | the status | it is written anew within seconds | the names |
 | CONTEXT.md | as what is told at the start | what the program wrote in it |
@@ -84,7 +84,8 @@ def without(path: str, text: str, trace: Trace) -> str:
     if _LINES.fullmatch(PurePath(path).name):
         return "".join(_lines_left(text, person))
     if _DAYS.fullmatch(path):
-        return "".join(part for part in _ENTRY.split(text) if not _is_copy(part, trace))
+        parts = ((part, _copied(part, trace)) for part in _ENTRY.split(text))
+        return "".join(part if goes is None else person.redacted(part) for part, goes in parts if not goes)
     kept = "".join(line for line in split_lines(text) if not _shows(line, trace))
     return with_state(text, "") if path == _CONTEXT and kept != text else kept
 
@@ -163,14 +164,16 @@ def is_by(address: object, person: Person) -> bool:
     return isinstance(address, str) and address.startswith(f"at://{person.did}/")
 
 
-def _is_copy(entry: str, trace: Trace) -> bool:
-    """Return whether an entry of a day is one of the memories: `modules/services/memory/days.py`."""
+def _copied(entry: str, trace: Trace) -> bool | None:
+    """Return whether the memory goes that an entry of a day (`modules/services/memory/days.py`) copies, or None."""
     said = _flat(re.sub(r"^  > ", "", entry, flags=re.MULTILINE))
-    told = (copy.partition("\n")[::2] for copy in trace.copies)
-    return any(
-        said.endswith((f", {_flat(subject)}: {_flat(body)}", f": {_flat(subject)} {_flat(body)}"))
-        for subject, body in told
+    told = ((*copy.partition("\n")[::2], goes) for copy, goes in trace.copies.items())
+    found = (
+        goes
+        for subject, body, goes in told
+        if said.endswith((f", {_flat(subject)}: {_flat(body)}", f": {_flat(subject)} {_flat(body)}"))
     )
+    return next(found, None)
 
 
 def _flat(text: str) -> str:

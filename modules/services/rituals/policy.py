@@ -13,12 +13,13 @@ from typing import Literal
 import regex
 
 from adapters.atproto.records import web_url
-from adapters.atproto.richtext import UNSPACED, detect_mentions
+from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post
 from adapters.github.types import Repo
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.closings import count_questions, only_acknowledges
 from common.text.graphemes import grapheme_len
+from common.text.handles import UNSPACED
 from common.text.strings import create_slug
 from common.text.untrusted import one_line
 from modules.services.identity.self_mechanics import DailyRitual

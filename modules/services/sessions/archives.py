@@ -381,3 +381,14 @@ async def read_archive(storage: Storage, archive: Archive) -> ApiResult[list[Arc
         return Ok(await asyncio.to_thread(unpack, found.data))
     except ValueError as error:
         return Err(f"{archive.key}: {error}", "invalid")
+
+
+def unshown_since(connection: sqlite3.Connection, session_key: str) -> str:
+    """Return when the last archived conversation began (ISO-8601), if it held words of others; else ""."""
+    query = """
+        SELECT iif(distilled ->> 'provenance' < ?, sessions.created_at, '') FROM archives
+        JOIN sessions ON sessions.id = session_id
+        WHERE session_key = ? AND ended_at IS NOT NULL ORDER BY prepared_at DESC LIMIT 1
+    """
+    found = connection.execute(query, (int(Provenance.OWNER), session_key)).fetchone()
+    return str(found[0]) if found else ""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from common.json_lines import json_object
-from common.person import Person
+from common.person import Trace
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
 _THEIRS = "(instr(dids, :did) AND is_in(dids))"
@@ -27,10 +27,11 @@ def sessions_of(connection: sqlite3.Connection, did: str) -> frozenset[str]:
     return frozenset(str(row[0]) for row in rows)
 
 
-def archives_of(connection: sqlite3.Connection, did: str) -> list[str]:
-    """Return the keys of the archives that hold an account's words."""
-    query = f"SELECT key FROM archives WHERE {_THEIRS} OR holds_did(session_key) ORDER BY key"  # noqa: S608 - a constant
-    return [str(row["key"]) for row in connection.execute(query, {"did": did})]
+def archives_of(connection: sqlite3.Connection, did: str, owner: str) -> dict[str, bool]:
+    """Return the keys of the archives that hold an account's words, and those of `owner` sessions, marked with True."""
+    query = f"""SELECT key, substr(session_key, 1, length(:owner)) = :owner AS is_owners FROM archives
+        WHERE {_THEIRS} OR holds_did(session_key) OR is_owners ORDER BY key"""  # noqa: S608 - a constant
+    return {str(row["key"]): bool(row["is_owners"]) for row in connection.execute(query, {"did": did, "owner": owner})}
 
 
 def media_of(connection: sqlite3.Connection, did: str) -> list[str]:
@@ -47,19 +48,20 @@ def pictures_in(fields: object) -> Iterator[str]:
             yield block["r2Key"]
 
 
-def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
+def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str, list[str]]:
     """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
 
-    A line that cannot be read is theirs where it holds the DID.
+    A line that cannot be read is theirs where it holds the DID. In an archive of the owner's, the owner's words stay.
     """
     kept: list[str] = []
     media: list[str] = []
     for line in filter(None, text.split("\n")):
         fields = json_object(line)
-        if person.is_in(fields.get("dids", "")) if fields else person.holds_did(line):
+        is_said = is_owner and fields is not None and fields.get("role") == "user"
+        if trace.person.is_in(fields.get("dids", "")) if fields else trace.person.holds_did(line):
             media += pictures_in(fields)
         else:
-            kept.append(f"{person.without_did(line)}\n")
+            kept.append(f"{line if is_said else trace.person.without_did(trace.without_copies(line))}\n")
     return "".join(kept), media
 
 
@@ -113,6 +115,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
     ),
     # NOTE(self): what was kept of a talk with the owner is tied to nobody, and goes where it holds their DID.
     before=(
+        "UPDATE session_messages SET content = without_copies(content) WHERE dids = '' AND role <> 'user'",
         """UPDATE archives SET distilled = json_patch(distilled, '{"summary":"","message":"","memories":[]}')
             WHERE json_valid(distilled) AND holds_did(distilled)""",
     ),

@@ -1,7 +1,7 @@
-"""Falls asleep when nothing is due: looks, hands over to the watcher, looks once more, and ends the process.
+"""Falls asleep when nothing is due: lets the watcher look, looks itself a minute later, hands over, ends the process.
 
 What cannot be read keeps it awake. What comes while it falls asleep is seen by the watcher, which noted how things
-stood before the last look.
+stood before the last look. The minute is for what one server showed the watcher and another does not show yet.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class SleepLoop(Loop):
     clock: Clock
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _is_known_awake: bool = field(default=False, init=False)
+    _began: Mapping[str, Any] | None = field(default=None, init=False)
 
     @property
     def interval_ms(self) -> float:
@@ -61,12 +62,15 @@ class SleepLoop(Loop):
     async def run(self) -> Outcome:
         if not self._is_known_awake:  # whoever started it
             self._is_known_awake = not isinstance(await self.watch.release(), Err)
+        began, self._began = self._began, None
         rest = await self.rest()
         if rest.reasons:
             return Outcome(ran=False, reason="; ".join(rest.reasons))
-        awaited = self.awaited()
-        if isinstance(began := await self.watch.begin(awaited), Err):
-            return Outcome(ran=False, reason=f"no watcher: {began.error}")
+        if began != (awaited := self.awaited()):
+            if isinstance(begun := await self.watch.begin(awaited), Err):
+                return Outcome(ran=False, reason=f"no watcher: {begun.error}")
+            self._began = awaited
+            return Outcome(ran=False, reason="it falls asleep in a minute unless something comes")
         note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
@@ -78,7 +82,9 @@ class SleepLoop(Loop):
         told = note.SleepNote(
             self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, **awaited
         )
+        note.write_note(self.memory, told)  # a watcher on this machine puts its own in this place
         if isinstance(held := await self.watch.hold(asdict(told)), Err):
+            note.woke(self.memory)
             await self.watch.release()
             return Outcome(ran=False, reason=held.error)
         self.asleep.set()

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.github.newest import NOTIFICATIONS, GitHubNewest, is_watchable
+from common.clock import FakeClock
 from common.result import Err, Ok
 from tests.adapters.github.github_town import TOKEN, GitHubTown
 
@@ -60,6 +61,21 @@ async def test_a_token_that_is_refused_is_told_as_that(town: GitHubTown) -> None
         found = await reader.came()
     assert isinstance(found, Err)
     assert found.kind == "auth"
+
+
+@pytest.mark.parametrize(("status", "is_read"), [(404, True), (410, True), (451, True), (502, False)])
+async def test_one_repository_that_cannot_be_read_hides_no_news(status: int, *, is_read: bool) -> None:
+    listed = list[dict[str, object]]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=listed) if request.url.path == NOTIFICATIONS else httpx.Response(status)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        places = (NOTIFICATIONS, ISSUES)
+        reader = GitHubNewest(client, api_url="https://api.test", token="t", addresses=places, clock=FakeClock())
+        assert isinstance(await reader.came(), Ok) is is_read
+        listed.append({"id": "1", "updated_at": "2026-01-01T00:00:00Z", "reason": "mention"})
+        assert await reader.came() == Ok(data=True)
 
 
 @pytest.mark.parametrize(

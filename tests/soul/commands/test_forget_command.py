@@ -28,10 +28,11 @@ from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know
+from tests.owner_lines import answered
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.project import ROOT
-from tests.running_town import RunningTown, awake, replying, settings_of
+from tests.running_town import PASSWORD, RunningTown, awake, call, replying, settings_of
 from town.model.types import ChatRequest, Completion
 
 WORDS = "Quagmire lanterns hum beside the seventh weir"
@@ -347,9 +348,80 @@ async def test_a_memory_that_names_the_account_goes_and_one_from_before_they_met
     await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
     told = capsys.readouterr().out
     assert "memory 1, which is yours to change" in told, "by its handle, before it was met"
-    assert "memory 5, which is yours to change" in told, "a note under its display name"
-    assert told.count("soul.db: memory") == 2
-    assert places_that_hold(home.root, did, "Never answer", "had me mute", "and the lantern") == []
+    assert "memories 5, which is yours to change" in told, "a note under its display name"
+    assert told.count("soul.db: memory") == 1
+    assert places_that_hold(home.root, did, "had me mute", "and the lantern") == []
     async with awake(home) as life:
         kept = [one.subject for one in await life.app.services.knowledge.stores.memories.listed()]
-    assert kept == ["quillon's roof", "my.quillon.test", "whom I shall meet"]
+    assert kept == ["quillon's roof", "my.quillon.test", "mutes", "whom I shall meet"]
+
+
+NOTE = "owes your sister seven copper lanterns"
+
+
+async def test_the_owner_is_told_of_each_file_that_still_holds_a_forgotten_note(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    running_town.network.post_as(did, "@rowan.test which roof is louder?")
+
+    def mind(request: ChatRequest) -> Completion:
+        if any(message.role == "tool" for message in request.messages):
+            return Completion(text="I shall remember it of @quillon.test.")
+        if any(offer.name == "memory_save" for offer in request.offers):
+            return call("memory_save", kind="person", subject="Quillon, @quillon.test", body=f"Quillon {NOTE}.")
+        return Completion(text="SUMMARY: we spoke of @quillon.test.")
+
+    async with awake(home) as life:
+        await life.look()
+        running_town.mind.answer = mind
+        await answered(life.app.owner, "Remember of @quillon.test: he owes my sister copper lanterns, seven.")
+        await life.app.owner.start_afresh()
+        running_town.mind.answer = replying("Good.")
+        await answered(life.app.owner, "Good morning.")
+    capsys.readouterr()
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+    told = capsys.readouterr().out
+    assert places_that_hold(home.root, NOTE) == []
+    named = places_that_hold(home.root, "@quillon.test")
+    assert any(one.startswith(".memory/store/") for one in named)
+    assert [one for one in named if one.split(": ")[0].split("/")[-1] not in told] == []
+
+
+async def test_a_display_name_that_anybody_can_choose_is_not_told_as_the_forgotten_person(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    did = running_town.network.create_account("mallory.test", PASSWORD, display_name="Sam").did
+    async with awake(home) as life:
+        memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
+        for number in range(14):
+            await memories.save(NewMemory("person", f"Sam and thing {number}", f"Likes {number}."), now)
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await life.look()
+        await memories.save(NewMemory("fact", "fraud", "The account mallory.test sells roofs of air."), now)
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+    told = capsys.readouterr().out
+    assert "Still named in soul.db: memory 1," not in told, told
+    assert "memory 15" in told, told
+
+
+async def test_a_stranger_who_is_forgotten_takes_no_day_of_the_owner_s_talks_along(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    did, sam = running_town.account("mallory"), running_town.account("sam")
+    talk = "We agreed that @sam.test builds the roof until Friday for 900. @mallory.test had asked about it, too."
+    async with awake(home) as life:
+        for one in (did, sam):
+            running_town.network.post_as(one, "@rowan.test which roof is louder?")
+        await life.look()
+        memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
+        new = NewMemory("episode", "talk with the owner", talk, source="owner:terminal", trust="owner")
+        await memories.save(new, now)
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+    told = capsys.readouterr().out
+    async with awake(home) as life:
+        kept = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
+    assert kept == [talk.replace("mallory.test", "forgotten.invalid")]
+    assert "0 memories deleted, names taken out of 1 other" in told

@@ -99,7 +99,8 @@ async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_tol
             await live(soul)
             await live(soul)
     messages = [one for one in phone.answers if "was forgotten" in one]
-    assert messages == [f"Somebody was forgotten. Files that are yours to change still name them: {places}"]
+    assert len(messages) == 1
+    assert messages[0].endswith(f": {places}")
     assert not any("quillon" in one for one in phone.answers)
 
 

@@ -36,9 +36,10 @@ from soul.commands.memory import (
     run_memory_show,
 )
 from soul.commands.options import MemoryKind, PromptAudience
+from soul.commands.people import run_forget
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
-from tests.running_town import write_home
+from tests.running_town import RunningTown, awake, write_home
 
 FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
 CHANGED = replace(FIRST, body="Oil nothing.")
@@ -315,3 +316,29 @@ def test_without_a_home_or_a_soul_it_says_what_is_missing(written_home: Home, tm
     written_home.soul.unlink()
     with pytest.raises(IdentityError):
         run_prompt(written_home.root, as_json=False)
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["of this version", "of the version before"])
+async def test_a_note_that_went_with_somebody_does_not_come_back_with_an_export(
+    running_town: RunningTown, tmp_path: Path, *, is_old: bool
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    running_town.network.post_as(did, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
+        for new in (
+            NewMemory("person", "Quillon, @quillon.test", "Owes seven lanterns.", source="owner:main"),
+            NewMemory("preference", "mutes", f"Never answer {did} on Mondays.", source="owner:main"),
+        ):
+            await memories.save(new, now)
+    target = tmp_path / "export.jsonl"
+    await asyncio.to_thread(run_memory_export, home.root, target)
+    if is_old:
+        lines = [json.loads(line) for line in target.read_text().splitlines()]
+        target.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "about"}) + "\n" for one in lines))
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+    await asyncio.to_thread(run_memory_import, home.root, target)
+    async with awake(home) as life:
+        kept = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
+    assert [one for one in kept if "lanterns" in one or did in one] == []

@@ -255,6 +255,7 @@ def test_where_nobody_sleeps_there_is_no_watcher(tmp_path: Path) -> None:
     [
         ({"settings": {"AI_GATEWAY_API_KEY": "sk-1"}}, "AI_GATEWAY_API_KEY is a secret"),
         ({"settings": {"ALARM_URL": "https://hooks.example/abc"}}, "ALARM_URL is a secret"),
+        ({"settings": {"AI_GATEWAY_BASE_URL": "https://key:sk-1@host.test/v1"}}, "AI_GATEWAY_BASE_URL is a secret"),
         ({"settings": {"AI_GATEWAY_MODEL": ""}}, "settings AI_GATEWAY_MODEL"),
         ({"settings": {"AI_GATEWAY_MODLE": "x"}}, "AI_GATEWAY_MODLE is not a setting"),
         ({"settings": {"SLEEP": "on"}}, "SLEEP cannot be set here: `sleep` of the home decides it"),
@@ -267,6 +268,7 @@ def test_where_nobody_sleeps_there_is_no_watcher(tmp_path: Path) -> None:
             {"homes": [{"name": "rowan"}, {"name": "wren", "secret": "soul-rowan"}]},
             "two homes have the secret soul-rowan",
         ),
+        ({"homes": [{"name": "watch"}]}, "no home can be named watch"),
         ({"homes": [{"name": "rowan", "storage": "big"}]}, "homes.0.storage"),
         ({"homes": [{"name": "nobody"}]}, "nobody/SOUL.md of nobody cannot be read"),
         ({"egress": [{"cidr": "10.0.0.0/33", "port": 1}]}, "egress.0.cidr"),
@@ -280,7 +282,11 @@ def test_a_mistake_in_the_file_is_told_in_one_line(tmp_path: Path, changes: dict
     assert "sk-1" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["[1, 2", "- 1", "\x00", "homes: &a [*a]"])
+_TWICE = "namespace: souls\nimage: a/b:1\nhomes: [{name: a}]\nhomes: [{name: b}]"
+_MERGED = "namespace: souls\nimage: a/b:1\nhomes: [&a {name: a}, {<<: *a, name: b}]"
+
+
+@pytest.mark.parametrize("content", ["[1, 2", "- 1", "\x00", "homes: &a [*a]", _TWICE, _MERGED])
 def test_what_is_no_fleet_at_all_is_told_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:

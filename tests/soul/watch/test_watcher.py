@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 
 from adapters.watch.client import SleepWatch, watch_token
 from common.clock import FakeClock, SystemClock, iso
+from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
@@ -172,12 +173,12 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
             note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
             assert await asleep.hold(asdict(note)) == Ok(None)
     await first.aclose()
-    assert held == list(names[:3])
+    assert sorted(held) == sorted(names[:3])
     running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
 
     second = Watcher(load, wake, clock)
-    await second.resume(names, wakes_others=True)
-    assert called == ["unknown"]
+    await second.resume(names, names)
+    assert not called
     watching = asyncio.create_task(second.watch())
     await until(lambda: len(called) == 3, what="both others")
     watching.cancel()
@@ -185,3 +186,182 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
     await second.aclose()
     assert sorted(called) == ["late", "mentioned", "unknown"]
     assert [*second.sleepers] == ["asleep"]
+
+
+class Engine:
+    """A cluster whose answers to `sleep` take a while: what its last accepted word for a SOUL was."""
+
+    def __init__(self) -> None:
+        self.mode = "Running"
+        self.told: list[str] = []
+        self.answers = asyncio.Event()
+
+    async def sleep(self, name: str) -> bool:
+        self.told.append("sleep asked")
+        await self.answers.wait()
+        self.mode = "Suspended"
+        self.told.append("Suspended")
+        return True
+
+    async def wake(self, name: str) -> bool:
+        self.told.append("wake asked")
+        self.mode = "Running"
+        return True
+
+
+async def handing_over(town: RunningTown, folder: Path, engine: Engine, clock: SystemClock) -> tuple[Watcher, str]:
+    town.account("rowan")
+    given = {"agent_bluesky_username": "rowan.test", "atproto_service_url": town.atproto_url}
+
+    def load(name: str) -> tuple[Home, Settings]:
+        return account(folder, name, **given, agent_bluesky_password=PASSWORD)
+
+    return Watcher(load, engine.wake, clock, engine.sleep), iso(clock.now() + timedelta(hours=20))
+
+
+async def test_what_comes_while_the_cluster_suspends_wakes_it_afterwards(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    engine, clock = Engine(), SystemClock()
+    watcher, wake_at = await handing_over(running_town, tmp_path, engine, clock)
+    async with serve(watcher.app()) as url:
+        asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
+        await asleep.begin({"github": []})
+        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 0.01})
+        watching = asyncio.create_task(watcher.watch())
+        holding = asyncio.create_task(asleep.hold(asdict(note)))
+        await until(lambda: bool(engine.told), what="the suspension")
+        before = watcher.sleepers["rowan"].call_s
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
+        await until(lambda: watcher.sleepers["rowan"].call_s != before, what="the look that finds it")
+        engine.answers.set()
+        await holding
+        await until(lambda: engine.told == ["sleep asked", "Suspended", "wake asked"], what="a wake after it")
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    await watcher.aclose()
+
+
+async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_in_the_end(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    engine, clock = Engine(), SystemClock()
+    watcher, wake_at = await handing_over(running_town, tmp_path, engine, clock)
+    async with serve(watcher.app()) as url:
+        asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
+        await asleep.begin({"github": []})
+        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 45.0})
+        assert await asleep.hold(asdict(note)) == Ok(None)
+        await until(lambda: bool(engine.told), what="the suspension")
+        watching = asyncio.create_task(watcher.watch())
+        assert await asleep.release() == Ok(None)
+        engine.answers.set()
+        await until(lambda: engine.told == ["sleep asked", "Suspended", "wake asked"], what="a wake after it")
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    await watcher.aclose()
+
+
+async def watch_for(watcher: Watcher, clock: FakeClock, seconds: int) -> BaseException | None:
+    watching = asyncio.create_task(watcher.watch())
+    for _ in range(seconds):
+        await asyncio.sleep(0)
+        await clock.advance(1)
+    if not watching.done():
+        watching.cancel()
+    with suppress(asyncio.CancelledError):
+        try:
+            await watching
+        except Exception as error:
+            return error
+    return None
+
+
+def put(watcher: Watcher, folder: Path, name: str, looked: Looked, hours: float = 20) -> Sleeper:
+    clock = watcher.clock
+    (folder / name).mkdir(exist_ok=True)
+    home = Home(folder / name, folder / name)
+    note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(clock.now() + timedelta(hours=hours)))
+    write_note(home.memory, note)
+    one = Sleeper(name, home, {"bluesky": Source(looked, clock.monotonic(), 45.0)}, note, edited=(0, 0, 0))
+    watcher.sleepers[name] = one
+    return one
+
+
+async def test_who_may_sleep_and_whose_note_is_of_no_use_is_woken_until_that_is_done(tmp_path: Path) -> None:
+    clock, tries = FakeClock(), list[str]()
+
+    def load(name: str) -> tuple[Home, Settings]:
+        if name == "unreadable":
+            raise ConfigError("The settings of unreadable cannot be read: .env, line 3")
+        return account(tmp_path, name)
+
+    async def wake(name: str) -> bool:
+        tries.append(name)
+        return tries.count(name) > 1  # the API of the cluster was not there yet
+
+    names = ["none", "damaged", "another", "unreadable", "awake"]
+    for name in names:
+        account(tmp_path, name)
+    (tmp_path / "damaged" / "sleep.json").write_text('{"name": "rowan", "did": "did:plc:ro')
+    note = SleepNote("wren", "did:plc:wren", iso(clock.now()), iso(clock.now() + timedelta(hours=20)))
+    write_note(tmp_path / "another", replace(note, seen={"bluesky": {"notifications": "none"}}))
+    watcher = Watcher(load, wake, clock)
+    await watcher.resume(names, names[:4])
+    assert await watch_for(watcher, clock, 60) is None
+    assert sorted(tries) == sorted(names[:4] * 2)
+    assert not watcher.sleepers
+
+
+class Faulty(Looked):
+    """Ends in a fault of the program."""
+
+    async def came(self) -> ApiResult[bool]:
+        raise KeyError("an answer that nobody thought of")
+
+
+async def test_a_sick_home_or_a_faulty_look_costs_no_other_its_watcher(tmp_path: Path) -> None:
+    clock, called = FakeClock(), list[str]()
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    watcher = Watcher(lambda _: None, wake, clock)
+    sick = put(watcher, tmp_path, "sick", Looked(NOTHING))
+    put(watcher, tmp_path, "odd", Looked(NOTHING)).note = SleepNote(
+        "odd", "did:plc:odd", "9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59-23:59"
+    )
+    put(watcher, tmp_path, "faulty", Faulty(NOTHING))
+    put(watcher, tmp_path, "well", Looked(CAME))
+    assert sick.home
+    (sick.home.memory / "sleep.json").unlink()
+    (sick.home.memory / "sleep.json").mkdir()
+    (sick.home.memory / "WAKE").touch()
+    assert await watch_for(watcher, clock, 60) is None
+    assert sorted(called) == ["faulty", "odd", "sick", "well"]
+
+
+async def test_many_that_are_due_at_once_are_not_all_started_at_once(tmp_path: Path) -> None:
+    """`--wake` starts a process of some 50 MiB; the watcher's pod may have 512."""
+    clock, now, most = FakeClock(), 0, 0
+
+    async def wake(_: str) -> bool:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await clock.sleep(2)
+        now -= 1
+        return True
+
+    watcher = Watcher(lambda _: None, wake, clock)
+    for number in range(40):
+        put(watcher, tmp_path, f"soul-{number}", Looked(NOTHING), hours=0.01)
+    await watch_for(watcher, clock, 120)
+    assert most == 4
+    assert not watcher.sleepers, "all are woken in the end"
+
+
+async def test_a_look_that_never_ends_counts_as_one_that_failed(tmp_path: Path) -> None:
+    """A server that sends one byte every ten seconds meets no time limit of a read."""
+    assert "slow" in await watched(tmp_path, {"slow": Looked(None), "well": Looked(NOTHING)}, int(BLIND_S) + 200)

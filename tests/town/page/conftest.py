@@ -72,7 +72,7 @@ STORY = Told(
             (
                 "The prompt contained only your words and its own",
                 "It was told: SOUL.md (1,073 characters, a778d122180a), SELF.md (1,933 characters, 24a94df392e5)",
-                "It used the tool for “bluesky reply”",
+                "It called bluesky_reply",
             ),
         ),
         ToldStep(

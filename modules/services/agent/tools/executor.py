@@ -11,15 +11,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import replace
 from typing import TypeAlias
 
-import regex
 from pydantic import BaseModel, ValidationError
 
-from adapters.atproto.richtext import UNSPACED
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
 from common.text.graphemes import leading_sentences, shortened
+from common.text.handles import given_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
@@ -132,7 +131,7 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
-_END_CHARS = 200
+_END_CHARS = 1_000
 """So much of the beginning and of the end of an answer is shown to the judge."""
 _SKILL = "tool-calls"
 
@@ -261,32 +260,33 @@ class Executor:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 
-    async def false_report(
-        self, text: str, turn: Turn, calls: Sequence[ToolAnswer], held: Collection[str], *, again: bool
-    ) -> str:
-        """Return what the model is told where `text` tells the owner of an act that was not done; "" where it does not.
-
-        Where the model says it `again`, return what the owner is told below it. A judge is asked only where none of
-        `calls`, those since the owner's line, did anything; `held` are the ids of those that wait for approval.
-        """
-        done: list[str] = []
+    def not_done(self, calls: Iterable[ToolAnswer], held: Collection[str]) -> str:
+        """Return calls, in words, where none of them did anything, else ""; those with ids in `held` await approval."""
+        told: list[str] = []
         for call in calls:
             tool = self.registry.get(call.name)
             state = "failed" if call.is_error else "held" if call.tool_use_id in held else ""
             if not state and tool and tool.effect == "act":
                 return ""
-            done.append(f"{call.name} ({state or 'look'})")
-        listed = ", ".join(dict.fromkeys(done)) or "nothing"
-        if not (self._judge and turn.request) or not await self._judge.is_false_report(
+            told.append(f"{call.name} ({state or 'look'})")
+        return ", ".join(dict.fromkeys(told)) or "nothing"
+
+    async def is_false_report(self, text: str, turn: Turn, done: str) -> bool:
+        """Return whether a judge finds that `text` tells the owner of an act for their line that is not in `done`."""
+        if not (self._judge and turn.request):
+            return False
+        return await self._judge.is_false_report(
             text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}",
             turn.request.text,
-            listed,
+            done,
             importance=turn.importance,
             loop=turn.loop,
             cause_id=turn.cause_id,
-        ):
-            return ""
-        return self._skills.render(_SKILL, "Answers", "Nothing Done" if again else "False Report", done=listed).strip()
+        )
+
+    def told_false(self, name: str, **values: object) -> str:
+        """Return what the model (`False Report`) or the owner (`Nothing Done`) is told of a false report."""
+        return self._skills.render(_SKILL, "Answers", name, **values).strip()
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""
@@ -331,17 +331,6 @@ KnownAccount: TypeAlias = tuple[str, str, str, bool]
 """An account that the SOUL met or follows: its DID, its handle, its display name, and whether it is followed."""
 
 _MOST_NAMES = 10
-# NOTE(self): the host of an address or of a mail address is no account; neither is a path.
-_BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
-_BEHIND = rf"(?![^\W{UNSPACED}])(?![_@/-]|[.:?#&=]\w)"
-_HANDLE = regex.compile(
-    rf"(?:{_BEFORE}@?|(?<=/profile/))((?>(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[A-Za-z][A-Za-z0-9-]{{0,62}})){_BEHIND}"
-)
-
-
-def handles_in(text: str) -> list[str]:
-    """Return the handles that a text gives as accounts, in lower case: with or without @, or in a profile's address."""
-    return list(dict.fromkeys(match[1].lower() for match in _HANDLE.finditer(text)))[:_MOST_NAMES]
 
 
 async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable[KnownAccount] = ()) -> None:
@@ -352,7 +341,11 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable
     name, or by the first part of its handle. Any other might call itself by a word of the text.
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
-    due = [handle for handle in handles_in(request.text) if handle not in marked and handle not in request.named]
+    due = [
+        handle
+        for handle in given_handles(request.text)[:_MOST_NAMES]
+        if handle not in marked and handle not in request.named
+    ]
     found = await asyncio.gather(*map(resolve, due))
     for handle, answer in zip(due, found, strict=True):
         if isinstance(answer, Ok):

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from adapters.atproto.records import parse_at_uri
-from adapters.atproto.richtext import UNSPACED, parse_bsky_post_url
+from adapters.atproto.richtext import parse_bsky_post_url
 from common.clock import span, spoken
+from common.text.handles import UNSPACED
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnerRequest, Tool
 

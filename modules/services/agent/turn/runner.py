@@ -14,7 +14,7 @@ from typing import Any
 
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso
-from common.errors import PromptTooLong, SoulError, Transient
+from common.errors import Fatal, ModelRefused, PromptTooLong, SoulError, Transient
 from common.facts import About, AgentFacts, ToolOutcome, TurnFacts
 from common.provenance import Provenance
 from common.session_keys import is_main
@@ -145,11 +145,11 @@ async def run_turn(
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         if clock.monotonic() >= deadline:
-            return session.result("time")
+            return await session.finish("time")
         stopped = await session.round()
         if stopped:
-            return session.result(stopped)
-    return session.result("rounds")
+            return await session.finish(stopped)
+    return await session.finish("rounds")
 
 
 @dataclass(slots=True)
@@ -176,15 +176,18 @@ class _Session:
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
     done: set[tuple[str, str, str, bool]] = field(default_factory=set)
-    sent_back: bool = False
+    rejected: str = ""
+    checked: str = ""
+    unkept: str = ""
     repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
 
     async def round(self) -> Stopped | None:
         """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
         try:
             result = await self._ask()
-        except Transient:
-            if self.calls:
+        except SoulError as error:
+            has_answer = self.rejected and (isinstance(error, ModelRefused) or not isinstance(error, Fatal))
+            if has_answer or (self.calls and isinstance(error, Transient)):
                 return "interrupted"
             raise
         self.rounds += 1
@@ -197,7 +200,18 @@ class _Session:
             return await self._without_calls(result.text)
         return await self._run(result)
 
-    def result(self, stopped: Stopped) -> TurnResult:
+    async def finish(self, stopped: Stopped) -> TurnResult:
+        """Return what it came to; the program's note stands below words that tell of what was not done."""
+        note = ""
+        if self.rejected and not self.text:
+            note = self.executor.told_false("Nothing Done") if self._not_done() else ""
+            self.text = self.rejected if note else ""
+        elif self.text != self.checked and await self._is_false_report():
+            note = self.executor.told_false("Nothing Done")
+        if note:
+            self.text = self.unkept = f"{self.text.strip()}\n\n{note}"
+        if self.unkept.strip():
+            await self._add(Message("assistant", self.unkept))
         calls, provenance = tuple(self.calls), self.turn.provenance
         return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal)
 
@@ -237,14 +251,12 @@ class _Session:
     async def _without_calls(self, text: str) -> Stopped | None:
         said = self.executor.redactor.text(text)
         if self.tool_choice == "auto":
-            if said.strip() and (problem := await self._false_report(said)):
-                if not self.sent_back:
-                    self.sent_back = True
-                    self.conversation += [Message("assistant", said), Message("user", problem)]
-                    return None
-                said = self.text = f"{said.strip()}\n\n{problem}"
-            if said.strip():
-                await self._add(Message("assistant", said))
+            if not self.rejected and await self._is_false_report():
+                problem = self.executor.told_false("False Report", done=self._not_done())
+                self.conversation += [Message("assistant", self.text), Message("user", problem)]
+                self.rejected, self.text = self.text, ""
+                return None
+            self.checked, self.unkept = "" if self.rejected else self.text, said
             return "ended"
         if not self.nudge:
             return "no_calls"
@@ -252,16 +264,23 @@ class _Session:
         self.nudge = ""
         return None
 
-    async def _false_report(self, said: str) -> str:
-        """Return what is said to words that tell the owner of what this turn did not do; "" to any other."""
-        since: list[ToolAnswer] = []
-        for message in reversed(self.conversation):
-            found = [block for block in blocks(message) if isinstance(block, ToolAnswer)]
-            if message.role == "user" and not found:
-                break
-            since += found
+    async def _is_false_report(self) -> bool:
+        """Return whether the words that the owner would read tell of what was not done about their line."""
+        done = self._not_done() if self.tool_choice == "auto" and self.text.strip() else ""
+        return bool(done) and await self.executor.is_false_report(self.text, self.turn, done)
+
+    def _not_done(self) -> str:
+        """Return the calls since the owner's line, in words; "" where one of them did something."""
+        line = self.executor.redactor.text(self.turn.request.text).rstrip() if self.turn.request else ""
+        said = [(message.role, block) for message in self.conversation for block in blocks(message)]
+        place = (
+            at
+            for at in reversed(range(len(said)))
+            if said[at][0] == "user" and isinstance(one := said[at][1], Text) and one.text.rstrip().endswith(line)
+        )
+        since = [block for _, block in said[next(place, 0) :] if isinstance(block, ToolAnswer)]
         held = {call.id for call, result in self.calls if result.outcome.held}
-        return await self.executor.false_report(said, self.turn, since, held, again=self.sent_back)
+        return self.executor.not_done(since, held)
 
     async def _add(self, *messages: Message) -> None:
         """More of the conversation, kept before anything else happens."""

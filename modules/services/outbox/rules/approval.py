@@ -60,8 +60,7 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
     if why := _needs_none(act, circle, unseen=unseen, said_there=said_there):
         return Verdict(_NAME, reason=why)
     if approval == "drafts":
-        seen = "the order did not give its words, or did not name its target"
-        why = f"{seen if unseen else 'every public act needs approval'} (SOUL_APPROVAL=drafts)"
+        why = f"{_lacking(act) if unseen else 'every public act needs approval'} (SOUL_APPROVAL=drafts)"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)
@@ -70,6 +69,13 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
         whom = ", ".join(dict.fromkeys(strangers))
         return Verdict(_NAME, "hold", f"addressed to a stranger: {whom} (SOUL_APPROVAL=strangers)", value=approval)
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
+
+
+def _lacking(act: ProposedAction | Intent) -> str:
+    """Return what the owner's order did not say of an act: of one with words and a target, one of the two."""
+    if act.body.public_text or isinstance(act.body, OnGitHub):
+        return "the order did not give its words" + (" and name its target" if act.target else "")
+    return "the order did not name its target"
 
 
 def _needs_none(act: ProposedAction | Intent, circle: TrustCircle, *, unseen: bool, said_there: bool) -> str:

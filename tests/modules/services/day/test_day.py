@@ -44,6 +44,7 @@ from modules.services.outbox.bodies import (
     TheirPost,
 )
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.presence import owner_follow
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
@@ -166,21 +167,36 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     theirs = TheirPost(handle="frida.test", text="Is it tin?")
     drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger, theirs=theirs)
     await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
+    dull = drafted.model_copy(update={"text": "Basalt."})
+    await lived.done("reply", 7, body=dull, state="blocked", rejected=True, cause_id=stranger.uri, error="too dry")
+    refused = {"state": "blocked", "kind": "reply"}
+    await lived.journal.record(Entry("act", "outbox", "Rejected", reason="too dry", intent_id="0007", data=refused))
+    first = FollowBody(did="did:plc:earlier", handle="earlier.test")
+    await lived.done("follow", 8, target=first.did, body=first, by_owner=True, cause_id=owner_follow.CAUSE)
+    later = FollowBody(did=owner, handle="owner.test")
+    await lived.done("follow", 9, target=owner, body=later, **ordered)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
     found = lived.reader(owner=owner).read()
-    assert found.done == {"direct_message": 1, "follow": 1, "reply": 2}
+    assert found.done == {"direct_message": 1, "follow": 3, "reply": 2}
     day = await lived.database.run(lambda connection: store.done_since(connection, "2026-01-01"))
     assert day == found.done, "every count of acts leaves them out"
-    assert len(found.orders) == 3, "an answer to a mention of the owner is no order"
-    assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
+    assert len(found.orders) == 5, "neither an answer to a mention of the owner nor the first follow of one is an order"
+    assert found.with_whom == {
+        "direct_message": ("owner.test",),
+        "follow": ("owner.test", "earlier.test", "frida.test"),
+    }
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
-    assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
+    orders = ("follow @owner.test (done)", "follow @bo.test (failed)", "follow @frida.test (done)")
+    assert f"Ordered by your owner: {', '.join(orders)}" in brief
+    assert "Rejected by your owner: reply to @frida.test (not done)" in brief, "others may have led to its words"
+    told = told_text(found)
+    assert (told.count("too dry"), "Basalt" in told, "refused" in told) == (1, True, False), "each act is told once"
     assert "Approved by your owner: reply to @frida.test: “Slate.” (done)" in brief
     for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
-    assert len(told_text(found)) < 600
+    assert len(told) < 800
 
 
 async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(lived: LivedHome) -> None:

@@ -30,6 +30,7 @@ async def test_the_rules_at_admission_are_told_with_value_and_limit(explained_ho
         Entry("act", "outbox", "Blocked post: Hello", reason="a key", intent_id="cafe01", data={"rules": RULES})
     )
     (_, step) = steps(await explained_home.story("cafe01"))
+    passed = ("who asked for it (they mentioned it)", "loops (they mentioned it)")
     assert (step.text, step.details) == (
         "Blocked post",
         (
@@ -38,7 +39,7 @@ async def test_the_rules_at_admission_are_told_with_value_and_limit(explained_ho
             "The rule on strangers in an hour needs your approval: addressed to a stranger (7 of 6)",
             f"What that rule is for: {STRANGERS.explanation}",
             "The rule on secrets in its words blocks it: a key (sk-…)",
-            "Rules that let it pass: points (12 of 4,000); who asked for it, loops (they mentioned it)",
+            f"Rules that let it pass: {'; '.join(passed)}; 1 limit not reached",
         ),
     )
 
@@ -72,8 +73,8 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(exp
     assert thought.details == (
         "The prompt contained text from strangers, so only acts that strangers may cause were available",
         "It was told: SOUL.md (1,911 characters), conversation (20 characters)",
-        "It used the tool for “bluesky reply” “Tin”, refused: said before",
-        "It used the tool for “stay silent” “enough”",
+        "It called bluesky_reply “Tin”, refused: said before",
+        "It called stay_silent “enough”",
     )
     assert title(story) == "Why it did not answer @ada.example"
 
@@ -144,8 +145,8 @@ async def test_the_sentences_of_a_reply_that_did_not_leave_are_told(explained_ho
         Entry("model", "awareness", "Thought about it", None, "ended", trigger_uri=THEIRS, data=data)
     )
     details = [detail for step in steps(await explained_home.story(THEIRS)) for detail in step.details]
-    assert "It used the tool for “bluesky reply”, without “Call one tool.”" in details
-    assert "It used the tool for “bluesky reply”" in details
+    assert "It called bluesky_reply, without “Call one tool.”" in details
+    assert "It called bluesky_reply" in details
 
 
 POST = "app.bsky.feed.post"

@@ -38,6 +38,15 @@ OTHERS = (
 )
 
 
+UNSPACED = ("@sam.testさんは石板が好きです", "彼は@sam.testです", "我们认识@sam.test。", "@sam.test은 지붕을 좋아한다")
+BESIDE = (
+    *("_@sam.test_ likes slate.", "@sam.test- he likes slate.", "@sam.test_", "「@sam.test」", "🙂@sam.test🙂"),
+    *("“@sam.test” likes slate.", "@sam.test\u2019s roof leaks.", "Slate—@sam.test", "He (@sam.test…) likes slate."),
+    "Write to\xa0@sam.test\xa0today.",
+)
+WRITTEN_ODDLY = tuple(NewMemory("fact", "oddly", body) for body in (*UNSPACED, *BESIDE))
+
+
 def wrote(did: str, handle: str, at: str = "2026-03-01T00:00:00.000Z") -> ReceivedPost:
     uri = f"at://{did}/app.bsky.feed.post/{handle}"
     payload = {"author": {"did": did, "handle": handle, "display_name": "slate"}, "text": "Hello"}
@@ -61,7 +70,7 @@ async def meet(database: Database, *posts: ReceivedPost) -> None:
 async def theirs(database: Database, did: str) -> list[str]:
     def ask(rows: sqlite3.Connection) -> Sequence[str]:
         know_person(rows, Person(did))
-        return copies_of(rows, did)
+        return list(copies_of(rows, did))
 
     return sorted(await database.run(ask))
 
@@ -107,12 +116,14 @@ async def test_memories_from_before_belong_to_the_only_account_that_bore_the_han
     odd = [wrote(MALLORY, name) for name in ("*", "roofs[", "handle.invalid", "roofs.md")]
     async with await Database.open(tmp_path / "soul.db", earlier) as before:
         await meet(before, wrote(SAM, "sam.test"), late, *odd)
+        await before.run(lambda rows: messages.keep_talk(rows, messages.Talk("c", SAM, "accepted", "roofs.md")))
 
         def insert(rows: sqlite3.Connection) -> None:
             for one in (
                 *NAMING,
                 *OTHERS,
-                NewMemory("fact", "tea", "@tobi.test drinks it at @handle.invalid, roofs.md"),
+                *WRITTEN_ODDLY,
+                NewMemory("fact", "tea", "@tobi.test drinks it at @handle.invalid, @roofs.md"),
             ):
                 rows.execute(
                     "INSERT INTO memories (created_at, updated_at, kind, subject, body, tags, source, trust, private,"
@@ -127,6 +138,33 @@ async def test_memories_from_before_belong_to_the_only_account_that_bore_the_han
 
         await before.run(insert)
     async with await Database.open(tmp_path / "soul.db", MIGRATIONS) as database:
-        # NOTE(self): what the migration does not find is told to the owner; it ties nothing that saving would not.
-        assert await theirs(database, SAM) == copies([one for one in NAMING if one.subject != "a link"])
+        assert await theirs(database, SAM) == copies([*NAMING, *WRITTEN_ODDLY])
         assert await theirs(database, MALLORY) == []
+
+
+async def test_a_handle_ties_and_is_told_in_every_script_and_beside_any_mark(database: Database) -> None:
+    await meet(database, wrote(SAM, "sam.test"))
+    await save(database, *WRITTEN_ODDLY)
+    assert await theirs(database, SAM) == copies(WRITTEN_ODDLY)
+    assert [one.body for one in WRITTEN_ODDLY if not Person(SAM, ("sam.test",)).is_named_in(one.body)] == []
+
+
+async def test_the_account_that_the_owner_s_line_names_is_not_also_that_of_who_bore_its_handle_before(
+    database: Database,
+) -> None:
+    await meet(database, wrote(MALLORY, "sam.test"))
+    await save(
+        database,
+        NewMemory(
+            "person", "Sam, @sam.test", "My sister: no nuts.", trust="owner", about=(SAM,), resolved=("sam.test",)
+        ),
+    )
+    assert await theirs(database, MALLORY) == []
+
+
+async def test_a_memory_said_again_with_another_name_is_that_account_s_too(database: Database) -> None:
+    await meet(database, wrote(SAM, "sam.test"), wrote(TOBI, "tobi.test"))
+    await save(database, NewMemory("fact", "Friday", "They come with @sam.test."))
+    again = NewMemory("fact", "Friday", "They come with @sam.test.", tags=("@tobi.test",))
+    await save(database, again)
+    assert await theirs(database, TOBI) == copies([again])

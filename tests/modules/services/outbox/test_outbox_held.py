@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,12 +22,13 @@ from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
-from modules.services.outbox import approval
+from modules.services.outbox import approval, store
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
+from tests.fresh_database import in_memory
 from tests.journals import told_of
 from tests.modules.services.outbox.running_outbox import DID, PACING, Fault, RunningOutbox, like, post, reply
 
@@ -134,6 +136,8 @@ async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: 
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
     assert (await running_outbox.outbox.submit(reply(A, "softer words"))).accepted
+    with pytest.raises(NotWaiting, match="1 does not wait any more: it is blocked"):
+        await running_outbox.outbox.approve("1")
 
 
 async def test_what_nobody_answers_expires_like_the_rest(running_outbox: RunningOutbox) -> None:
@@ -437,3 +441,15 @@ async def test_what_the_owner_approves_from_beside_is_looked_for_soon_however_lo
     assert first.reason.startswith("1 sent"), "the other one waits for the distance between two likes"
     assert second.next_in_s is not None
     assert second.next_in_s <= OUTBOX_DRAIN_INTERVAL_MS / 1000 < PACING.like_s
+
+
+def test_each_of_more_acts_than_there_are_short_numbers_gets_one() -> None:
+    with closing(in_memory()) as connection:
+        for number in range(1_000):
+            connection.execute(
+                "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at,"
+                " state) VALUES (?1, 'like', '', '{}', '', ?1, ?1, ?1, '2027', 'held')",
+                (f"{number:032x}",),
+            )
+        store.number_drafts(connection)
+        assert len(set(store.draft_numbers(connection).values())) == 1_000

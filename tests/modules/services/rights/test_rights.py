@@ -44,7 +44,7 @@ from tests.shipped_skills import SHIPPED
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))
-TRACE = Trace(PERSON, copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}))
+TRACE = Trace(PERSON, copies={"weir\nIt hums.": True, "Ann\nSo\nit is.": True, "roof\nOf @quillon.test.": False})
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,13 @@ TRACE = Trace(PERSON, copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}))
             "workspace/memory/2026-01-05.md",
             (
                 "# 5\n\n- 10:00 fact, weir: It hums.\n- 10:01 fact, roof: It hums. @quillon.test\n"
+                "- 10:02 fact, roof: Of @quillon.test.\n"
                 "- 10:02 fact, in the words of a stranger:\n  > Ann\n  > So\n  > it is.\n- 10:03 fact, b: c\n"
             ),
-            "# 5\n\n- 10:01 fact, roof: It hums. @quillon.test\n- 10:03 fact, b: c\n",
+            (
+                "# 5\n\n- 10:01 fact, roof: It hums. @quillon.test\n"
+                "- 10:02 fact, roof: Of @forgotten.invalid.\n- 10:03 fact, b: c\n"
+            ),
         ),
         (
             ".memory/pending_commitments.jsonl",
@@ -170,13 +174,13 @@ def test_of_an_archive_the_lines_of_others_stay() -> None:
         {"role": "assistant", "content": [{"type": "image", "r2Key": "media/1"}], "timestamp": 3, "dids": QUILLON},
     ]
     marked = "".join(f"{json.dumps(line)}\n" for line in lines)
-    assert kept_lines(marked, PERSON) == (f"{json.dumps(lines[1])}\n", ["media/1"])
+    assert kept_lines(marked, Trace(PERSON)) == (f"{json.dumps(lines[1])}\n", ["media/1"])
 
 
 def test_a_line_that_cannot_be_read_takes_no_line_of_others_along() -> None:
     torn, other = f'{{"content": "{QUILLON} to', '{"body": "Rain, it says'
     said = json.dumps({"role": "user", "content": "@sam.test: Rain?", "dids": "did:plc:sam"})
-    kept, _ = kept_lines(f"{torn}\n{said}\n{other}\n", PERSON)
+    kept, _ = kept_lines(f"{torn}\n{said}\n{other}\n", Trace(PERSON))
     assert kept == f"{said}\n{other}\n"
 
 

@@ -14,6 +14,7 @@ from adapters.watch.client import SleepWatch
 from common.clock import FakeClock
 from common.result import ApiResult, Ok
 from modules.runtime.scheduler.types import Outcome
+from modules.runtime.sleep_note import read_note
 from modules.services.sleep.policy import AwaitedNext
 from modules.services.sleep.sleep import SleepLoop
 
@@ -61,7 +62,10 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
         runs=lambda: looks,
         clock=clock,
     )
+    await loop.run()
+    assert watch.asked == ["DELETE", "POST"], "another server may be behind: it looks itself at its next run"
     outcome = await loop.run()
     assert loop.asleep.is_set() is is_read
     assert watch.asked == ["DELETE", "POST", "PUT" if is_read else "DELETE"]
+    assert (read_note(tmp_path) is not None) is is_read, "its own home says so, wherever the watcher is"
     assert is_read or outcome.reason == "awareness: no answer"

@@ -19,10 +19,11 @@ from common.errors import PolicyBlocked, SkillError, StorageError
 from common.impression import Impression
 from common.provenance import Provenance
 from common.redact import LEAK, MASK, Redactor
+from common.text.handles import given_handles
 from local_tools.memory_tools import MemoryHistoryInput
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.executor import Executor, Registry, handles_in
+from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.policy import (
     MIXED,
     allowed,
@@ -439,4 +440,4 @@ def test_a_field_that_does_not_exist_cannot_be_described() -> None:
     ],
 )
 def test_a_handle_is_named_where_it_stands_as_an_account(text: str, handles: list[str]) -> None:
-    assert handles_in(text) == handles
+    assert given_handles(text) == tuple(handles)

@@ -103,7 +103,12 @@ def test_what_the_owner_asked_for_never_waits(approval: Approval) -> None:
 def test_what_the_owner_asked_for_without_its_words_is_shown_first_where_everything_waits(
     approval: Approval, says: str
 ) -> None:
-    assert judge(approval, replace(post("tides"), by_owner=True, own_words=True), CIRCLE).says == says
+    ordered = replace(post("tides"), by_owner=True, own_words=True)
+    follow = replace(ordered, body=body_of("follow", did="did:plc:kit", handle="kit.test"))
+    assert [judge(approval, one, CIRCLE).says for one in (ordered, follow)] == [says] * 2
+    answer = replace(ordered, body=reply(STRANGER).body)
+    reasons = {judge("drafts", one, CIRCLE).reason for one in (ordered, follow, answer)}
+    assert len(reasons) == 3, "the owner reads which part of the order was left open"
 
 
 def test_the_rule_asks_whom_we_know_each_time() -> None:
