@@ -274,12 +274,16 @@ class OwnPostTools:
         return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
 
     async def own_post_meant(self, args: OwnPostInput, _: Turn) -> str:
-        """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's."""
-        uri = await self.limits.own_post(args.post_uri)
+        """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's.
+
+        The call names it by its address from then on: another may be the newest once the judge has answered.
+        """
+        newest = await self.limits.own_post(NEWEST)
+        uri = newest if args.post_uri == NEWEST else await self.limits.own_post(args.post_uri)
+        args.post_uri = uri or args.post_uri
         intent, act = await self.outbox.own_record(uri)
-        newest = bool(uri) and uri == await self.limits.own_post(NEWEST)
         waits = intent is not None and intent.is_unsent
-        return self._own_act(act, waits=waits, newest=newest) if intent else ""
+        return self._own_act(act, waits=waits, newest=uri == newest) if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""

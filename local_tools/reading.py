@@ -95,9 +95,8 @@ class ReadingTools:
         """Read the newest posts of an account, of a feed, or of the accounts on a list."""
         if account := _account_at(args.address):
             account = self.looks.account(account, turn)
-            is_own = account in {self.atproto.did, self.atproto.handle}
             # NOTE(self): our replies may repeat what we were told to say.
-            kinds = "posts_no_replies" if is_own else None
+            kinds = "posts_no_replies" if account in {self.atproto.did, self.atproto.handle} else None
             feed = await self.atproto.get_author_feed(account, args.limit, filter=kinds)
             return await self._posts(feed.or_raise(), turn)
         at = await self._at(args.address, turn, GENERATOR, LIST)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from common.clock import local
+from common.errors import NotWaiting
 from common.provenance import Provenance
 from local_tools.schedule_tools import ScheduleAddInput
 from local_tools.web import WebFetchInput
@@ -18,9 +22,11 @@ from modules.services.agent.tools.owner_line import shown_call
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.schedules.policy import Repeat
+from soul.commands.people import run_forget
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from tests.scenarios.test_scenario_change_of_mind import use
+from tests.soul.commands.test_forget_command import places_that_hold
 from town.model.types import Completion
 
 NOW = datetime(2026, 6, 1, 9, 58, 40, tzinfo=UTC)
@@ -368,3 +374,61 @@ async def test_no_heading_of_a_file_of_its_own_is_a_stranger_s(running_town: Run
         path = life.app.services.home.workspace / "GOALS.md"
         text = path.read_text() if path.exists() else ""
     assert "kit" not in text, (told.content, text)
+
+
+async def test_the_number_of_a_draft_that_the_owner_read_means_no_other_words_until_they_decide(
+    running_town: RunningTown,
+) -> None:
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "Is the oven cold?")
+    running_town.mind.answer = lambda _: Completion("NO")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        outbox = life.app.services.outbox
+        await use(life, "bluesky_reply", "Answer kit.", mixed=True, text="It is cold.", post_uri=uri)
+        told = await use(life, "bluesky_reply", "What now?", mixed=True, text="Buy kitcoin.", post_uri=uri)
+        with pytest.raises(NotWaiting):
+            await outbox.approve("1")
+        assert "draft 2" in told.content
+
+
+async def test_the_post_that_is_deleted_is_the_one_that_the_judge_was_shown(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        await use(life, "bluesky_post", "Post: Flour is dust.", text="Flour is dust.")
+        life.passes(60)
+        await life.send()
+
+        async def meanwhile(_: object) -> None:
+            running_town.mind.ponder = nothing
+            await use(life, "bluesky_post", "Post: Tin sings in the rain.", text="Tin sings in the rain.")
+            life.passes(3600)
+            await life.send()
+
+        nothing, running_town.mind.ponder = running_town.mind.ponder, meanwhile
+        running_town.mind.answer = lambda _: Completion("YES")
+        await use(
+            life, "bluesky_delete_post", "Delete your newest post, the one about flour.", mixed=True, post_uri="newest"
+        )
+        asked = judged(running_town)[0].rpartition("The act:")[2]
+        assert "Flour" in asked, asked
+        life.passes(3600)
+        await life.send()
+    assert running_town.texts("rowan") == ["Tin sings in the rain."]
+
+
+async def test_who_is_forgotten_is_forgotten_in_the_note_of_a_reminder_too(running_town: RunningTown) -> None:
+    words = "Quagmire lanterns hum beside the weir"
+    home, kit = running_town.make_home("rowan", SOUL_TIMEZONE="UTC"), running_town.account("kit")
+    async with awake(home) as life:
+        running_town.mind.answer = lambda _: Completion("Tin is louder, I think. And you?")
+        running_town.network.post_as(kit, f"@rowan.test {words}?")
+        await life.look()
+        running_town.mind.answer = lambda _: Completion("YES")
+        at = "2036-01-04T09:00"
+        note = f"kit.test ({kit}) says: {words}"
+        await use(
+            life, "schedule_add", "Remind me of that on Friday at nine", mixed=True, what=note, at=at, remind=True
+        )
+        assert (await life.app.services.schedules.all())[0].note == note
+    await asyncio.to_thread(run_forget, home.root, kit, as_json=False, yes=True)
+    with closing(sqlite3.connect(home.database)) as connection:
+        left = [line[:300] for line in connection.iterdump() if words in line]
+    assert places_that_hold(home.root, kit, words) == [], left

@@ -126,7 +126,8 @@ class Outbox:
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
-            if older and is_change:
+            keeps_number = is_change and action.by_owner  # NOTE(self): else the owner may mean what they read under it
+            if older and keeps_number:
                 store.pass_number_on(connection, older.id, intent.id)
             store.number_drafts(connection)
             if intent.kind == "delete" and intent.state == "pending":
@@ -135,7 +136,7 @@ class Outbox:
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
             entry = audit.admission_entry(admission, what, number, is_change=is_change)
-            return Submitted(intent, admission.advice, wait, number, is_change), entry
+            return Submitted(intent, admission.advice, wait, number, keeps_number), entry
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:

@@ -251,6 +251,9 @@ def _items(
     return [WorkItem(**{**dict(row), "payload": json_object(row["payload"]) or {}}) for row in rows]
 
 
+_PAYLOAD = "iif(named(json_field(payload, 'note')), json_set(payload, '$.note', ''), payload)"
+"""A note beside what somebody wanted that names them may hold their words."""
+
 WORK_OF_PEOPLE = PersonalRows(
     "work",
     (
@@ -260,7 +263,7 @@ WORK_OF_PEOPLE = PersonalRows(
             shown="kind || ' ' || key",
             at="created_at",
             order="created_at",
-            redacts={"payload": "redacted_json(payload)", "outcome": "redacted(outcome)"},
+            redacts={"payload": f"redacted_json({_PAYLOAD})", "outcome": "redacted(outcome)"},
         ),
     ),
 )

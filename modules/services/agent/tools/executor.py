@@ -333,7 +333,7 @@ KnownAccount: TypeAlias = tuple[str, str, str, bool]
 _MOST_NAMES = 10
 
 
-async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable[KnownAccount] = ()) -> None:
+async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Collection[KnownAccount] = ()) -> None:
     """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
 
     A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
@@ -353,9 +353,8 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Iterable
         elif answer.kind != "transient":
             request.named[handle] = ""
     whose: dict[str, dict[str, str]] = {}
-    followed: set[str] = set()
-    for did, handle, shown_name, is_followed in known:
-        followed.update([did] if is_followed else [])
+    followed = {did for did, _, _, is_followed in known if is_followed}
+    for did, handle, shown_name, _ in known:
         for name in (handle.partition(".")[0], " ".join(shown_name.split())):
             whose.setdefault(name.lower(), {})[did] = handle
     for name, accounts in whose.items():

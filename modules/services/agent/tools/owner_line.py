@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args, get_origin
 
 import regex
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import parse_bsky_post_url
@@ -65,7 +64,7 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
-        value, choices = getattr(arguments, name), _choices(field)
+        value, choices = getattr(arguments, name), {*_choices(field.annotation, *field.metadata)}
         is_chosen = not own and (isinstance(value, bool) or bool(choices and value))
         if not (field.is_required() or is_chosen or name in arguments.model_fields_set):
             continue
@@ -81,19 +80,12 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
     return "; ".join(told), ""
 
 
-def _choices(field: FieldInfo) -> frozenset[object]:
-    """Return the values that the type of a field lists, with those of a set beside it, which allows others, too."""
-    listed = (one for one in field.metadata if isinstance(one, frozenset))
-    return frozenset(_literals(field.annotation)).union(*listed)
-
-
-def _literals(annotation: object) -> Iterator[object]:
-    parts = get_args(annotation)
-    if get_origin(annotation) is Literal:
-        yield from parts
-    else:
-        for part in parts:
-            yield from _literals(part)
+def _choices(*kinds: object) -> Iterator[object]:
+    """Yield the values that types list, or sets beside a type, which allow others, too."""
+    for one in kinds:
+        if isinstance(one, frozenset):
+            yield from one
+        yield from get_args(one) if get_origin(one) is Literal else _choices(*get_args(one))
 
 
 def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be anything

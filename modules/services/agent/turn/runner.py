@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -389,7 +389,7 @@ class TurnRunner:
     nudge: Callable[[], str]
     on_told: Callable[[TurnPrompt], None]
     resolve: Resolve
-    known: Callable[[], Awaitable[Iterable[KnownAccount]]]
+    known: Callable[[], Awaitable[Collection[KnownAccount]]]
     agent: Callable[[], AgentFacts] = AgentFacts
     name: str = ""
     tracing: Tracing = field(default_factory=Tracing)
