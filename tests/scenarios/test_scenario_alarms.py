@@ -264,6 +264,7 @@ async def test_a_budget_without_room_for_an_answer_is_told_everywhere_and_once_i
             assert ["is kept" in one for one in phone.answers] == [False, True]
             await tell(soul)
             assert [line for line in topic.rang if "used up" in line]
+            assert len(phone.answers) == 2, "the answer to the owner told it"
             facts = await soul.app.status_report.gather()
             (trouble,) = [one for one in facts["troubles"] if one["service"] == "model"]
             assert trouble["what"].startswith("today's budget for the model is used up")
