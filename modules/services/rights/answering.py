@@ -155,10 +155,11 @@ class RightsVoice:
         fits: Callable[[str], tuple[str, Misfit | None]],
     ) -> tuple[str, str]:
         """Return what the model says, asked once more where that does not fit; else "" and why."""
-        again, misfit = "", None
+        about, misfit = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)}), None
         for _ in range(2):
+            question = SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance)
             try:
-                said = await self._sentence(kind, f"{asked}{again}", facts, importance)
+                said = await self.sentences.ask(question)
             except (BudgetExceeded, Fatal):
                 raise
             except SoulError as error:
@@ -166,12 +167,8 @@ class RightsVoice:
             text, misfit = fits(said)
             if not misfit:
                 return text, ""
-            again = f"\n{self.skills.render(SKILL, 'Again', misfit, said=text)}"
+            asked += f"\n{self.skills.render(SKILL, 'Again', misfit, said=text)}"
         return "", f"in fixed words, as the model's were refused twice: {misfit}"
-
-    async def _sentence(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
-        about = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)})
-        return await self.sentences.ask(SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance))
 
 
 def fitting_answer(
