@@ -2,11 +2,12 @@
 
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
-the process leaves nothing behind but its reservation, which then counts in full.
+the process leaves nothing behind but its reservation, which the next start settles.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import random
 from collections import deque
@@ -442,6 +443,9 @@ class LLMGateway:
         sent, answer = self._quirks.apply(leave.request), StreamedAnswer()
         try:
             await self._connection.ask(sent, answer, idle_s)
+        except asyncio.CancelledError:
+            await self._budget_guard.unanswered(leave)
+            raise
         except Exception as error:
             verdict, hint_ms = self._connection.judge(error)
             self._silent = not answer.pieces and timed_out(error)
@@ -450,8 +454,7 @@ class LLMGateway:
             if unbilled or told_at_once or was_refused(error, getattr(error, "status_code", None), verdict.message):
                 await self._budget_guard.release(leave, unanswered=unbilled)
             else:
-                await self._budget_guard.unanswered(leave)
-                tally.add(leave, leave.micro_usd)
+                tally.add(leave, await self._budget_guard.unanswered(leave))
             raise _CallFailed(verdict, hint_ms, sent) from error
         self._silent = False
         if self._on_outcome:
