@@ -238,7 +238,7 @@ async def _begin(app: App) -> None:
         marks.put(connection, {marks.RUNNING: iso(app.services.clock.now())})
         return is_left
 
-    await app.services.budget.settle_lost()
+    await app.services.budget.note_lost()
     if await app.services.database.run(mark):
         await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": LOST}))
 

@@ -192,8 +192,6 @@ class Life:
             await rig.budget.release(leave)
             return leave
         sent, answered = _consume(leave.request, one.greed)
-        if one.ending == "unanswered":  # nobody counts it: the service is one of the usual, not one token a byte
-            sent = min(sent, leave.sent_tokens)
         price = self.rules.prices[str(leave.request["model"])]
         self.tokens[day] += sent + answered
         cost = price.request + price.input * sent + price.output * answered

@@ -2,8 +2,8 @@
 
 Adding up the day, deciding and reserving are one transaction, on the disk before the request goes: whatever runs at
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
-answer. What a crash leaves behind, the next start counts as what it may have been billed. The day is the calendar day
-of the owner; a clock that is set back finds the day as it was left.
+answer. What a crash leaves behind stays counted in full. The day is the calendar day of the owner; a clock that is set
+back finds the day as it was left.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from modules.runtime.budget.policy import (
     fraction,
     has_room,
     has_share_left,
-    input_at_most,
     input_bound,
     input_floor,
     is_news,
@@ -154,8 +153,7 @@ class Budget:
             if leave.limit:
                 outgoing = sent_as(request, model=model, limit=leave.limit)
                 micro_usd = self._cost(model, input_tokens, leave.limit)
-                sent = input_at_most(request)
-                reservation = Reservation(call_id, outgoing, input_tokens, leave.limit, micro_usd, leave.step, sent)
+                reservation = Reservation(call_id, outgoing, input_tokens, leave.limit, micro_usd, leave.step)
                 ledger.reserve(connection, reservation, day=day, at=iso(now), purpose=purpose, importance=importance)
                 ledger.take_from_hold(connection, purpose, Spent(input_tokens + leave.limit, micro_usd or 0))
             return reservation, self._stand(connection, day, leave.step, spent)
@@ -190,18 +188,18 @@ class Budget:
 
         def work(connection: sqlite3.Connection) -> None:
             if unanswered:
-                self._unanswered(connection, reservation.id)
+                ledger.note_unanswered(connection, reservation.id)
             ledger.settle(connection, reservation.id, input_tokens=0, output_tokens=0, micro_usd=0)
 
         await self._after(work)
 
-    async def unanswered(self, reservation: Reservation) -> int | None:
-        """Count a call without a whole answer as what it may have been billed. Returns millionths of a dollar."""
-        return await self._database.run(lambda connection: self._unanswered(connection, reservation.id))
+    async def unanswered(self, reservation: Reservation) -> None:
+        """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
+        await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
-    async def settle_lost(self) -> None:
-        """Count likewise what ended with an earlier process of this home, at a start."""
-        await self._database.run(self._unanswered)
+    async def note_lost(self) -> None:
+        """Record likewise, at a start, what ended with an earlier process of this home."""
+        await self._database.run(ledger.note_unanswered)
 
     async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
         """Set so much of the day aside for one purpose, in place of what was; its own calls are taken from it.
@@ -285,12 +283,6 @@ class Budget:
     def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:
         price = self._price(model)
         return price.cost(input_tokens, output_tokens, kept_tokens) if price else None
-
-    def _unanswered(self, connection: sqlite3.Connection, call_id: str = "") -> int | None:
-        def cost(model: str, sent: int, answered: int) -> int | None:  # the model may be one of earlier settings
-            return price.cost(sent, answered) if (price := self._prices.get(model)) else None
-
-        return ledger.note_unanswered(connection, cost, call_id)
 
     def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
         """Of a call that was made while no price was known: that of the dearest model, if it is not known now."""

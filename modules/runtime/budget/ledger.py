@@ -1,8 +1,8 @@
 """Every request to the model, one row each in `model_calls`; and which step was told on which day.
 
-A row is there before its request leaves. One that is still `reserved` is on its way and counts at its worst case, or it
-is `unanswered`: no whole answer came, and it counts as what it may have been billed. One that is both `settled` and
-`unanswered` counts nothing: no byte of an answer came from a service that bills nobody.
+A row is there before its request leaves. One that is still `reserved` is on its way, or it is `unanswered`: no whole
+answer came, and it may have been billed. It counts in full, like any other. One that is both `settled` and `unanswered`
+counts nothing: no byte of an answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def reserve(
     """Count it at its worst case."""
     connection.execute(
         "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
-        " cost_micro_usd, sent_tokens) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?, ?)",
+        " cost_micro_usd) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
         (
             reservation.id,
             day,
@@ -69,7 +69,6 @@ def reserve(
             reservation.input_tokens,
             reservation.output_tokens,
             UNKNOWN if reservation.micro_usd is None else reservation.micro_usd,
-            reservation.sent_tokens,
         ),
     )
 
@@ -117,27 +116,15 @@ def let_go(connection: sqlite3.Connection, purpose: str) -> None:
     connection.execute("DELETE FROM model_calls WHERE id = ?", (_HELD + purpose,))
 
 
-def note_unanswered(
-    connection: sqlite3.Connection, cost: Callable[[str, int, int], int | None], call_id: str = ""
-) -> int | None:
+def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
     """Mark a call that ended without an answer, or without an id all that are on their way.
 
-    Each counts as its input as sent and the longest answer that it may have had, at the price that
-    `cost(model, input, output)` says, unless it is settled later. Returns the price of the last one, if it is known.
+    Each counts in full unless it is settled later.
     """
-    micro_usd = None
-    rows = connection.execute(
-        "SELECT id, model, iif(sent_tokens, min(sent_tokens, input_tokens), input_tokens) AS sent, output_tokens"
-        " FROM model_calls WHERE state = 'reserved' AND NOT unanswered AND model <> 'set aside' AND ? IN ('', id)",
+    connection.execute(
+        "UPDATE model_calls SET unanswered = 1 WHERE state = 'reserved' AND model <> 'set aside' AND ? IN ('', id)",
         (call_id,),
-    ).fetchall()
-    for call, model, sent, answered in rows:
-        micro_usd = cost(model, sent, answered)
-        told = (sent, UNKNOWN if micro_usd is None else micro_usd, call)
-        connection.execute(
-            "UPDATE model_calls SET unanswered = 1, input_tokens = ?, cost_micro_usd = ? WHERE id = ?", told
-        )
-    return micro_usd
+    )
 
 
 def between(

@@ -41,39 +41,12 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 def input_bound(request: Request) -> int:
-    """Return an upper bound of the request's tokens with any tokenizer: one for each byte, tools written out widely.
-
-    That is about ten times what a usual service counts, and is set aside only while the request is on its way.
-    """
-    return len(json.dumps(request, indent=4)) - sum(map(_written, _shown(request))) + _added(request)
-
-
-def input_at_most(request: Request) -> int:
-    """Return what a request that nobody counted is taken for: about twice what a usual service counts.
-
-    One token for every two ASCII bytes that were sent, one for each other byte; never more than `input_bound`.
-    """
-    sent, plain = _bytes(request)
-    return min(sent - plain // 2 + _added(request), input_bound(request))
-
-
-def _added(request: Request) -> int:
-    """Return the most tokens that a service adds to the words of a request, with those of its pictures."""
+    """Return an upper bound of the request's tokens."""
     messages, tools = len(request["messages"]), len(request.get("tools", ()))
     added = TOKENS_PER_REQUEST + TOKENS_PER_MESSAGE * messages + TOKENS_PER_TOOL * tools
-    return added + TOKENS_PER_PICTURE * len(_shown(request))
-
-
-def _shown(request: Request) -> list[str]:
-    return [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
-
-
-def _bytes(request: Request) -> tuple[int, int]:
-    """Return how many bytes of words are sent, pictures aside, and how many of them are ASCII."""
-    words = json.dumps([request["messages"], request.get("tools", ())], ensure_ascii=False, separators=(",", ":"))
-    sent = words.encode(errors="replace")
-    pictures = sum(len(_written_as(_url(picture))) for picture in pictures_in(request["messages"]))
-    return max(0, len(sent) - pictures), max(0, len(sent.decode("ascii", "ignore")) - pictures)
+    pictures = [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
+    added += TOKENS_PER_PICTURE * len(pictures)
+    return len(json.dumps(request, indent=4)) - sum(map(_written, pictures)) + added
 
 
 def input_floor(request: Request) -> int:
@@ -82,7 +55,9 @@ def input_floor(request: Request) -> int:
     Tokenizers make a token of four or five bytes of prose, and of less in most other texts. One for every
     `BYTES_PER_TOKEN_AT_MOST` bytes is what even a text that suits them well comes to.
     """
-    return _bytes(request)[0] // BYTES_PER_TOKEN_AT_MOST
+    words = json.dumps([request["messages"], request.get("tools", ())], ensure_ascii=False, separators=(",", ":"))
+    pictures = sum(len(_written_as(_url(picture))) for picture in pictures_in(request["messages"]))
+    return max(0, len(words.encode(errors="replace")) - pictures) // BYTES_PER_TOKEN_AT_MOST
 
 
 def output_floor(weight: int) -> int:

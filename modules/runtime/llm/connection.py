@@ -49,7 +49,6 @@ class Reservation:
         output_tokens: the limit of the answer.
         micro_usd: what it can cost at most, in millionths of a dollar; None if the price is unknown.
         step: how far the budget is used, in the words of who keeps it.
-        sent_tokens: what the request counts as if no answer comes.
 
     """
 
@@ -59,7 +58,6 @@ class Reservation:
     output_tokens: int = 0
     micro_usd: int | None = None
     step: str = ""
-    sent_tokens: int = 0
 
 
 class BudgetGuard(Protocol):
@@ -77,8 +75,8 @@ class BudgetGuard(Protocol):
         """Free the reservation of a call that cost nothing: it was refused, or no byte of an answer came."""
         ...
 
-    async def unanswered(self, reservation: Reservation) -> int | None:
-        """Settle a call without a whole answer by what it may have been billed; returns millionths of a dollar."""
+    async def unanswered(self, reservation: Reservation) -> None:
+        """Keep the reservation of a call without a whole answer: it may have been billed, and is shown apart."""
         ...
 
 
@@ -94,8 +92,8 @@ class NoBudgetGuard:
     async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
         return
 
-    async def unanswered(self, reservation: Reservation) -> int | None:
-        return None
+    async def unanswered(self, reservation: Reservation) -> None:
+        return
 
 
 Vision: TypeAlias = Literal["on", "off", "auto"]

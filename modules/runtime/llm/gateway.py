@@ -2,7 +2,7 @@
 
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
-the process leaves nothing behind but its reservation, which the next start settles.
+the process leaves nothing behind but its reservation, which then counts in full.
 """
 
 from __future__ import annotations
@@ -454,7 +454,8 @@ class LLMGateway:
             if unbilled or told_at_once or was_refused(error, getattr(error, "status_code", None), verdict.message):
                 await self._budget_guard.release(leave, unanswered=unbilled)
             else:
-                tally.add(leave, await self._budget_guard.unanswered(leave))
+                await self._budget_guard.unanswered(leave)
+                tally.add(leave, leave.micro_usd)
             raise _CallFailed(verdict, hint_ms, sent) from error
         self._silent = False
         if self._on_outcome:

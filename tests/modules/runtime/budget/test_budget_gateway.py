@@ -21,7 +21,7 @@ import pytest
 
 from common.clock import FakeClock, SystemClock
 from common.errors import BudgetExceeded, SoulError, Transient
-from modules.runtime.budget.policy import input_at_most, input_bound
+from modules.runtime.budget.policy import input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Caps
@@ -38,14 +38,15 @@ from tests.project import ROOT
 from tests.running_town import RunningTown, awake
 
 HELLO = [Message("user", "hello")]
-_SENT = {
-    "model": MAIN,
-    "messages": [{"role": "user", "content": "hello"}],
-    "max_tokens": 1024,
-    "stream_options": {"include_usage": True},
-}
-BOUND, AT_MOST = input_bound(_SENT), input_at_most(_SENT)
-WORST, UNANSWERED = ("reserved", BOUND, 1024), ("reserved", AT_MOST, 1024)
+BOUND = input_bound(
+    {
+        "model": MAIN,
+        "messages": [{"role": "user", "content": "hello"}],
+        "max_tokens": 1024,
+        "stream_options": {"include_usage": True},
+    }
+)
+WORST = ("reserved", BOUND, 1024)
 
 
 _ALL = 100
@@ -94,22 +95,22 @@ async def test_while_the_model_thinks_its_worst_case_is_counted_and_the_answer_r
 
 
 @pytest.mark.parametrize("broken", [refuses(500), Reply(chunks=says("half").chunks[:1], done=False)])
-async def test_an_attempt_whose_end_is_unknown_counts_what_it_may_have_been_billed(
+async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
     open_guarded: OpenGuarded, model: ScriptedModel, broken: Reply
 ) -> None:
     async with open_guarded() as guarded:
         model.plays(broken, says("there"))
         result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
-        assert await guarded.ledger() == [UNANSWERED, ("settled", 10, 5)]
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5)]
         assert isinstance(result, ChatResult)
-        both = PRICES[MAIN].cost(AT_MOST, 1024) + PRICES[MAIN].cost(10, 5)
+        both = PRICES[MAIN].cost(BOUND, 1024) + PRICES[MAIN].cost(10, 5)
         assert result.cost_usd == pytest.approx(both / 1e6)
         assert (result.attempts, result.usage.input_tokens) == (2, 10)
 
 
-def probe_at_most() -> int:
-    """What the request that asks whether anybody answers counts as, unanswered."""
-    return input_at_most(probe_of({"model": MAIN}))
+def probe_bound() -> int:
+    """What the request that asks whether anybody answers counts as at most."""
+    return input_bound(probe_of({"model": MAIN}))
 
 
 def elsewhere(model: ScriptedModel) -> str:
@@ -141,11 +142,11 @@ async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
         await guarded.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
         await guarded.rig.clock.advance(HANG_S)
         assert isinstance(await outcome(guarded, asking), ChatResult)
-        assert await guarded.ledger() == [UNANSWERED, ("settled", 10, 5)]
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5)]
         gate.release(_ALL)
 
 
-async def test_an_attempt_that_times_out_counts_what_it_may_have_been_billed_and_its_retry_is_a_small_one(
+async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded(url=elsewhere(model)) as guarded:
@@ -153,10 +154,10 @@ async def test_an_attempt_that_times_out_counts_what_it_may_have_been_billed_and
         failed = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
         assert "AI_GATEWAY_IDLE_TIMEOUT_S" in failed.remedy
-        assert await guarded.ledger() == [UNANSWERED, ("reserved", probe_at_most(), 16)]
+        assert await guarded.ledger() == [WORST, ("reserved", probe_bound(), 16)]
         assert [row["unanswered"] for row in await guarded.rig.rows()] == [1, 1], "they are no longer on their way"
         report = await guarded.rig.budget.report()
-        assert report.tokens.unanswered == report.tokens.reserved == AT_MOST + 1024 + probe_at_most() + 16
+        assert report.tokens.unanswered == report.tokens.reserved == BOUND + 1024 + probe_bound() + 16
         assert "without an answer, which may have been billed" in lines(report)[1]
 
 
@@ -168,7 +169,7 @@ async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prom
         result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)
         assert result.text == "whole"
-        assert await guarded.ledger() == [UNANSWERED, ("settled", 10, 5), ("settled", 10, 5)]
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5), ("settled", 10, 5)]
         model.plays(says("and at once"))
         assert (await guarded.gateway.chat_with_tools(HELLO)).text == "and at once"
     assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 5, 5]
@@ -217,7 +218,7 @@ async def test_of_several_counts_the_largest_stands(open_guarded: OpenGuarded, m
         assert await guarded.ledger() == [("settled", 900, 60)]
 
 
-async def test_a_call_whose_caller_gives_up_counts_what_it_may_have_been_billed(
+async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded() as guarded:
@@ -226,7 +227,7 @@ async def test_a_call_whose_caller_gives_up_counts_what_it_may_have_been_billed(
         await asked(model, 1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert await guarded.ledger() == [UNANSWERED]
+        assert await guarded.ledger() == [WORST]
 
 
 @pytest.mark.parametrize("status", [400, 429])
@@ -296,14 +297,14 @@ async def test_what_was_kept_is_cheaper_what_may_have_been_stored_is_dearer_and_
         assert (result.usage.cached_tokens, result.cost_usd) == (cached, math.ceil(cost) / 1e6)
 
 
-async def test_an_unanswered_prompt_that_may_be_stored_counts_what_storing_costs(
+async def test_a_prompt_that_may_be_stored_is_reserved_at_what_storing_costs(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded(CACHING) as guarded:
         model.plays(refuses(500), refuses(500))
         await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         rows = await guarded.rig.rows()
-        assert {row["cost_micro_usd"] for row in rows} == {math.ceil(2.5 * AT_MOST + 8 * 1024)}
+        assert {row["cost_micro_usd"] for row in rows} == {math.ceil(2.5 * BOUND + 8 * 1024)}
 
 
 @pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan"), True])
@@ -340,7 +341,7 @@ async def test_what_leaves_is_the_shortened_request_and_nothing_leaves_once_noth
         model.plays(refuses(500), says("never asked for"))
         assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), BudgetExceeded)
         assert [wire["max_tokens"] for wire in model.requests] == [300]
-        assert await guarded.ledger() == [("reserved", AT_MOST, 300)]
+        assert await guarded.ledger() == [("reserved", BOUND, 300)]
 
 
 async def test_the_cheaper_model_is_really_asked(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
@@ -366,7 +367,7 @@ CHILD = Path(__file__).with_name("budget_child.py")
 
 
 @pytest.mark.slow
-async def test_the_start_after_kill_minus_nine_counts_the_call_as_what_it_may_have_been_billed(
+async def test_kill_minus_nine_in_the_middle_of_a_call_leaves_it_counted_in_full(
     model: ScriptedModel, tmp_path: Path
 ) -> None:
     path = tmp_path / "soul.db"
@@ -385,10 +386,9 @@ async def test_the_start_after_kill_minus_nine_counts_the_call_as_what_it_may_ha
     assert row["input_tokens"] > 1000
     async with process(path, Rules(Caps(50_000)), clock=FakeClock(SystemClock().now())) as after:
         await after.budget.hold("coding", tokens=3_000, usd=None)
-        await after.budget.settle_lost()
+        await after.budget.note_lost()
         tokens = (await after.budget.report()).tokens
-        assert (tokens.spent, tokens.on_its_way) == (row["sent_tokens"] + 1024, 3_000), "what is set aside stays"
-        assert row["sent_tokens"] < row["input_tokens"]
+        assert (tokens.used, tokens.spent, tokens.on_its_way) == (0, row["input_tokens"] + 1024, 3_000)
 
 
 TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})

@@ -30,7 +30,6 @@ from modules.runtime.budget.policy import (
     day_of,
     fraction,
     has_share_left,
-    input_at_most,
     input_bound,
     is_news,
     may_ask,
@@ -471,11 +470,3 @@ async def test_strangers_who_used_their_share_of_the_day_are_refused_and_peers_a
             await one.budget.release(await one.ask(request(), importance))
         await one.clock.advance(86_400)
         await one.ask(request(), "stranger")
-
-
-def test_a_request_without_an_answer_counts_twice_the_usual_and_other_scripts_by_the_byte() -> None:
-    nothing = input_at_most(request(""))
-    assert input_at_most(request("a heron " * 1000)) - nothing == 4000, "of about 2,000"
-    assert input_at_most(request("鷺" * 1000)) - nothing == 3000
-    assert input_at_most(_with_picture("A" * 9000)) - nothing <= TOKENS_PER_PICTURE + 200
-    assert input_at_most(request("\\" * 1000)) <= input_bound(request("\\" * 1000))
