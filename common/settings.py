@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _ORGANISATION = re.compile(r"[A-Za-z0-9-]{1,39}")
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-3])")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
@@ -115,7 +116,12 @@ def _header_key(value: object) -> object:
 
 
 def _languages(value: object) -> object:
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not all(map(_LANGUAGE.fullmatch, found)):
+        raise ValueError("must be language codes such as en or pt-BR, separated by commas")
+    return found
 
 
 def _handles(value: object) -> object:

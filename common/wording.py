@@ -6,7 +6,7 @@ A name that has no words here keeps itself. What is for programs (`--json`, the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _PURPOSES = {
     "bluesky-pictures": "looking at pictures",
@@ -143,6 +143,11 @@ _SKILL = "skill "
 def number(count: float) -> str:
     """A whole number with a comma between thousands: `40,000,000`."""
     return f"{count:,.0f}"
+
+
+def set_aside(amount: float, spoken: Callable[[float], str] = number) -> str:
+    """Return what of a budget is reserved beside what was spent, to follow it in a line; "" for nothing."""
+    return f"; {spoken(amount)} more set aside for calls on their way" if amount else ""
 
 
 def counted(count: int, one: str, many: str = "") -> str:

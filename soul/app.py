@@ -127,9 +127,8 @@ class App:
     async def run(self, ended: asyncio.Event) -> LifeEnd:
         """Live until `ended` is set, or it falls asleep, and return how it is to go on.
 
-        Raises the `Fatal` that ended it otherwise.
-
-        After `log_in` alone, notifications are read first, and the rest of the start happens beside everything else.
+        Raises the `Fatal` that ended it otherwise. After `log_in` alone, notifications are read first, and the rest of
+        the start happens beside everything else.
         """
         lives, scheduler = self.lives, self.scheduler
         stop = asyncio.create_task(ended.wait(), name="until-ended")
@@ -141,6 +140,7 @@ class App:
             asyncio.create_task(self.status.keep_writing(), name="status"),
             asyncio.create_task(self._drain_when_woken(), name="outbox-wake"),
             asyncio.create_task(lives.commitments.keep_awake(scheduler), name="commitments-wake"),
+            asyncio.create_task(lives.alarm_loop.keep_awake(scheduler), name="alarms-wake"),
             asyncio.create_task(self.services.integrations.room.run(), name="space-client"),
             asyncio.create_task(lives.space.loop.keep_awake(scheduler), name="space-news"),
         ]

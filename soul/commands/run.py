@@ -31,6 +31,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
+from modules.services.memory.profiles import begin_with_owner
 from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.sleep.sleep import LifeEnd
@@ -232,10 +233,12 @@ async def _begin(app: App) -> None:
     """Mark that this run began; if the last one left its mark, note that for the owner."""
 
     def mark(connection: sqlite3.Connection) -> bool:
+        begin_with_owner(connection, app.services.settings.owner_bluesky_social_handle_did)
         is_left = bool(marks.get(connection, marks.RUNNING))
         marks.put(connection, {marks.RUNNING: iso(app.services.clock.now())})
         return is_left
 
+    await app.services.budget.note_lost()
     if await app.services.database.run(mark):
         await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": LOST}))
 

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from common.clock import Clock, from_local, iso, parse_iso, span
 from common.errors import SoulError
 from common.redact import Redactor
-from common.settings import Settings
+from common.settings import Settings, read_settings
 from common.text.markdown import as_prose
 from common.version import __version__
 from common.wording import deed, source
@@ -254,19 +254,16 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     pages.filters["moment"] = lambda at: moment(at, settings.soul_timezone)
     pages.filters["span"] = span
     pages.filters["prose"] = as_prose
-    facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
-    page = _Dashboard(
-        home, settings, clock, facts, acts, pages, Metrics(home, settings, clock), Face(home, settings, clock)
-    )
+    page = _Dashboard(home, clock, PageActs(home, settings, clock), pages, Face(home, settings, clock))
     return Starlette(
         routes=[
-            Route("/", page.showing("now.html", facts.now)),
+            Route("/", page.showing("now.html", PageFacts.now)),
             Route("/why", page.why),
-            Route("/talk", page.showing("talk.html", facts.talk)),
-            Route("/work", page.showing("work.html", facts.work)),
+            Route("/talk", page.showing("talk.html", PageFacts.talk)),
+            Route("/work", page.showing("work.html", PageFacts.work)),
             Route("/memory", page.memory),
-            Route("/people", page.showing("people.html", facts.people)),
-            Route("/growing", page.showing("growing.html", facts.growing)),
+            Route("/people", page.showing("people.html", PageFacts.people)),
+            Route("/growing", page.showing("growing.html", PageFacts.growing)),
             Route("/spending", page.spending),
             Route("/log", page.log),
             Route("/settings", page.shown_settings),
@@ -302,22 +299,34 @@ async def static(request: Request) -> Response:
 @dataclass(frozen=True, slots=True)
 class _Dashboard:
     home: Home
-    settings: Settings
     clock: Clock
-    facts: PageFacts
     acts: PageActs
     pages: Environment
-    monitored: Metrics
     face: Face
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
 
-    def showing(self, name: str, read: Callable[[], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+    @property
+    def settings(self) -> Settings:
+        """What stands in .env now."""
+        return read_settings(self.home.root)[0]
+
+    @property
+    def facts(self) -> PageFacts:
+        return PageFacts(self.home, self.settings, self.clock)
+
+    @property
+    def monitored(self) -> Metrics:
+        return Metrics(self.home, self.settings, self.clock)
+
+    def showing(
+        self, name: str, read: Callable[[PageFacts], dict[str, Any]]
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Return what answers with the page `name`, filled with the facts that are read then."""
 
         async def show(request: Request) -> Response:
-            return await self._page(request, name, read)
+            return await self._page(request, name, lambda: read(self.facts))
 
         return show
 

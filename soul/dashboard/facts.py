@@ -444,9 +444,11 @@ def _meters(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "used": amount.taken,
+            "amount": ("{:,.2f}" if name == "dollars" else "{:,.0f}").format,
+            "used": amount.spent,
+            "set_aside": amount.on_its_way,
             "cap": amount.cap,
-            "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
+            "percent": min(100, round(100 * amount.spent / amount.cap)) if amount.cap else 0,
             "is_short": report.step in {"pressing", "owner_only", "listen"},
         }
         for name, amount in amounts.items()

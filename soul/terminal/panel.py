@@ -209,8 +209,7 @@ def _budgets(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
     tokens = model.get("tokens") or {}
     cap = tokens.get("cap")
     if cap:
-        left = cap - tokens["used"] + tokens.get("onItsWay", 0)
-        yield (_DIM, "Tokens "), *_left(left, cap, parse_iso_or_none(model.get("resetsAt")), now)
+        yield (_DIM, "Tokens "), *_left(cap - tokens["used"], cap, parse_iso_or_none(model.get("resetsAt")), now)
 
 
 def _requests(budget: Mapping[str, Any], now: datetime) -> Sequence[Piece]:

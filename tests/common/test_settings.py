@@ -148,6 +148,13 @@ def test_a_file_in_another_encoding_is_refused_in_plain_words(tmp_path: Path) ->
         load_settings(tmp_path)
 
 
+def test_a_language_of_posts_is_a_code(tmp_path: Path) -> None:
+    settings = load_settings(write_env(tmp_path, {**REQUIRED, "POST_LANGUAGES": "pt-BR, de"}))
+    assert settings.post_languages == ("pt-BR", "de")
+    with pytest.raises(ConfigError, match="language codes"):
+        load_settings(write_env(tmp_path, {**REQUIRED, "POST_LANGUAGES": "klingon"}))
+
+
 def test_unknown_variables_are_nobodys_business(tmp_path: Path) -> None:
     assert load_settings(write_env(tmp_path, {**REQUIRED, "SOMETHING_ELSE": "1"})).agent_name == "sh-marvin"
 

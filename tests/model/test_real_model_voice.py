@@ -93,11 +93,11 @@ async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted
     facts = ("posts and messages of yours that reached me: 3", "replies and likes of mine to you: 2")
     async with awake(running_town.make_home("rowan", **mind)) as soul:
         voice = RightsVoice("owner.test", soul.app.lives.turn_services.sentences, soul.app.services.skills)
-        known = await voice.say({"know": facts}, "en", "stranger")
-        forgotten = await voice.say({"forget": ("asked",)}, "de", "stranger")
+        known, _ = await voice.say({"know": facts}, "en", "stranger")
+        forgotten, _ = await voice.say({"forget": ("asked",)}, "de", "stranger")
     print(known, forgotten, sep="\n")
-    assert fitting_answer(known, facts, contacts=("owner.test",)) == known
-    assert fitting_answer(forgotten, contacts=("owner.test",))
+    assert fitting_answer(known, counted=facts, contacts=("owner.test",)) == (known, None)
+    assert fitting_answer(forgotten, contacts=("owner.test",)) == (forgotten, None)
 
 
 async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes_once(

@@ -16,6 +16,7 @@ from modules.services.agent.tools.types import Turn
 from soul.commands.run import owner_commands
 from soul.commands.schedule import run_schedule
 from tests.hasty_clock import HastyClock
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
 from town.model.types import Completion
@@ -30,6 +31,24 @@ async def passes(soul: RunningSoul, seconds: float) -> None:
         await soul.app.scheduler.run_guarded("work")
         await soul.app.scheduler.run_guarded("alarms")
     await soul.send()
+
+
+async def test_a_reminder_waits_for_no_talk_and_wakes_what_sends_it(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca", SOUL_TIMEZONE="UTC")) as soul:
+        phone.says("/status")
+        await look(soul)
+        services, alarms = soul.app.services, soul.app.lives.alarm_loop
+        at = (services.clock.now() + timedelta(hours=2)).replace(tzinfo=None)
+        await services.schedules.add("open the window", at, repeat="once", is_reminder=True, by="owner")
+        soul.passes(2 * HOUR_S + 60)
+        async with services.attention.take("owner"):
+            working = asyncio.ensure_future(soul.app.scheduler.run_guarded("work"))
+            await until(alarms._woken.is_set)
+            await soul.app.scheduler.run_guarded("alarms")
+            await soul.send()
+            assert "open the window" in phone.answers[-1]
+        await working
 
 
 @pytest.mark.slow

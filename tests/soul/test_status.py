@@ -115,7 +115,7 @@ async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> Non
             )
         )
         budget = (await facts.gather())["modelBudget"]
-    assert budget["tokens"] == {"used": 470, "onItsWay": 350, "cap": 1000}
+    assert budget["tokens"] == {"used": 120, "onItsWay": 350, "cap": 1000}
     assert budget["usd"] is None, "a price that is not known is not made up"
 
 

@@ -23,7 +23,8 @@ from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.messages.orders import OwnerNotices
-from modules.lives.messages.policy import quiet_until
+from modules.lives.messages.policy import NO_BUDGET, quiet_until
+from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
 from modules.services.commitments.acts import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import QueuedCommitment, title_of
@@ -67,6 +68,11 @@ class Alarm:
         """Return its row of work; `is_posted` says that only the direct message is left to send."""
         payload = {**asdict(self), "posted": is_posted}
         return NewWork(NOTICE, f"{self.kind}/{self.name}", payload, not_before=not_before)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmKept(Event):
+    """Published when a turn of the SOUL's own, or a reminder, came to something that the owner is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +120,13 @@ class AlarmHandler(Handler, Perceiver):
     commitments: Callable[[], Sequence[QueuedCommitment]]
     reflections: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
     webhook: Webhook
+    publish: Publish
     clock: Clock
     timezone: str
     quiet_hours: tuple[int, int] | None
+
+    def needs_attention(self, item: WorkItem) -> bool:
+        return False
 
     async def perceive(self) -> None:
         now = self.clock.now()
@@ -134,6 +144,7 @@ class AlarmHandler(Handler, Perceiver):
         """Keep what a turn of the SOUL's own came to, to be told once under its name, as `TellOwner` says."""
         quiet = None if at_once else quiet_until(self.clock.now(), self.quiet_hours, self.timezone)
         await self.work.add(Alarm("own", name, text, words, provenance, tuple(dids)).work(quiet))
+        self.publish(AlarmKept())
 
     async def tell_end(self, error: SoulError) -> None:
         """Post what ends this life before it ends; the direct message follows at the next start."""
@@ -166,11 +177,11 @@ class AlarmHandler(Handler, Perceiver):
 
     def _waiting(self, now: Situation) -> Iterator[Alarm]:
         """Yield the alarms of a budget that is nearly used up, and of each draft."""
-        if (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
+        if now.no_answer:
+            yield Alarm("budget", f"{NO_BUDGET}/{now.budget.day}", f"{self.name}: {now.no_answer}")
+        elif (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
             text = f"{self.name}: {used:.0%} of the budget of {now.budget.day} is used"
             yield Alarm("budget", now.budget.day, text)
-        if now.no_answer:
-            yield Alarm("budget", f"{now.budget.day}/used up", f"{self.name}: {now.no_answer}")
         for draft in now.drafts:
             yield Alarm("draft", draft.intent.id, f"{self.name}: a draft waits for your approval")
 
@@ -197,7 +208,7 @@ class AlarmHandler(Handler, Perceiver):
             draft = await self.outbox.get(item.payload["name"])
             if draft is None or draft.state != "held":
                 return Disposition("silent", "decided", "the owner decided before they were told")
-        elif self.sends:
+        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # an answer of the day tells it too
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
             await self.notices.send(text, item.cause_id)
         return await self._post(item)

@@ -30,6 +30,8 @@ from modules.services.work.types import Disposition
 
 MOST_PARTS = 5
 MOST_DRAFTS = 9
+NO_BUDGET = "budget"
+"""The cause of what tells the owner that a message waits for the budget, before the day."""
 OLDEST = timedelta(days=1)
 """What was written longer ago, before the SOUL looked, is left unanswered."""
 

@@ -14,6 +14,7 @@ from modules.lives.messages.orders import Orders, OwnerNotices
 from modules.lives.messages.perceive import LOOP
 from modules.lives.messages.policy import (
     MOST_DRAFTS,
+    NO_BUDGET,
     drafts_text,
     is_command,
     is_latest,
@@ -48,8 +49,6 @@ _INTERRUPTED = (
 _LINE_CHARS = 200
 _TELL_AGAIN_S = 60.0
 _TOLD_FOR = timedelta(days=7)
-_NO_BUDGET = "budget"
-"""The cause of what tells the owner that a message waits for the budget, before the day."""
 _DRAFTS = "drafts"
 """The cause of what tells the owner of drafts."""
 
@@ -132,7 +131,7 @@ class OwnerMessageHandler(Handler):
 
     async def _tell_of_budget(self, message: ReceivedMessage, error: BudgetExceeded) -> None:
         """Tell the owner, once a day and without the model, that their message waits for the budget."""
-        cause = f"{_NO_BUDGET}/{local(self.clock.now(), self.timezone):%Y-%m-%d}"
+        cause = f"{NO_BUDGET}/{local(self.clock.now(), self.timezone):%Y-%m-%d}"
         if not await self.outbox.by_cause(cause):
             text = f"Your message is kept, and is answered when the budget allows it. {error}. {error.remedy}"
             body = _body(message, text, is_notice=True).model_copy(update={"answers": ""})

@@ -28,6 +28,9 @@ class ScheduleHandler(Handler):
     turns: OwnTurns
     owner_files: OwnerFiles
 
+    def needs_attention(self, item: WorkItem) -> bool:
+        return not schedule_of(item).is_reminder
+
     async def handle(self, item: WorkItem) -> Disposition:
         one = schedule_of(item)
         if one.is_reminder:

@@ -197,6 +197,10 @@ class Budget:
         """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
+    async def note_lost(self) -> None:
+        """Record likewise, at a start, what ended with an earlier process of this home."""
+        await self._database.run(ledger.note_unanswered)
+
     async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
         """Set so much of the day aside for one purpose, in place of what was; its own calls are taken from it.
 

@@ -1,8 +1,8 @@
 """Every request to the model, one row each in `model_calls`; and which step was told on which day.
 
-A row is there before its request leaves. One that is still `reserved` is on its way, was lost with its process, or is
-`unanswered`: no whole answer came, and it may have been billed. It counts in full, like any other. One that is both
-`settled` and `unanswered` counts nothing: no byte of an answer came from a service that bills nobody.
+A row is there before its request leaves. One that is still `reserved` is on its way, or it is `unanswered`: no whole
+answer came, and it may have been billed. It counts in full, like any other. One that is both `settled` and `unanswered`
+counts nothing: no byte of an answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -116,9 +116,15 @@ def let_go(connection: sqlite3.Connection, purpose: str) -> None:
     connection.execute("DELETE FROM model_calls WHERE id = ?", (_HELD + purpose,))
 
 
-def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
-    """Mark a call that ended without an answer; it counts in full unless it is settled later."""
-    connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
+def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
+    """Mark a call that ended without an answer, or without an id all that are on their way.
+
+    Each counts in full unless it is settled later.
+    """
+    connection.execute(
+        "UPDATE model_calls SET unanswered = 1 WHERE state = 'reserved' AND model <> 'set aside' AND ? IN ('', id)",
+        (call_id,),
+    )
 
 
 def between(

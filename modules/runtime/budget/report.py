@@ -9,7 +9,7 @@ from datetime import datetime
 from common.clock import is_timezone, machine_timezone
 from common.importance import Importance
 from common.settings import Settings
-from common.wording import counted, number, purpose
+from common.wording import counted, number, purpose, set_aside
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, has_room, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
@@ -44,12 +44,13 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
     """How the day of `now` stands in the ledger."""
     day = day_of(now, timezone)
     spent = ledger.spent(connection, day)
-    used, is_full = fraction(spent, caps), not has_room(spent, ledger.refused(connection, day), caps)
+    is_full = not has_room(spent, ledger.refused(connection, day), caps)
     calls, tokens, usd = ledger.amounts(connection, day, caps)
+    used = fraction(Spent(int(tokens.spent), round(usd.spent * MICRO) if usd else 0), caps)
     by_purpose, by_model = ledger.shares(connection, day)
     return Report(
         day=day,
-        step="listen" if is_full else step_at(used),
+        step="listen" if is_full else step_at(fraction(spent, caps)),
         fraction=round(float(used), 4),
         tokens=tokens,
         usd=usd,
@@ -83,7 +84,8 @@ def used_up(report: Report) -> str:
     """Return that the day's budget has no room for an answer to the owner any more; "" while it has."""
     if report.step != "listen":
         return ""
-    return f"today's budget for the model is used up ({report.fraction:.0%} of it; the next answer does not fit)"
+    used = f"{report.fraction:.0%} of it{set_aside(report.tokens.on_its_way)}"
+    return f"today's budget for the model is used up ({used}; the next answer does not fit)"
 
 
 def day_lines(days: Iterable[Day]) -> list[str]:
@@ -146,19 +148,13 @@ def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str
 
 def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
-    on_its_way = amount.reserved - amount.unanswered
-    reserved = (
-        f", {spoken(on_its_way)} of them reserved for calls on their way, or that ended with the program and may have"
-        " been billed"
-        if on_its_way
-        else ""
-    )
+    reserved = set_aside(amount.on_its_way, spoken)
     unanswered = (
         f", {spoken(amount.unanswered)} of them without an answer, which may have been billed"
         if amount.unanswered
         else ""
     )
-    return f"{spoken(amount.taken)}{cap}{reserved}{unanswered}"
+    return f"{spoken(amount.spent)}{cap}{unanswered}{reserved}"
 
 
 def _dollars(usd: float) -> str:

@@ -57,14 +57,22 @@ class Calls:
 class Amount:
     """`used` is settled; `reserved` is not, and counts in full.
 
-    `unanswered` is the part of `reserved` for which no whole answer came, and which may have been billed; the rest is
-    on its way, or was lost with a process.
+    `unanswered` is the part of `reserved` for which no whole answer came, and which may have been billed: it is spent.
+    The rest is set aside for calls on their way, and shrinks when they are answered.
     """
 
     used: float
     reserved: float
     cap: float | None
     unanswered: float = 0
+
+    @property
+    def on_its_way(self) -> float:
+        return self.reserved - self.unanswered
+
+    @property
+    def spent(self) -> float:
+        return self.used + self.unanswered
 
     @property
     def taken(self) -> float:
@@ -99,7 +107,7 @@ class Report:
     Attributes:
         day: the owner's local calendar day, `2026-01-05`.
         step: what holds now.
-        fraction: how much of the day is used, 1 for all; the larger of tokens and dollars, reservations included.
+        fraction: how much of the day is spent, 1 for all; the larger of tokens and dollars.
         tokens: in and out together.
         usd: None if a price is unknown.
         calls: requests that left, refused ones included.

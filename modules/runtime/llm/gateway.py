@@ -7,6 +7,7 @@ the process leaves nothing behind but its reservation, which then counts in full
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import random
 from collections import deque
@@ -442,6 +443,9 @@ class LLMGateway:
         sent, answer = self._quirks.apply(leave.request), StreamedAnswer()
         try:
             await self._connection.ask(sent, answer, idle_s)
+        except asyncio.CancelledError:
+            await self._budget_guard.unanswered(leave)
+            raise
         except Exception as error:
             verdict, hint_ms = self._connection.judge(error)
             self._silent = not answer.pieces and timed_out(error)

@@ -85,7 +85,10 @@ class SentenceAsker:
             facts=TurnFacts(question.about, self.agent(), iso(now)),
         )
         called = result.arguments(question.tool)
-        return result.text if called is None else str(called.get("sentence", ""))
+        if called is None:
+            return result.text
+        # NOTE(self): the tool takes nothing else, so a text under another name is the sentence too.
+        return next((text for text in (called.get("sentence"), *called.values()) if isinstance(text, str)), "")
 
 
 def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:

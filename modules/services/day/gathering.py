@@ -243,11 +243,12 @@ def _spent(report: Report) -> DaySpent:
     usd = report.usd
     return DaySpent(
         calls=report.calls,
-        tokens=report.tokens.taken,
+        tokens=report.tokens.spent,
         tokens_cap=report.tokens.cap,
-        usd=usd.taken if usd else None,
+        usd=usd.spent if usd else None,
         usd_cap=usd.cap if usd else None,
         fraction=report.fraction,
+        tokens_set_aside=report.tokens.on_its_way,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from common.clock import Clock, iso, local
 from common.text.untrusted import clean, one_line
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.skills.skills import Skills
 
@@ -30,6 +31,7 @@ FIELDS = frozenset({*STANDING, POSTS_A_DAY, "name", "role", "voice", "location",
 
 BLOCK_TOKENS = 400
 
+_OWNER = "owner_did"
 _SHOWN_LENGTH = 160
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _LONE_DAY = re.compile(r"(?:^|;) *\(said on [\d-]{10}\)")
@@ -98,6 +100,13 @@ def initialise(
             known, said = field_name(name), one_line(value, VALUE_LENGTH)
             if known and said:
                 connection.execute(_UPSERT, (subject, known, said, iso(now), by))
+
+
+def begin_with_owner(connection: sqlite3.Connection, owner_did: str) -> None:
+    """Forget the profile of the owner where their account is not the one of the last start."""
+    if marks.get(connection, _OWNER) not in {"", owner_did}:
+        connection.execute("DELETE FROM profiles WHERE subject = 'user'")
+    marks.put(connection, {_OWNER: owner_did})
 
 
 def profile_of(connection: sqlite3.Connection) -> ProfileFields:

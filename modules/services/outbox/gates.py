@@ -20,7 +20,7 @@ from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.policy import goes_first
 from modules.services.outbox.types import Intent, Wait
 
-_ASK_AGAIN_S = 5.0
+_ASK_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)

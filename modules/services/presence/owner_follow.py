@@ -8,6 +8,7 @@ said no; then it is told what is missing. What was done is read from the outbox,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
@@ -52,7 +53,8 @@ class OwnerFollow:
             return
         if not self.control.standing().may_act:
             return
-        if await self.database.run(lambda connection: marks.get(connection, _FOLLOWED)) == own_did:
+        followed, kept = f"{own_did} {owner}", await self.database.run(partial(marks.get, name=_FOLLOWED))
+        if kept == followed:
             await self._settle()
             return
         intents = [one for one in await self.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
@@ -61,9 +63,9 @@ class OwnerFollow:
             follows = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner)
             if not follows.success:
                 return
-            code = "done" if follows.data else "free"
+            code = "done" if follows.data or kept == own_did else "free"  # an earlier version noted no owner
         if code in {"done", "refused"}:
-            await self.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
+            await self.database.run(lambda connection: marks.put(connection, {_FOLLOWED: followed}))
             await self._settle()
         elif code == "free":
             await self._follow(owner)

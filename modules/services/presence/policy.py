@@ -91,7 +91,7 @@ def message_problem(owner: Profile, settings: Settings) -> MessageProblem | None
         return MessageProblem(f"No control by direct message: {name} and the SOUL mute or block one another", how)
     if owner.is_followed or settings.soul_messages_from == "all":
         return None
-    how = f"Follow {name} in the app, logged in as the SOUL."
+    how = f"Tell your SOUL: follow {name}. Or follow {name} in the app, logged in as the SOUL."
     return MessageProblem(f"No control by direct message: it takes none from {name}, whom it does not follow", how)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
-from typing import get_args
+from typing import Literal, get_args
 
 from cachetools import LRUCache
 
@@ -65,6 +65,8 @@ _TOLD_ROOM = 0.9
 """The model is told of less room than there is: it does not count exactly."""
 MOST = PORTABLE_MAX_GRAPHEMES
 """The most graphemes of an answer."""
+Misfit = Literal["no words", "too long", "a link", "a figure that is no fact", "no command"]
+"""What is wrong with an answer of the model; the skill tells it in `Again`."""
 _EDGES = " \"'`\u201c\u201d"
 
 
@@ -78,10 +80,11 @@ class RightsVoice:
 
     async def say(
         self, told: Mapping[RequestKind, Sequence[str]], language: str, importance: Importance, *, most: int = MOST
-    ) -> str:
-        """Return the answer to all requests of a post, each with its facts, in their order.
+    ) -> tuple[str, str]:
+        """Return the answer to all requests of a post, each with its facts, in their order, and why words are fixed.
 
-        It has at most `most` graphemes. What counts or explains gets the room that the other answers leave.
+        The reason is "" where all words are the model's. The answer has at most `most` graphemes. What counts or
+        explains gets the room that the other answers leave.
 
         Raises:
             BudgetExceeded: there is no budget for whoever asked.
@@ -89,6 +92,7 @@ class RightsVoice:
 
         """
         answers: dict[RequestKind, str] = {}
+        fixed: dict[str, None] = {}
         joined = self.skills.section(SKILL, "Joined") if len(told) > 1 else ""
         # NOTE(self): of what is deleted within the hour nothing is left that anybody could show.
         contact = "" if "forget" in told else self.contact
@@ -101,8 +105,9 @@ class RightsVoice:
                 "language": language,
                 "contact": contact,
             }
-            answers[kind] = await self._say(kind, told[kind], variables, importance, most=share, joined=joined)
-        return " ".join(answers[kind] for kind in told)
+            answers[kind], why = await self._say(kind, told[kind], variables, importance, most=share, joined=joined)
+            fixed |= {why: None} if why else {}
+        return " ".join(answers[kind] for kind in told), "; ".join(fixed)
 
     async def _say(
         self,
@@ -113,17 +118,19 @@ class RightsVoice:
         *,
         most: int,
         joined: str,
-    ) -> str:
+    ) -> tuple[str, str]:
         asked = self.skills.render(SKILL, "Ask", kind, **variables, most=int(most * _TOLD_ROOM))
-        said = await self._ask(kind, f"{asked}\n{joined}", facts, importance)
-        if text := fitting_answer(said, facts if kind == "know" else None, contacts=(variables["contact"],), most=most):
-            return text
+        counted = facts if kind == "know" else None
+        fits = partial(fitting_answer, counted=counted, contacts=(variables["contact"],), most=most)
+        text, why = await self._ask(kind, f"{asked}\n{joined}", facts, importance, fits)
+        if text:
+            return text, ""
         for kept in range(len(facts) or 1, 0, -1):
             shown = {"facts": "; ".join(facts[:kept]), "more": kept < len(facts)}
             plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, **shown}), _MOST_CHARS)
             if grapheme_len(plain) <= most:
                 break
-        return fit_post_text(plain, max_graphemes=most)
+        return fit_post_text(plain, max_graphemes=most), why
 
     async def tell_owner(self, facts: Sequence[str], commands: Sequence[str], language: str) -> str:
         """Return the answer to the owner, with the `commands` in it word for word. Raises as `say`."""
@@ -135,32 +142,47 @@ class RightsVoice:
             language=language,
             command="` and `".join(commands),
         )
-        text = fitting_answer(await self._ask("owner", asked, facts, "owner"), facts, contacts=commands)
-        if text and all(command in text for command in commands):
-            return text
-        return fit_post_text(one_line(f"{'; '.join(facts)}.", _MOST_CHARS))
+        fits = partial(fitting_answer, counted=facts, contacts=commands, needed=commands)
+        text, _ = await self._ask("owner", asked, facts, "owner", fits)
+        return text or fit_post_text(one_line(f"{'; '.join(facts)}.", _MOST_CHARS))
 
-    async def _ask(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
-        """Return what the model says; "" if it has no words now."""
-        try:
-            return await self._sentence(kind, asked, facts, importance)
-        except (BudgetExceeded, Fatal):
-            raise
-        except SoulError:
-            return ""
-
-    async def _sentence(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
-        about = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)})
-        return await self.sentences.ask(SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance))
+    async def _ask(
+        self,
+        kind: str,
+        asked: str,
+        facts: Sequence[str],
+        importance: Importance,
+        fits: Callable[[str], tuple[str, Misfit | None]],
+    ) -> tuple[str, str]:
+        """Return what the model says, asked once more where that does not fit; else "" and why."""
+        about, misfit = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)}), None
+        for _ in range(2):
+            question = SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance)
+            try:
+                said = await self.sentences.ask(question)
+            except (BudgetExceeded, Fatal):
+                raise
+            except SoulError as error:
+                return "", f"in fixed words, as the model did not answer: {error}"
+            text, misfit = fits(said)
+            if not misfit:
+                return text, ""
+            asked += f"\n{self.skills.render(SKILL, 'Again', misfit, said=text)}"
+        return "", f"in fixed words, as the model's were refused twice: {misfit}"
 
 
 def fitting_answer(
-    said: str, counted: Sequence[str] | None = None, *, contacts: Sequence[str] = (), most: int = MOST
-) -> str:
-    """Return the model's words on one line; "" if they are too short or long, or hold a link but the `contacts`.
+    said: str,
+    *,
+    counted: Sequence[str] | None = None,
+    contacts: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    most: int = MOST,
+) -> tuple[str, Misfit | None]:
+    """Return the model's words on one line, with nobody named in them, and what is wrong with them, if anything.
 
-    Nobody is named in them. Where facts were `counted`, no figure stands in the words that the facts do not tell; a
-    number may be told in words, or not at all.
+    Where facts were `counted`, no figure stands in the words that the facts do not tell; a number may be told in words,
+    or not at all.
     """
     words = one_line(said, _MOST_CHARS)
     for span in reversed(detect_mentions(words)):
@@ -168,9 +190,14 @@ def fitting_answer(
     words = bare = words.strip(_EDGES)
     for contact in filter(None, contacts):
         bare = bare.replace(contact, "")
-    if len(words) < _LEAST_CHARS or grapheme_len(words) > most or detect_urls(bare):
-        return ""
-    return words if counted is None or _figures(bare) <= _figures(" ".join(counted)) else ""
+    misfits: dict[Misfit, bool] = {
+        "no words": len(words) < _LEAST_CHARS,
+        "too long": grapheme_len(words) > most,
+        "a link": bool(detect_urls(bare)),
+        "a figure that is no fact": counted is not None and not _figures(bare) <= _figures(" ".join(counted)),
+        "no command": not all(command in words for command in needed),
+    }
+    return words, next((misfit for misfit, is_so in misfits.items() if is_so), None)
 
 
 def _figures(text: str) -> set[int]:
@@ -386,10 +413,11 @@ class PersonRequests:
         facts = {kind: await self._carried_out(asked, kind) for kind in kinds}
         if await self.database.run(partial(store.muted_among, dids=[asked.did])):
             return RequestOutcome("silent", kinds, reason="the owner muted the author")
-        text = await self.voice.say(facts, language, asked.importance)
+        text, fixed = await self.voice.say(facts, language, asked.importance)
         if "forget" in kinds:
             await self._ask_to_forget(asked.did, is_answered=True)
-        return RequestOutcome("answer", kinds, text, reason=f"they asked about their own data ({', '.join(kinds)})")
+        reason = f"they asked about their own data ({', '.join(kinds)})"
+        return RequestOutcome("answer", kinds, text, reason="; ".join(filter(None, (reason, fixed))))
 
     async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
         """Carry a request out and note it; return the facts for the answer."""

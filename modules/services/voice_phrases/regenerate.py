@@ -116,7 +116,6 @@ class VoiceWriter(Handler):
     kind = SKILL
     pause_s = 0.0
     tells = True
-    needs_attention = False
 
     path: Path
     phrases: VoicePhrases
@@ -127,6 +126,9 @@ class VoiceWriter(Handler):
     table: WorkTable
     journal: Journal
     clock: Clock
+
+    def needs_attention(self, item: WorkItem) -> bool:
+        return False
 
     async def keep_to_the_voice(self, _: SelfChanged) -> None:
         """Let the texts be worded for the voice of now, unless they were, or cannot be."""

@@ -117,7 +117,7 @@ class WorkLoop(Loop):
         """Handle one item, and settle it or let it wait; return whether it is settled."""
         handler = self._by_kind[item.kind]
         try:
-            async with self.attention.take(item.kind) if handler.needs_attention else nullcontext():
+            async with self.attention.take(item.kind) if handler.needs_attention(item) else nullcontext():
                 if not self._may_handle(item):
                     return False
                 with urgency(Urgency.AT_ONCE if item.importance == "owner" else Urgency.AHEAD):

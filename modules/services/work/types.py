@@ -120,7 +120,6 @@ class Handler(Protocol):
         line: the kind of line in which the owner is shown what became of a row; None for trouble alone.
         pause_s: lived seconds that a row waits where its disposition names none; 0 until the next look at the table.
         tells: it tells the journal itself what becomes of a row, but for a bug of ours.
-        needs_attention: a turn waits until a row is handled, as a row waits for a turn.
         is_cut_off: it is cut off, with the programs that it runs, as soon as the SOUL may not act; the row waits.
 
     """
@@ -131,11 +130,14 @@ class Handler(Protocol):
     line: LineKind | None = None
     pause_s: float = PAUSE_S
     tells: bool = False
-    needs_attention: bool = True
     is_cut_off: bool = False
 
     def is_ready(self) -> bool:
         """Return whether rows can be handled now; otherwise all of them wait."""
+        return True
+
+    def needs_attention(self, item: WorkItem) -> bool:
+        """Return whether a row waits for a turn, and a turn until it is handled."""
         return True
 
     @abstractmethod

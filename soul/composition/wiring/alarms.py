@@ -6,7 +6,7 @@ from functools import partial
 
 from adapters.web.client import WebClient, http_transport_factory
 from modules.lives.growth.perceive import unreported_ends
-from modules.lives.messages.alarms import AlarmHandler, Webhook
+from modules.lives.messages.alarms import AlarmHandler, AlarmKept, Webhook
 from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.state import MessageState
 from modules.services.commitments.queue import CommitmentQueue
@@ -34,8 +34,11 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> tuple[AlarmHandl
         commitments=queue.all,
         reflections=partial(unreported_ends, services.work),
         webhook=webhook,
+        publish=services.events.publish,
         clock=clock,
         timezone=settings.soul_timezone,
         quiet_hours=settings.alarm_quiet_hours,
     )
-    return handler, build_work_loop(services, (handler,), (handler,), name="alarms", at_start=True)
+    loop = build_work_loop(services, (handler,), (handler,), name="alarms", at_start=True)
+    services.events.subscribe(AlarmKept, lambda _: loop.wake())
+    return handler, loop

@@ -192,7 +192,7 @@ def status(**changed: Any) -> dict[str, Any]:
         "nextExpressionSource": "values",
         "budget": {"remaining": 2989, "limit": 3000, "resetAt": int(NOW.timestamp()) + 240},
         "github": {"remaining": 400, "limit": 5000, "resetAt": int(NOW.timestamp()) + 2400},
-        "modelBudget": {"tokens": {"used": 1_560_000, "onItsWay": 60_000, "cap": 2_000_000}, "resetsAt": in_s(21_600)},
+        "modelBudget": {"tokens": {"used": 1_500_000, "onItsWay": 60_000, "cap": 2_000_000}, "resetsAt": in_s(21_600)},
         **changed,
     }
 

@@ -248,11 +248,11 @@ class Judge:
             return call("plan_missing", missing=self.missing)
         if "bluesky_reply" not in offered:
             return Completion("Noted.")
-        for name in ("workspace_create", "plan_create"):
+        plan = {"title": "Mine", "goal": "Mine.", "tasks": [{"title": "Mine", "description": "Mine."}]}
+        for name, given in (("workspace_create", {"name": "tides"}), ("plan_create", plan)):
             if name in offered and name not in self.steps:
                 self.steps.append(name)
-                tasks = [{"title": "Mine", "description": "Mine."}]
-                return call(name, name="tides", title="Mine", goal="Mine.", tasks=tasks)
+                return call(name, **given)
         return call("bluesky_reply", text=self.says) if self.says else call("bluesky_like")
 
 

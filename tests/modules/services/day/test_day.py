@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -213,9 +214,13 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
     await lived.database.run(
         lambda connection: remember(connection, NewMemory("fact", "the mill", "It grinds."), lived.clock.now())
     )
-    await lived.database.run(
-        lambda connection: ledger.hold(connection, "coding", day="2026-01-05", at=now, amount=Spent(900))
-    )
+
+    def spend(connection: sqlite3.Connection) -> None:
+        ledger.hold(connection, "spent", day="2026-01-05", at=now, amount=Spent(900))
+        ledger.settle(connection, "held:spent", input_tokens=900, output_tokens=0, micro_usd=0)
+        ledger.hold(connection, "coding", day="2026-01-05", at=now, amount=Spent(50))
+
+    await lived.database.run(spend)
     for _ in range(2):
         await lived.journal.record(Entry("error", "start", "No login", reason="Make a new app password"))
     Control(lived.home.memory).pause("off to bed")
@@ -226,7 +231,7 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
         ("Thing 3",),
     )
     assert (found.learned.memories, found.learned.subjects) == (1, ("the mill",))
-    assert (found.spent.tokens, found.spent.fraction) == (900, 0.9)
+    assert (found.spent.tokens, found.spent.tokens_set_aside, found.spent.fraction) == (900, 50, 0.9)
     assert [(one.what, one.count) for one in found.troubles] == [
         ("paused by the owner: off to bed", 1),
         ("90% of the day's budget is used", 1),

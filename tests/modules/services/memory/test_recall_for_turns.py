@@ -6,6 +6,7 @@ Proves that profiles are set once and change by the owner's own words alone.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,15 @@ from hypothesis import strategies as st
 
 from common.provenance import Provenance
 from modules.services.memory.admission import KINDS, NewMemory
-from modules.services.memory.profiles import BLOCK_TOKENS, ProfileFields, Profiles, field_name, profile_block, unfounded
+from modules.services.memory.profiles import (
+    BLOCK_TOKENS,
+    ProfileFields,
+    Profiles,
+    begin_with_owner,
+    field_name,
+    profile_block,
+    unfounded,
+)
 from modules.services.memory.recall import (
     PUBLIC_RECALL_ENTRIES,
     PUBLIC_RECALL_TOKENS,
@@ -204,6 +213,15 @@ SAID = ("Good morning.", "Please call me\n  Ana from now on, and I live in Porto
 @pytest.fixture
 def profiles(memory_home: MemoryHome) -> Profiles:
     return Profiles(memory_home.database, memory_home.clock)
+
+
+async def test_another_owner_begins_with_an_empty_profile_and_the_souls_own_stays(
+    memory_home: MemoryHome, profiles: Profiles
+) -> None:
+    await set_profiles(memory_home.database, memory_home.clock, {"posting": "short"}, {"name": "Ann"}, "owner")
+    for did, kept in (("did:plc:ann", {"name": "Ann"}), ("did:plc:ann", {"name": "Ann"}), ("did:plc:bea", {})):
+        await memory_home.database.run(partial(begin_with_owner, owner_did=did))
+        assert await profiles.get() == ProfileFields({"posting": "short"}, kept)
 
 
 async def test_what_was_said_at_the_first_talk_is_kept(memory_home: MemoryHome, profiles: Profiles) -> None:

@@ -442,6 +442,18 @@ async def test_a_follow_of_the_owner_that_was_undone_by_hand_stays_undone(
     assert follows(running_town) == []
 
 
+async def test_another_owner_is_followed_too(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        for _ in range(2):
+            await heartbeat(life)
+    bea = running_town.account("bea")
+    more = {"OWNER_BLUESKY_SOCIAL_HANDLE": "bea.test", "OWNER_BLUESKY_SOCIAL_HANDLE_DID": bea}
+    async with awake(running_town.make_home("rowan", **more)) as life:
+        await heartbeat(life)
+    found = running_town.network.index.follows.out_of(running_town.account("rowan"))
+    assert [record.value["subject"] for record in found].count(bea) == 1
+
+
 async def test_the_owner_is_followed_at_start_without_a_draft(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:

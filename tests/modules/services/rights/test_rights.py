@@ -22,6 +22,7 @@ from common.person import SOMEBODY_DID, Person, Trace
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.text.graphemes import grapheme_len
+from common.text.rights_requests import RequestKind
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -289,9 +290,11 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[RightsVoi
 async def test_numbers_that_no_fact_tells_give_way_to_those_that_fit_and_to_whom_to_ask(
     voice: RightsVoice, model: ScriptedModel, known: int, most: int
 ) -> None:
-    model.plays(calls(("answer_request", json.dumps({"sentence": MADE_UP}))))
-    said = await voice.say({"know": FACTS[:known]}, "en", "stranger", most=most)
+    model.plays(*[calls(("answer_request", json.dumps({"sentence": MADE_UP})))] * 2)
+    said, why = await voice.say({"know": FACTS[:known]}, "en", "stranger", most=most)
     told = [fact for fact in FACTS[:known] if fact in said]
+    assert "twice" in why
+    assert [MADE_UP in json.dumps(one) for one in model.requests] == [False, True], "it is told what was wrong"
     assert grapheme_len(said) <= most
     assert said.endswith("ask mailto:keeper@example.org.")
     assert told
@@ -301,10 +304,24 @@ async def test_numbers_that_no_fact_tells_give_way_to_those_that_fit_and_to_whom
     assert len(told) == known or grapheme_len(said) + grapheme_len(FACTS[len(told)]) > most - 3
 
 
-async def test_a_right_sentence_about_forgetting_is_said_as_it_is(voice: RightsVoice, model: ScriptedModel) -> None:
-    right = "I delete all that I hold of you here within the hour."
-    model.plays(calls(("answer_request", json.dumps({"sentence": right}))))
-    assert await voice.say({"forget": ["all is deleted within the hour"]}, "en", "stranger") == right
+@pytest.mark.parametrize("argument", ["sentence", "text"])
+@pytest.mark.parametrize(
+    ("kind", "right"),
+    [
+        ("forget", "I delete all that I hold of you here within the hour."),
+        ("know", "Einunddreißig Beiträge, 17 Antworten; 12 Notizen. Mehr weiß mailto:keeper@example.org."),
+    ],
+)
+async def test_a_right_sentence_is_said_as_it_is(
+    voice: RightsVoice, model: ScriptedModel, kind: RequestKind, right: str, argument: str
+) -> None:
+    model.plays(calls(("answer_request", json.dumps({argument: right}))))
+    assert await voice.say({kind: FACTS}, "en", "stranger") == (right, "")
+
+
+async def test_the_second_answer_counts_where_the_first_was_wrong(voice: RightsVoice, model: ScriptedModel) -> None:
+    model.plays(*(calls(("answer_request", json.dumps({"sentence": one}))) for one in (MADE_UP, "I hold 31 posts.")))
+    assert await voice.say({"know": FACTS}, "en", "stranger") == ("I hold 31 posts.", "")
 
 
 async def test_where_two_answers_become_one_reply_both_prompts_say_so(voice: RightsVoice, model: ScriptedModel) -> None:
