@@ -59,8 +59,8 @@ class Row:
         text = {"text": f"Slate number {self.number} hums when the rain is about to end."}
         of_tool: dict[str, dict[str, Any]] = {
             said.POST: text | ({"who": ["followers"]} if self.number % 2 else {}),
-            said.LIMIT: {"who": ["nobody"], "post": self.own_post},
-            said.DELETE: {"post": self.own_post},
+            said.LIMIT: {"who": ["nobody"], "post_uri": self.own_post},
+            said.DELETE: {"post_uri": self.own_post},
             said.REPOST: {},
         }
         return of_tool.get(self.tool, {"did": self.who})
