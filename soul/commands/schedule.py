@@ -44,7 +44,7 @@ def run_schedule(
 
 def schedule_lines(found: Sequence[Schedule], timezone: str) -> list[str]:
     """Return a line for each schedule."""
-    return [printable(one.told(timezone)) for one in found] or [_NONE]
+    return [printable(one.told_owner(timezone)) for one in found] or [_NONE]
 
 
 def fields(one: Schedule) -> dict[str, Any]:
@@ -58,7 +58,7 @@ async def remove_schedule(schedules: Schedules, number: str) -> str:
     removed = await schedules.remove(int(number)) if number.isascii() and number.isdecimal() else None
     if removed is None:
         raise UsageError(f"There is no schedule {number}", remedy="`soul schedule` lists them.")
-    return f"Removed: {printable(removed.told(schedules.timezone))}"
+    return f"Removed: {printable(removed.told_owner(schedules.timezone))}"
 
 
 async def _removed(database: Path, timezone: str, number: str) -> str:

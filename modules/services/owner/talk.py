@@ -27,7 +27,7 @@ from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import UNFINISHED
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.dialect import Message, Text
+from modules.runtime.llm.dialect import Message, Text, ToolAnswer
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.prompter import Prompter
@@ -226,7 +226,7 @@ class OwnerTalk:
             cause_id=message.cause if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
-            request=OwnerRequest(lines_to_answer(rows, message.text)) if message else None,
+            request=request_in(rows, message.text) if message else None,
         )
         try:
             await self.renew_context()
@@ -269,13 +269,18 @@ class OwnerTalk:
         )
 
 
-def lines_to_answer(rows: Sequence[MessageRow], line: str) -> str:
-    """Return the owner's `line` with their other lines, by whatever way they came, that the same turn answers."""
-    waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows))))
+def request_in(rows: Sequence[MessageRow], line: str) -> OwnerRequest:
+    """Return what the owner asks by `line` and by their other lines, by whatever way they came, of the same turn.
+
+    Where that turn was begun before a restart, answers of tools stand after the last of these rows.
+    """
+    end = max((at for at, row in enumerate(rows, 1) if row.role == "user" and not row.is_note), default=0)
+    waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows[:end]))))
     said = [
         block.text for row in waiting if not row.is_note for block in blocks(row.message) if isinstance(block, Text)
     ]
-    return "\n\n".join(dict.fromkeys(said if line in said else [line, *said]))
+    called = (block for row in rows[end:] for block in blocks(row.message) if isinstance(block, ToolAnswer))
+    return OwnerRequest("\n\n".join(dict.fromkeys(said if line in said else [line, *said])), called=tuple(called))
 
 
 OWNER_RETRY_FIRST_S = 30.0

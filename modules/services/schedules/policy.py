@@ -57,10 +57,19 @@ class Schedule:
         again = {"once": "", "daily": ", each day", "weekly": ", each week"}[self.repeat]
         return spoken(local(self.due, timezone)) + again
 
+    @property
+    def noted(self) -> str:
+        """Return the note in words for the owner; "" for none."""
+        return f"noted then, perhaps from what others wrote: {self.note}" if self.note else ""
+
     def told(self, timezone: str) -> str:
-        """Return it as a line for the owner."""
+        """Return it as a line that a model may read, too: without the note."""
         what = f"remind you: {self.what}" if self.is_reminder else self.what
         return f"{self.number}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
+
+    def told_owner(self, timezone: str) -> str:
+        """Return it as a line that only the owner reads."""
+        return self.told(timezone) + (f" ({self.noted})" if self.note else "")
 
 
 def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, repeat: Repeat) -> datetime:

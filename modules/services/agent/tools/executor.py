@@ -255,7 +255,7 @@ class Executor:
             takes = taken_fields(tool, turn)
             return self._answer("Withheld Fields", tool=tool.name, fields=", ".join(withheld), takes=takes)
         try:
-            return tool.input_model.model_validate(sent, extra="forbid" if tool.effect == "act" else "ignore")
+            return tool.input_model.model_validate(sent, extra="ignore" if tool.effect == "look" else "forbid")
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
