@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -255,8 +255,7 @@ class OwnerTalk:
         )
         is_first = purpose == _FIRST_SKILL
         earlier = said_lines(rows) if is_first else ()
-        said = conversation(rows)
-        room = self.turn_runner.room(system, turn, only, said)
+        room = self.turn_runner.room(system, turn, only, conversation(rows))
         await self.archivist.compact(session_id, room)
         return await self.turn_runner.run_turn(
             turn=turn,
@@ -275,12 +274,20 @@ def request_in(rows: Sequence[MessageRow], line: str) -> OwnerRequest:
     Where that turn was begun before a restart, answers of tools stand after the last of these rows.
     """
     end = max((at for at, row in enumerate(rows, 1) if row.role == "user" and not row.is_note), default=0)
-    waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows[:end]))))
-    said = [
-        block.text for row in waiting if not row.is_note for block in blocks(row.message) if isinstance(block, Text)
-    ]
+    waiting = list(takewhile(lambda row: row.role == "user", reversed(rows[:end])))
+    said = _texts(row for row in reversed(waiting) if not row.is_note)
     called = (block for row in rows[end:] for block in blocks(row.message) if isinstance(block, ToolAnswer))
-    return OwnerRequest("\n\n".join(dict.fromkeys(said if line in said else [line, *said])), called=tuple(called))
+    before = rows[: end - len(waiting)][-1:]
+    return OwnerRequest(
+        "\n\n".join(dict.fromkeys(said if line in said else [line, *said])),
+        called=tuple(called),
+        said_before="\n".join(_texts(before)),
+        said_among=min((row.provenance for row in before), default=Provenance.OWNER),
+    )
+
+
+def _texts(rows: Iterable[MessageRow]) -> list[str]:
+    return [block.text for row in rows for block in blocks(row.message) if isinstance(block, Text)]
 
 
 OWNER_RETRY_FIRST_S = 30.0

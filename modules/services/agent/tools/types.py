@@ -38,6 +38,9 @@ class OwnerRequest:
         authors: the accounts of which it liked or reposted a post that the words do not give by its address.
         made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
         called: the answers of tools that came after the line before this turn began, as it was begun before a restart.
+        said_before: the SOUL's last words before the line. They tell a judge what a short line answers, and give no
+            argument of a call.
+        said_among: the least trusted words behind these.
 
     """
 
@@ -47,6 +50,8 @@ class OwnerRequest:
     made: set[str] = field(default_factory=set)
     authors: set[str] = field(default_factory=set)
     called: tuple[ToolAnswer, ...] = ()
+    said_before: str = ""
+    said_among: Provenance = Provenance.OWNER
 
     def names_of(self, did: str) -> list[str]:
         """Return the handles and the marked mentions by which the words name the account `did`."""
