@@ -274,6 +274,12 @@ def spoken(moment: datetime) -> str:
     return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"
 
 
+def spoken_ahead(moment: datetime, now: datetime) -> str:
+    """Return `moment` as `spoken`, and how far it is from the minute of `now`: a model is told no seconds."""
+    ahead = (moment - now.replace(second=0, microsecond=0)).total_seconds()
+    return spoken(moment) + (f" (in {span(ahead)})" if ahead > 0 else "")
+
+
 def age(since: datetime, now: datetime) -> str:
     """How long ago something was: `now`, `12 min`, `3 h`, `2 d`. What claims to be of the future is `now`."""
     minutes = int((now - since).total_seconds() // _MINUTE_S)

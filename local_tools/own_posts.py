@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from common.clock import from_local, local, parse_iso, spoken
+from common.clock import Clock, from_local, local, parse_iso, spoken, spoken_ahead
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import NotWaiting
 from common.provenance import Provenance
@@ -83,6 +83,7 @@ class OwnPostTools:
     on_bluesky: BlueskyTools
     skills: Skills
     rng: random.Random
+    clock: Clock
     timezone: str
 
     @property
@@ -126,10 +127,11 @@ class OwnPostTools:
     async def replaced_post(self, args: PostInput, _: Turn) -> str:
         """Return the waiting post whose place a post takes, in words for a judge; "" for any other."""
         try:
-            act = await self._told_waiting(await self._changed(args))
+            older = await self._changed(args)
         except (NotWaiting, ToolStopped):
             return ""
-        return self._own_act(act, waits=True, is_replaced=True) if act else ""
+        act = await self._told_waiting(older)
+        return await self._own_act(act, older, is_replaced=True) if act and older else ""
 
     async def _told_waiting(self, intent: Intent | None) -> str:
         """Return the number and own words of an act that still waits; "" for any other."""
@@ -138,8 +140,13 @@ class OwnPostTools:
         except NotWaiting:
             return ""
 
-    def _own_act(self, act: str, *, waits: bool, newest: bool = False, is_replaced: bool = False) -> str:
-        return self.words.answer("Own Act", act=act, waits=waits, newest=newest, is_replaced=is_replaced)
+    async def _own_act(self, act: str, one: Intent, *, newest: bool = False, is_replaced: bool = False) -> str:
+        """Return an act of our own in words for a judge, and when it leaves if it waits."""
+        expected = (await self.outbox.departures([one])).get(one.id)
+        at, zone = one.scheduled_for or (expected.at if expected else ""), self.timezone
+        when = spoken_ahead(local(parse_iso(at), zone), local(self.clock.now(), zone)) if at else ""
+        state = "gone" if not one.is_unsent else "held" if one.state == "held" else "stuck" if expected else "waits"
+        return self.words.answer("Own Act", act=act, state=state, when=when, newest=newest, is_replaced=is_replaced)
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
@@ -221,7 +228,8 @@ class OwnPostTools:
     async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
         """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
         try:
-            return self._own_act((await self._waiting(args))[1], waits=True)
+            one, act = await self._waiting(args)
+            return await self._own_act(act, one)
         except (NotWaiting, ToolStopped):
             return ""
 
@@ -282,8 +290,7 @@ class OwnPostTools:
         uri = newest if args.post_uri == NEWEST else await self.limits.own_post(args.post_uri)
         args.post_uri = uri or args.post_uri
         intent, act = await self.outbox.own_record(uri)
-        waits = intent is not None and intent.is_unsent
-        return self._own_act(act, waits=waits, newest=uri == newest) if intent else ""
+        return await self._own_act(act, intent, newest=uri == newest) if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
         """The moment that the model gave as a local date and time; None where it is none."""

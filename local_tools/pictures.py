@@ -281,7 +281,7 @@ def picture_tools(
         look("arena_search", ArenaSearchInput, handler=tools.search),
         look("arena_fetch_channel", ArenaChannelInput, handler=tools.channel),
         share("arena_post_image", ArenaPostInput, handler=tools.post_from_channel),
-        act("web_browse_images", BrowseInput, handler=tools.browse),
+        act("web_browse_images", BrowseInput, handler=tools.browse, effect="fetch"),
         act("curl_fetch", FetchImageInput, handler=tools.download),
         share("bluesky_post_with_image", ImagePostInput, handler=tools.post),
         look("lookup_post_context", SharedPostInput, handler=tools.lookup),

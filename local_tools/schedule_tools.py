@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator
 
 from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule
+from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule, schedule_number
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
+
+Named = Annotated[str, BeforeValidator(lambda one: f"S{n}" if (n := schedule_number(str(one))) else str(one or ""))]
+"""The name of a schedule; "" for none. A model may give the number alone: a judge reads the name."""
 
 
 class ScheduleAddInput(BaseModel):
@@ -28,13 +32,13 @@ class ScheduleAddInput(BaseModel):
     at: str = ""
     repeat: Repeat = "once"
     remind: bool = False
-    changes: int = Field(default=0, ge=0)
+    changes: Named = ""
 
 
 class ScheduleRemoveInput(BaseModel):
     """Which one."""
 
-    number: int
+    number: Named
 
 
 @dataclass(slots=True)
@@ -57,12 +61,8 @@ class ScheduleTools:
         if args.changes and (refused := self._refused(older, args.changes, turn)):
             return refused
         if older:
-            stands = {
-                "what": older.what,
-                "at": older.at.isoformat(),
-                "repeat": older.repeat,
-                "remind": older.is_reminder,
-            }
+            at = older.at.isoformat()
+            stands = {"what": older.what, "at": at, "repeat": older.repeat, "remind": older.is_reminder}
             blank = {name for name in ("what", "at") if not getattr(args, name).strip()}
             args = args.model_copy(
                 update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
@@ -73,24 +73,27 @@ class ScheduleTools:
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
         same = older if older and older.what == what else None
-        written = turn.written if args.remind and isinstance(turn.written, ScheduleAddInput) else None
+        written = turn.written if isinstance(turn.written, ScheduleAddInput) else None
         try:
             moment = datetime.fromisoformat(args.at.strip()).replace(second=0, microsecond=0)
+            stays = same and (same.repeat, same.is_reminder) == (args.repeat, args.remind)
+            if same and stays and written and moment in {same.at, local(same.due, zone).replace(tzinfo=None)}:
+                return self.words.error("Schedule Reworded")
             added = await self.schedules.add(
                 what,
                 local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment,
                 repeat=args.repeat,
                 is_reminder=args.remind,
                 by=same.by if same else "owner" if turn.request and turn.is_at_owner_word else "soul",
-                note=same.note if same else written.what if written else "",
-                changes=args.changes,
+                note=same.note if same else written.what if written and args.remind else "",
+                changes=schedule_number(args.changes),
             )
         except (ValueError, OverflowError):
             return self.words.error("Schedule Moment")
         if isinstance(added, str):
             now = spoken(local(self.schedules.clock.now(), zone))
             return self.words.error(added, most=MOST, now=now)
-        return self.words.done("Schedule Added", number=added.number, due=added.told_due(zone), noted=bool(added.note))
+        return self.words.done("Schedule Added", number=added.name, due=added.told_due(zone), noted=bool(added.note))
 
     async def listed(self, args: NoInput, turn: Turn) -> ToolResult:
         lines = [one.told(self.schedules.timezone) for one in await self.schedules.all()]
@@ -100,7 +103,7 @@ class ScheduleTools:
         """Remove a schedule; what the owner scheduled goes at their word alone."""
         if refused := self._refused(await self._at(args.number), args.number, turn):
             return refused
-        await self.schedules.remove(args.number)
+        await self.schedules.remove(schedule_number(args.number))
         return self.words.done("Schedule Removed", number=args.number)
 
     async def told(self, args: ScheduleAddInput | ScheduleRemoveInput, _: Turn) -> str:
@@ -108,15 +111,15 @@ class ScheduleTools:
         meant = await self._at(args.number if isinstance(args, ScheduleRemoveInput) else args.changes)
         return self.words.answer("Schedule Meant", told=meant.told(self.schedules.timezone)) if meant else ""
 
-    def _refused(self, meant: Schedule | None, number: int, turn: Turn) -> ToolResult | None:
+    def _refused(self, meant: Schedule | None, number: str, turn: Turn) -> ToolResult | None:
         """Return the answer where nothing stands under a number, or what only the owner may end or change."""
         if meant is None:
             return self.words.error("Schedule Unknown", number=number)
         is_theirs = meant.by == "owner" and not turn.is_at_owner_word
         return self.words.error("Schedule Of Owner") if is_theirs else None
 
-    async def _at(self, number: int) -> Schedule | None:
-        return next((one for one in await self.schedules.all() if one.number == number), None)
+    async def _at(self, name: str) -> Schedule | None:
+        return next((one for one in await self.schedules.all() if one.name == name), None)
 
 
 def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:

@@ -60,4 +60,4 @@ def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Seque
     """The family, as the registry takes it. It cannot wait for approval, so it needs the owner's own words."""
     words = ToolWords(skills, "picture-tools")
     fetch = WebTools(web, on_bluesky, words).fetch
-    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch, named_only=True),)
+    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch, effect="fetch", named_only=True),)

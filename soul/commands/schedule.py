@@ -14,7 +14,7 @@ from common.clock import SystemClock, iso
 from common.errors import UsageError
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
-from modules.services.schedules.policy import Schedule
+from modules.services.schedules.policy import Schedule, schedule_number
 from modules.services.schedules.schedules import Schedules, schedules_in
 from modules.services.work.table import WorkTable
 from soul.commands.at_hand import at_hand
@@ -44,7 +44,7 @@ def run_schedule(
 
 def schedule_lines(found: Sequence[Schedule], timezone: str) -> list[str]:
     """Return a line for each schedule."""
-    return [printable(one.told(timezone)) for one in found] or [_NONE]
+    return [printable(one.told_owner(timezone)) for one in found] or [_NONE]
 
 
 def fields(one: Schedule) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def fields(one: Schedule) -> dict[str, Any]:
 
 async def remove_schedule(schedules: Schedules, number: str) -> str:
     """Remove a schedule; return what is told of it. Raises `UsageError` where there is none of this number."""
-    removed = await schedules.remove(int(number)) if number.isascii() and number.isdecimal() else None
+    removed = await schedules.remove(schedule_number(number))
     if removed is None:
         raise UsageError(f"There is no schedule {number}", remedy="`soul schedule` lists them.")
-    return f"Removed: {printable(removed.told(schedules.timezone))}"
+    return f"Removed: {printable(removed.told_owner(schedules.timezone))}"
 
 
 async def _removed(database: Path, timezone: str, number: str) -> str:

@@ -224,7 +224,7 @@ class PageFacts:
             "report": now.budget,
             "meters": _meters(now.budget),
             "day": self._day(),
-            "schedules": [one.told(zone) for one in now.schedules],
+            "schedules": [one.told_owner(zone) for one in now.schedules],
             "decisions": [
                 {
                     "summary": told_line(one["summary"]),

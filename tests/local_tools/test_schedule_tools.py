@@ -85,8 +85,8 @@ async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
     tool = rig.executor.registry.get("schedule_remove")
     assert tool is not None
     assert tool.own_act is not None
-    assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number=1), OWNERS)
-    assert await tool.own_act(ScheduleRemoveInput(number=9), OWNERS) == ""
+    assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number="S1"), OWNERS)
+    assert await tool.own_act(ScheduleRemoveInput(number="S9"), OWNERS) == ""
 
 
 async def test_a_schedule_is_changed_in_one_step_keeps_its_number_and_is_never_lost(rig: Rig) -> None:
@@ -98,6 +98,7 @@ async def test_a_schedule_is_changed_in_one_step_keeps_its_number_and_is_never_l
     refused = [
         await rig.use("schedule_add", OWNERS, changes=1, at="2026-05-01T10:00", repeat="once"),
         await rig.use("schedule_add", OWNERS, changes=9, at="2026-06-07T10:00"),
+        await rig.use("schedule_add", OWNERS, changes="the second", what="read", at="2026-06-07T10:00"),
         await rig.use("schedule_add", OWN, changes=1, what="tidy my notes"),
         await rig.use("schedule_add", MIXED, changes=1, what="obey kit"),
     ]

@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from common.clock import SystemClock
+from common.errors import Transient
 from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
+from town.gallery.service import gallery_app
 from town.model.service import Fault
 from town.model.types import ChatRequest, Completion, ToolUse
+from town.serving import serve
 
 CLAIM = "Done, I posted it."
 BELOW = "nothing was done about this line"
@@ -129,6 +133,39 @@ async def test_an_act_for_the_line_before_is_no_act_for_this_one(running_town: R
         assert is_honest(await answered(soul.app.owner, LINE))
         await soul.send()
     assert running_town.texts("rowan") == ["Flour is dust."]
+
+
+async def test_an_act_for_an_earlier_line_is_none_for_lines_that_are_answered_together(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.check = claims_so
+    async with awake(running_town.make_home("rowan")) as soul:
+        running_town.mind.answer = lambda request: (
+            Completion(text="Yes.") if request.messages[-1].role == "tool" else call("bluesky_post", text="Flour.")
+        )
+        await answered(soul.app.owner, "Post: Flour.")
+        running_town.mind.answer = replying(CLAIM)
+        running_town.mind_faults.arm(Fault("rate_limited", times=99, seconds=0))
+        for key, line in (("1", LINE), ("2", "I saw a heron."), ("3", LINE)):
+            with pytest.raises(Transient):
+                await soul.app.owner.answer_via(key, line)
+        running_town.mind_faults.clear()
+        told = await soul.app.owner.answer_via("3", LINE)
+    assert is_honest(told.text)
+
+
+async def test_a_page_that_was_read_is_no_act_that_an_answer_can_tell_of(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on")
+    async with awake(home) as soul, serve(gallery_app(SystemClock())) as url:
+
+        def reads(request: ChatRequest) -> Completion:
+            is_read = any(message.role == "tool" for message in request.messages)
+            return Completion(text=CLAIM) if is_read else call("web_fetch", url=f"{url}/exhibition")
+
+        running_town.mind.answer, running_town.mind.check = reads, claims_so
+        told = await answered(soul.app.owner, f"Read {url}/exhibition and post a line about it.")
+        assert any("Light on surfaces" in everything(one) for one in running_town.mind.asked)
+    assert is_honest(told)
 
 
 async def test_what_waits_for_approval_is_still_told_to_the_judge_of_the_second_answer(

@@ -15,6 +15,7 @@ from modules.services.agent.tools.policy import approval_reason, lower_provenanc
 from modules.services.agent.tools.types import Turn
 from soul.commands.run import owner_commands
 from soul.commands.schedule import run_schedule
+from soul.dashboard.facts import PageFacts
 from tests.hasty_clock import HastyClock
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -134,6 +135,29 @@ async def test_a_turn_about_a_strangers_words_can_schedule_nothing(running_town:
         ):
             acts = {one.name for one in registry.available(turn) if one.effect == "act"}
             assert acts.isdisjoint({"schedule_add", "schedule_remove"})
+
+
+async def test_the_owner_reads_the_note_of_a_reminder_wherever_they_read_the_reminder(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phone, home = Phone(running_town, "owner"), running_town.make_home("rebecca", SOUL_TIMEZONE="UTC")
+    note = "noted then, perhaps from what others wrote: Kit sells kettles"
+    async with awake(home) as soul:
+        services, commands = soul.app.services, owner_commands(soul.app, asyncio.Event())
+        at = (services.clock.now() + timedelta(hours=2)).replace(tzinfo=None)
+        line = "Remind me of that"
+        await services.schedules.add(line, at, repeat="once", is_reminder=True, by="owner", note="Kit sells kettles")
+        phone.says("/schedule")
+        await look(soul)
+        assert note in phone.answers[-1]
+        await commands.obey("/schedule")
+        await asyncio.to_thread(run_schedule, home.root, as_json=False)
+        assert note in capsys.readouterr().out
+        assert note in str(PageFacts(home, services.settings, services.clock).now()["schedules"])
+        assert "kettles" not in str(await soul.app.status_report.moment())
+        await passes(soul, 2 * HOUR_S + 60)
+    assert note in phone.answers[-1]
+    assert any(line in words and note in detail for _, words, detail in soul.console.lines)
 
 
 async def test_the_owner_removes_one_by_a_command(

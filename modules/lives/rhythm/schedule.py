@@ -34,7 +34,7 @@ class ScheduleHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         one = schedule_of(item)
         if one.is_reminder:
-            return Disposition("told", "reminder", "it was scheduled")
+            return Disposition("told", "reminder", one.noted or "it was scheduled")
         told = self.turns.skills.render(
             SKILL,
             "Scheduled",
@@ -54,9 +54,8 @@ class ScheduleHandler(Handler):
         """Keep what the owner is to be told, and the next time of a schedule that repeats."""
         one = schedule_of(item)
         if one.is_reminder:
-            headline, words = f"{self.turns.me.agent_name} reminds you", one.what
-            if one.note:
-                words += f" (noted then, perhaps from what others wrote: {one.note})"
+            headline = f"{self.turns.me.agent_name} reminds you"
+            words = f"{one.what} ({one.noted})" if one.note else one.what
             whose = Provenance.STRANGER if one.note else Provenance.SELF
             await self.turns.tell(item.cause_id, headline, words, whose, at_once=True)
         else:

@@ -21,6 +21,8 @@ SAME_CLAIM = "Same Claim"
 _OWNER_ORDER = "Owner Order"
 _FALSE_REPORT = "False Report"
 _YES = "YES"
+_NOTHING, _SAID_CHARS = "-", 600
+"""What the SOUL said before the line of an order: where it said nothing, and so much of its end is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,15 @@ class YesNoJudge:
         await self._note(summary, reason, loop, cause_id)
         return same
 
-    async def is_ordered(self, act: str, line: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
-        """Return whether `line`, of the owner, asks for `act`. Raises `Fatal`.
+    async def is_ordered(
+        self, act: str, line: str, said: str, *, importance: Importance, loop: str, cause_id: str | None
+    ) -> bool:
+        """Return whether `line`, of the owner, asks for `act`; `said` are the SOUL's words before it. Raises `Fatal`.
 
-        It is asked where others' words were read after the line: none of these may stand in `act`.
+        It is asked among others' words: none may stand in `act`, and `said` only tells what a short line answers.
         """
-        now = self.local_now
-        told = f"{spoken(now)}:{now:%S}"
-        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, now=told, line=line, act=act)
+        fields = {"now": spoken(self.local_now), "said": said[-_SAID_CHARS:] or _NOTHING, "line": line, "act": act}
+        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, **fields)
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
         await self._note(summary, reason, loop, cause_id)
         return ordered

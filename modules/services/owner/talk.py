@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.stop_reasons import UNFINISHED
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.dialect import Message, Text
+from modules.runtime.llm.dialect import Message, Text, ToolAnswer
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.prompter import Prompter
@@ -226,7 +226,7 @@ class OwnerTalk:
             cause_id=message.cause if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
-            request=OwnerRequest(lines_to_answer(rows, message.text)) if message else None,
+            request=request_in(rows, message.text) if message else None,
         )
         try:
             await self.renew_context()
@@ -255,8 +255,7 @@ class OwnerTalk:
         )
         is_first = purpose == _FIRST_SKILL
         earlier = said_lines(rows) if is_first else ()
-        said = conversation(rows)
-        room = self.turn_runner.room(system, turn, only, said)
+        room = self.turn_runner.room(system, turn, only, conversation(rows))
         await self.archivist.compact(session_id, room)
         return await self.turn_runner.run_turn(
             turn=turn,
@@ -269,13 +268,26 @@ class OwnerTalk:
         )
 
 
-def lines_to_answer(rows: Sequence[MessageRow], line: str) -> str:
-    """Return the owner's `line` with their other lines, by whatever way they came, that the same turn answers."""
-    waiting = reversed(list(takewhile(lambda row: row.role == "user", reversed(rows))))
-    said = [
-        block.text for row in waiting if not row.is_note for block in blocks(row.message) if isinstance(block, Text)
-    ]
-    return "\n\n".join(dict.fromkeys(said if line in said else [line, *said]))
+def request_in(rows: Sequence[MessageRow], line: str) -> OwnerRequest:
+    """Return what the owner asks by `line` and by their other lines, by whatever way they came, of the same turn.
+
+    Where that turn was begun before a restart, answers of tools stand after the last of these rows.
+    """
+    end = max((at for at, row in enumerate(rows, 1) if row.role == "user" and not row.is_note), default=0)
+    waiting = list(takewhile(lambda row: row.role == "user", reversed(rows[:end])))
+    said = _texts(row for row in reversed(waiting) if not row.is_note)
+    called = (block for row in rows[end:] for block in blocks(row.message) if isinstance(block, ToolAnswer))
+    before = rows[: end - len(waiting)][-1:]
+    return OwnerRequest(
+        "\n\n".join(dict.fromkeys(said if line in said else [line, *said])),
+        called=tuple(called),
+        said_before="\n".join(_texts(before)),
+        said_among=min((row.provenance for row in before), default=Provenance.OWNER),
+    )
+
+
+def _texts(rows: Iterable[MessageRow]) -> list[str]:
+    return [block.text for row in rows for block in blocks(row.message) if isinstance(block, Text)]
 
 
 OWNER_RETRY_FIRST_S = 30.0

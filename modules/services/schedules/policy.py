@@ -29,7 +29,7 @@ class Schedule:
     """One schedule.
 
     Attributes:
-        number: by which it is named.
+        number: by which it is kept; `name` names it, as numbers alone are those of acts that wait.
         what: what to do, or the words to remind the owner of.
         at: the local date and time of the first time, without a zone.
         repeat: whether it comes again each day, or each week on that day of the week; else it comes once.
@@ -52,15 +52,35 @@ class Schedule:
     last: datetime | None = None
     note: str = ""
 
+    @property
+    def name(self) -> str:
+        """Return how it is named for the owner, the model and a judge, as `S2`."""
+        return f"S{self.number}"
+
     def told_due(self, timezone: str) -> str:
         """Return when it comes next, as people say it."""
         again = {"once": "", "daily": ", each day", "weekly": ", each week"}[self.repeat]
         return spoken(local(self.due, timezone)) + again
 
+    @property
+    def noted(self) -> str:
+        """Return the note in words for the owner; "" for none."""
+        return f"noted then, perhaps from what others wrote: {self.note}" if self.note else ""
+
     def told(self, timezone: str) -> str:
-        """Return it as a line for the owner."""
+        """Return it as a line that a model may read, too: without the note."""
         what = f"remind you: {self.what}" if self.is_reminder else self.what
-        return f"{self.number}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
+        return f"{self.name}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
+
+    def told_owner(self, timezone: str) -> str:
+        """Return it as a line that only the owner reads."""
+        return self.told(timezone) + (f" ({self.noted})" if self.note else "")
+
+
+def schedule_number(given: str) -> int:
+    """Return the number in the name of a schedule, which may stand alone where nothing else is meant; 0 for none."""
+    digits = given.strip().upper().removeprefix("S")
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
 def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, repeat: Repeat) -> datetime:

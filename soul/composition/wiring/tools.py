@@ -91,6 +91,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         on_bluesky,
         skills,
         services.rng,
+        services.clock,
         services.me.timezone,
     )
     return (

@@ -232,7 +232,10 @@ class Executor:
         return replace(result, content=f"{result.content}\n{told.strip()}")
 
     async def _not_ordered(self, tool: Tool, arguments: BaseModel, own: str, request: OwnerRequest, turn: Turn) -> str:
-        """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so."""
+        """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so.
+
+        What the SOUL said before it among others' words is shown only for what ends or moves an act of its own.
+        """
         if self._judge is None:
             return self._lacking()
         shown, missing = shown_call(request, arguments, self._judge.local_now, own)
@@ -240,7 +243,12 @@ class Executor:
             return self._lacking(field=missing)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
         ordered = await self._judge.is_ordered(
-            f"{deed} ({shown})", request.text, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+            f"{deed} ({shown})",
+            request.text,
+            request.said_before if own or request.said_among >= Provenance.SELF else "",
+            importance=turn.importance,
+            loop=turn.loop,
+            cause_id=turn.cause_id,
         )
         return "" if ordered else self._lacking()
 
@@ -255,7 +263,7 @@ class Executor:
             takes = taken_fields(tool, turn)
             return self._answer("Withheld Fields", tool=tool.name, fields=", ".join(withheld), takes=takes)
         try:
-            return tool.input_model.model_validate(sent, extra="forbid" if tool.effect == "act" else "ignore")
+            return tool.input_model.model_validate(sent, extra="ignore" if tool.effect == "look" else "forbid")
         except ValidationError as error:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import parse_bsky_post_url
-from common.clock import span, spoken
+from common.clock import spoken_ahead
 from common.text.handles import UNSPACED
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnerRequest, Tool
@@ -20,8 +20,8 @@ from modules.services.agent.tools.types import OwnerRequest, Tool
 _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
 _BEHIND = rf"(?![-.]?{_LETTER})"
-_NUMBER = regex.compile(r"[0-9T:.+Z-]{1,32}")
-"""A number or a moment: nothing that anybody could say something in."""
+_NUMBER = regex.compile(r"S?[0-9T:.+Z-]{1,32}")
+"""A number, the name of a schedule or a moment: nothing that anybody could say something in."""
 
 _ADDRESS = regex.compile(r"(https?://)([^\s/?#]+)(\S*)", regex.IGNORECASE)
 _BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
@@ -147,9 +147,7 @@ def _moment(text: str, now: datetime) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return text
-    moment = moment.astimezone(now.tzinfo) if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
-    ahead = (moment - now).total_seconds()
-    return spoken(moment) + (f" (in {span(ahead)})" if ahead > 0 else "")
+    return spoken_ahead(moment.astimezone(now.tzinfo) if moment.tzinfo else moment.replace(tzinfo=now.tzinfo), now)
 
 
 def _plain(text: str) -> str:

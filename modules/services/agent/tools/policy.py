@@ -3,7 +3,7 @@
 Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
 its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
 asks for it. Where the owner asked and others' words came in, an act waits for the owner's approval, unless their newest
-line gives it and a judge who reads that line alone finds that it asks for it.
+line gives it and a judge who reads that line finds that it asks for it.
 """
 
 from __future__ import annotations

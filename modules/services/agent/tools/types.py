@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from common.importance import Importance
 from common.provenance import Provenance
+from modules.runtime.llm.dialect import ToolAnswer
 from modules.services.work.types import Disposition
 
 TIME_LIMIT_S = 60.0
@@ -21,8 +22,9 @@ _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 Capability = Literal["social", "github", "code", "self"]
 
 
-Effect = Literal["look", "act"]
-"""What a call leaves behind: a `look` nothing at all, anywhere; an `act` something, here or in the world."""
+Effect = Literal["look", "fetch", "act"]
+"""What a call leaves behind: a `look` nothing at all, anywhere; a `fetch` a request to an address that the model chose,
+so that it needs what an act needs; an `act` something, here or in the world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class OwnerRequest:
         named: the DIDs of the handles in the text, in lower case, as they answered when the turn began; "" for nobody.
         authors: the accounts of which it liked or reposted a post that the words do not give by its address.
         made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
+        called: the answers of tools that came after the line before this turn began, as it was begun before a restart.
+        said_before: the SOUL's last words before the line. They tell a judge what a short line answers, and give no
+            argument of a call.
+        said_among: the least trusted words behind these.
 
     """
 
@@ -43,6 +49,9 @@ class OwnerRequest:
     named: dict[str, str] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     authors: set[str] = field(default_factory=set)
+    called: tuple[ToolAnswer, ...] = ()
+    said_before: str = ""
+    said_among: Provenance = Provenance.OWNER
 
     def names_of(self, did: str) -> list[str]:
         """Return the handles and the marked mentions by which the words name the account `did`."""
@@ -168,7 +177,7 @@ class Tool:
         subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
         fits: whether it can serve a turn in which it would exist otherwise; None for always. It only takes tools away.
         time_limit_s: seconds after which the handler is stopped.
-        effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
+        effect: what it leaves behind.
         fields: descriptions of the input model's fields, by name, as the model reads them.
         given: the fields that the subject of a turn gives, by its type: they are taken there, and not shown.
         owner_fields: the fields that only a turn which the owner asked for shows and takes.

@@ -271,16 +271,10 @@ class _Session:
 
     def _not_done(self) -> str:
         """Return the calls since the owner's line, in words; "" where one of them did something."""
-        line = self.executor.redactor.text(self.turn.request.text).rstrip() if self.turn.request else ""
-        said = [(message.role, block) for message in self.conversation for block in blocks(message)]
-        place = (
-            at
-            for at in reversed(range(len(said)))
-            if said[at][0] == "user" and isinstance(one := said[at][1], Text) and one.text.rstrip().endswith(line)
-        )
-        since = [block for _, block in said[next(place, 0) :] if isinstance(block, ToolAnswer)]
+        before = self.turn.request.called if self.turn.request else ()
+        since = (ToolAnswer(call.id, call.name, "", result.is_error) for call, result in self.calls)
         held = {call.id for call, result in self.calls if result.outcome.held}
-        return self.executor.not_done(since, held)
+        return self.executor.not_done((*before, *since), held)
 
     async def _add(self, *messages: Message) -> None:
         """More of the conversation, kept before anything else happens."""
