@@ -251,7 +251,8 @@ class PageFacts:
             story = why.story_of(connection, of)
         steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
         url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
-        return {"title": rendering.title(story), "steps": steps, "ending": rendering.ending(story, zone), "url": url}
+        title, ending = rendering.title(story, zone), rendering.ending(story, zone)
+        return {"title": title, "steps": steps, "ending": ending, "url": url}
 
     def spending(self) -> dict[str, Any]:
         """Return the budget of today by purpose and model, and days of it and of what was done."""

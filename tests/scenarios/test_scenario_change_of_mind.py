@@ -13,9 +13,13 @@ from common.clock import local, parse_iso
 from common.errors import NotWaiting
 from common.provenance import Provenance
 from modules.lives.growth.types import READING
+from modules.runtime.database.file import reading
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.explanation import why
 from modules.services.explanation.drafts import in_words
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import decide
 from soul.commands.options import DraftAction
 from tests.outbox_rows import counted
@@ -230,7 +234,9 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         (waiting,) = await outbox.scheduled()
         assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
         told = (await use(life, "day_read", "What did I order?")).content
-        assert ": post: “Tides turn.” (on its way)\n" in told, "a version that another replaced is no order"
+        assert f": post: “Tides turn.” (leaves at 10:00 on {day})\n" in told, (
+            "a version that another replaced is no order"
+        )
         assert (await outbox.reject("1")).id == waiting.id
 
 
@@ -313,3 +319,24 @@ async def test_a_long_line_among_others_words_is_remembered_as_far_as_a_memory_h
         await use(life, "memory_save", line, mixed=True, kind="preference", subject="name", body="Call her Ana.")
         (kept,) = await life.app.services.knowledge.stores.memories.listed()
     assert line.startswith(kept.body)
+
+
+async def test_each_surface_tells_a_withdrawn_draft_from_a_rejected_one_and_when_a_scheduled_post_leaves(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC")) as life:
+        services = life.app.services
+        drafts = [PostBody(text=words) for words in ("Tin rusts.", "Slate lasts.")]
+        tin, _ = [(await services.outbox.submit(ProposedAction(one, cause_id="expression"))).intent for one in drafts]
+        await use(life, "withdraw_act", "Take back the first one.", number=1)
+        await services.outbox.reject("2", "too dry")
+        day = f"{local(services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "Tomorrow at nine post: Ebb.", text="Ebb.", at=f"{day}T09:00")
+        (later,) = await services.outbox.scheduled()
+        told = (await use(life, "day_read", "How are things?")).content
+        with reading(services.home.database) as connection:
+            titles = [why.lines(why.story_of(connection, one.id), "UTC")[0] for one in (tin, later)]
+    assert "post: “Tin rusts.” (withdrawn: the owner asked for it)" in told
+    assert "post: “Slate lasts.” (the owner rejected it: too dry)" in told
+    assert f"post: “Ebb.” (leaves at 09:00 on {day})" in told
+    assert [one.rpartition("(")[2] for one in titles] == ["withdrawn)", f"leaves at {day} 09:00)"]
