@@ -138,12 +138,11 @@ def edit(
     return edited, audit.edited(edited, intent.body.public_text)
 
 
+Stopped = Literal["rejected", "withdrawn"]
+
+
 def reject(
-    connection: sqlite3.Connection,
-    intent_id: str,
-    reason: str,
-    now: datetime,
-    outcome: Literal["rejected", "withdrawn"] = "rejected",
+    connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime, outcome: Stopped = "rejected"
 ) -> tuple[Intent, Entry]:
     """Reject or withdraw it, what is decided with it, and the changes of it that wait. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)

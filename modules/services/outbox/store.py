@@ -70,6 +70,12 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     values = {name: getattr(intent, name) for name in (*_CHANGING, "id")}
     changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
     connection.execute(f"UPDATE intents SET {changes} WHERE id = :id", values)  # noqa: S608 - our own column names
+    if intent.state == "held":
+        return
+    # NOTE(self): what has not told the owner of it yet tells of it no more; of the others, they are told anew.
+    unsent = "kind = 'direct_message' AND state = 'pending' AND first_sent_at IS NULL AND instr(body, ?)"
+    for one in _select(connection, unsent, f'"{intent.id}"'):
+        update(connection, dataclasses.replace(one, state="blocked", error=STANDS["withdrawn"]))
 
 
 def reword(connection: sqlite3.Connection, intent: Intent) -> None:
