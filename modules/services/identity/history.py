@@ -182,9 +182,7 @@ class SelfHistory:
             return held
         based = next((self.read(one) for one in self.versions() if one.sha256 == held.base), b"")
         text = reapplied(based.decode(errors="replace"), held.content, today.decode(errors="replace"))
-        if text is None:
-            return replace(held, why=f"{held.why.removesuffix(STALE)}{STALE}")
-        return replace(held, content=text, base=sha256(today))
+        return held if text is None else replace(held, content=text, base=sha256(today))
 
     def is_stale(self, held: HeldEdit) -> bool:
         """Return whether a change is none of today's text."""
@@ -200,7 +198,7 @@ class SelfHistory:
         held = self.held()
         if held and not held.is_seen:
             self.hold(replace(held, is_seen=True))
-        return held
+        return replace(held, why=f"{held.why}{STALE}") if held and self.is_stale(held) else held
 
     def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""

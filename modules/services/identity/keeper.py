@@ -20,7 +20,7 @@ from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity import entries, policy
-from modules.services.identity.history import SelfHistory, sha256
+from modules.services.identity.history import STALE, SelfHistory, sha256
 from modules.services.identity.policy import operational_parts
 from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
@@ -252,7 +252,7 @@ class SelfKeeper:
             reason = f"{held.reason} (approved by the owner)"
             proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
             if self._history.is_stale(held):
-                return proposed, SelfEdit("refused", held.why)
+                return proposed, SelfEdit("refused", f"{held.why}{STALE}")
             change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()

@@ -146,7 +146,8 @@ def reject(
 ) -> tuple[Intent, Entry]:
     """Reject or withdraw it, what is decided with it, and the changes of it that wait. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
-    error = ": ".join(filter(None, (STANDS[outcome], " ".join(reason.split()))))
+    why = "the owner asked for it" if outcome == "withdrawn" else " ".join(reason.split())
+    error = ": ".join(filter(None, (STANDS[outcome], why)))
     rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
     changes = [one for one in held(connection) if one.replaces == intent.id]
