@@ -151,8 +151,8 @@ async def test_the_owner_reads_what_each_figure_counts_and_a_note_under_a_handle
     async with awake(home) as soul:
         running_town.network.post_as(running_town.account("kit"), "@rowan.test is tin better than slate?")
         await soul.look()
-        note = {"kind": "person", "subject": "@kit.test", "body": "Likes tin roofs."}
-        await use(soul, "memory_save", "Remember who likes tin roofs.", **note)
+        line, said = "Remember who likes tin roofs.", "Likes tin roofs."
+        await use(soul, "memory_save", line, kind="person", subject="@kit.test", body=said)
     await asyncio.to_thread(run_know, home.root, "kit.test", as_json=False)
     shown = capsys.readouterr().out
     assert "one post or act stands in several of them" in shown
