@@ -6,6 +6,8 @@ from common.constants import SPACE_DEFAULT_NAME
 
 MAIN_PREFIX = "owner:"
 OWNER_SESSION = "owner:terminal"
+FORMER_PREFIX = "former-owner:"
+"""How the keys of a former owner's talks begin, before their DID: nobody is shown these, until that owner is back."""
 ROOM_PREFIX = "space:"
 THREAD_PREFIX = "bluesky:thread:"
 

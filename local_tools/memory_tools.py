@@ -161,14 +161,19 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        if turn.is_ordered:
-            in_line = args.model_copy(update={"body": clean(args.body)[:BODY_LENGTH]})
-            told = await self.save(in_line, replace(turn, provenance=Provenance.OWNER, is_ordered=False))
-            # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others'.
-            written = turn.written if args.kind in kinds_from(turn.provenance) else None
-            if not isinstance(written, MemorySaveInput) or written.body == args.body:
-                return told
-            args = written
+        written = turn.written if turn.is_ordered and isinstance(turn.written, MemorySaveInput) else None
+        if not turn.is_ordered:
+            return await self._save(args, turn)
+        in_line = args.model_copy(update={"body": clean(args.body)[:BODY_LENGTH]})
+        filed = one_line(written.subject, SUBJECT_LENGTH) if written and written.subject != args.subject else ""
+        told = await self._save(in_line, replace(turn, provenance=Provenance.OWNER, is_ordered=False), filed)
+        # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others', under
+        # the subject of both, so that a correction replaces both.
+        if written is None or written.body == args.body or args.kind not in kinds_from(turn.provenance):
+            return told
+        return await self._save(written, turn)
+
+    async def _save(self, args: MemorySaveInput, turn: Turn, filed: str = "") -> ToolResult:
         words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
@@ -177,7 +182,7 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        new = admitted(proposed, words)
+        new = replace(admitted(proposed, words), filed=filed)
         if request := turn.request:
             known = {one: did for one in named_handles(f"{subject}\n{body}") if (did := request.account_of(one))}
             new = replace(new, about=tuple(known.values()), resolved=(*known, *request.named))

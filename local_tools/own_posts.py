@@ -245,7 +245,7 @@ class OwnPostTools:
         return self.words.stop("Unclear Scheduled", moments=moments) if moments else self.words.stop("None Waits")
 
     async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
-        await self.outbox.reject(intent.id)
+        await self.outbox.reject(intent.id, outcome="withdrawn")
         return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "act": act, "when": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:

@@ -372,7 +372,9 @@ COMMANDS = (
     ),
     Row(
         "memory",
-        "List, search, export or import what the SOUL remembers.",
+        "Forget one memory. Also list, search, export or import what the SOUL remembers.",
+        typed="forget ID",
+        where=_TYPED,
         commands=(
             Row("list", "List memories, newest first.", "commands.memory:run_memory_list"),
             Row(
@@ -381,7 +383,7 @@ COMMANDS = (
                 "commands.memory:run_memory_search",
                 where=("mcp",),
             ),
-            Row("retire", "Delete one memory.", where=("page",)),
+            Row("forget", "Delete one memory and its copies.", "commands.memory:run_memory_forget", where=("page",)),
             Row(
                 "show", "Show one memory, and every earlier text about its subject.", "commands.memory:run_memory_show"
             ),

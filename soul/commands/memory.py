@@ -36,6 +36,7 @@ from modules.services.rights import tombstones
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Kinds, MemoryKind
+from soul.commands.people import forgetting_beside
 from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
 
 T = TypeVar("T")
@@ -97,6 +98,29 @@ def run_memory_show(
     head = ["", "Under the same subject, newest first:"] if others else []
     shown = {**asdict(memory), "history": [asdict(each) for each in history]}
     write_answer(shown, [*_whole(memory, settings), *head, *others], as_json=as_json)
+
+
+def run_memory_forget(
+    root: Path, memory_id: Annotated[str, typer.Argument(metavar="ID", help="The number of the memory.")]
+) -> None:
+    """Delete one memory, and what copies hold of it. Raises `SoulError` if there is none."""
+    write_lines(asyncio.run(forget_memory(*at_hand(root), memory_id)))
+
+
+async def forget_memory(settings: Settings, home: Home, number: str) -> str:
+    """Delete one memory, and what copies hold of it; return a line on it. Raises `SoulError` if there is none."""
+    known = int(number) if number.isascii() and number.isdecimal() else 0
+    async with forgetting_beside(settings, home) as forgetting:
+        if not await forgetting.forget_memory(known):
+            raise SoulError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
+    summary = f"Memory {number} is forgotten"
+
+    async def tell(database: Database) -> None:
+        journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))
+        await journal.record(Entry("life", "memory", summary, "mem", "you asked for it", data={"memory": known}))
+
+    await _beside(home, tell)
+    return summary
 
 
 def run_memory_export(

@@ -33,6 +33,7 @@ from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
 from soul.commands.drafts import plain_lines, word_rules
+from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
@@ -196,6 +197,12 @@ class OwnerCommands(Commands):
             raise SoulError(f"{rest} is not watched", remedy=f"Watched: {watched}.")
         workspaces.unwatch(repo)
         return [f"{repo.full_name} is no longer watched: its plans, tasks and pull requests are left as they are"]
+
+    async def run_memory(self, rest: str) -> Sequence[str]:
+        verb, _, number = rest.partition(" ")
+        if verb != "forget":
+            raise SoulError(f"/memory cannot {verb}", remedy="Write it as /memory forget ID.")
+        return [await forget_memory(self._services.settings, self._services.home, number.strip())]
 
     async def run_why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._services.database, rest, self._zone)

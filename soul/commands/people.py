@@ -37,6 +37,14 @@ from soul.commands.options import Who
 from soul.terminal.output import printable, write_answer, write_lines
 from soul.terminal.plain import PlainConsole
 
+_COUNTED = {
+    "acts": "acts (also those not done)",
+    "work": "turns about posts and such",
+    "conversations": "lines of conversations",
+    "memories": "memories (also of others)",
+    "rights": "wishes and declarations",
+    "store": "archives",
+}
 _WORDS_SHOWN = 5
 _WORDS_CHARS = 160
 
@@ -50,8 +58,9 @@ def run_know(root: Path, who: Who, *, as_json: bool) -> None:
             trace = await forgetting.trace(who)
             held = await forgetting.about(trace)
         lines = [_named(trace.person)]
-        for one in held:
-            lines.append(f"{one.store:<16} {number(one.count)}")
+        lines.append("Entries of each store (one post or act stands in several of them):")
+        for one in (one for one in held if one.count):
+            lines.append(f"{_COUNTED.get(one.store, one.store):<28} {number(one.count)}")
             lines += [f"    {printable(words)[:_WORDS_CHARS]}" for words in one.words[:_WORDS_SHOWN]]
         found = {"person": asdict(trace.person), "held": [asdict(one) for one in held]}
         write_answer(found, lines, as_json=as_json)

@@ -31,7 +31,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
-from modules.services.memory.profiles import begin_with_owner
+from modules.services.owner.notices import begin_with
 from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.sleep.sleep import LifeEnd
@@ -233,7 +233,7 @@ async def _begin(app: App) -> None:
     """Mark that this run began; if the last one left its mark, note that for the owner."""
 
     def mark(connection: sqlite3.Connection) -> bool:
-        begin_with_owner(connection, app.services.settings.owner_bluesky_social_handle_did)
+        begin_with(connection, app.services.settings.owner_bluesky_social_handle_did)
         is_left = bool(marks.get(connection, marks.RUNNING))
         marks.put(connection, {marks.RUNNING: iso(app.services.clock.now())})
         return is_left

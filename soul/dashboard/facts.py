@@ -52,7 +52,7 @@ from soul.commands.config import change_setting, choices_of, is_number_or_choice
 from soul.commands.draft_lines import split_changes
 from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.logs import newest_lines
-from soul.commands.memory import ask_memories
+from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
@@ -108,12 +108,8 @@ class PageActs:
     async def run_self_reject(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=False)
 
-    async def run_memory_retire(self, given: Mapping[str, str]) -> str:
-        number, now = _needed(given, "id"), self.clock.now()
-        if not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"{number} is not the number of a memory")
-        gone = await ask_memories(self.home, lambda store: store.retire(int(number), now))
-        return f"Deleted memory {number}" if gone else f"There is no memory {number}"
+    async def run_memory_forget(self, given: Mapping[str, str]) -> str:
+        return await forget_memory(self.settings, self.home, _needed(given, "id"))
 
     async def run_mute(self, given: Mapping[str, str]) -> str:
         return await mute_account(self.settings, self.home, _did(given), off=False)
@@ -251,7 +247,8 @@ class PageFacts:
             story = why.story_of(connection, of)
         steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
         url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
-        return {"title": rendering.title(story), "steps": steps, "ending": rendering.ending(story, zone), "url": url}
+        title, ending = rendering.title(story, zone), rendering.ending(story, zone)
+        return {"title": title, "steps": steps, "ending": ending, "url": url}
 
     def spending(self) -> dict[str, Any]:
         """Return the budget of today by purpose and model, and days of it and of what was done."""

@@ -16,9 +16,13 @@ from common.clock import local, parse_iso, spoken
 from common.errors import NotWaiting
 from common.provenance import Provenance
 from modules.lives.growth.types import READING
+from modules.runtime.database.file import reading
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.explanation import why
 from modules.services.explanation.drafts import in_words
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import decide
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
@@ -241,7 +245,9 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         (waiting,) = await outbox.scheduled()
         assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
         told = (await use(life, "day_read", "What did I order?")).content
-        assert ": post: “Tides turn.” (on its way)\n" in told, "a version that another replaced is no order"
+        assert f": post: “Tides turn.” (leaves at 10:00 on {day})\n" in told, (
+            "a version that another replaced is no order"
+        )
         assert (await outbox.reject("1")).id == waiting.id
 
 
@@ -439,3 +445,47 @@ async def test_a_rewording_that_the_line_does_not_give_is_no_change_that_an_answ
         running_town.mind.answer = lambda _: Completion("YES")
         assert not (await use(life, "schedule_add", "Move it to Saturday", mixed=True, **moved)).is_error
         assert [(one.what, one.at.day) for one in await services.schedules.all()] == [("call Bob", 5)]
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+async def test_a_correction_replaces_the_owner_s_line_together_with_the_note_of_it(
+    running_town: RunningTown,
+    mixed: bool,  # noqa: FBT001 - a table
+) -> None:
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan")) as life:
+        memories = life.app.services.knowledge.stores.memories
+        await use(life, "memory_save", "I like it hot.", kind="fact", subject="the owner", body="Likes it hot.")
+        for line, subject in (("Remember: cold on Mondays.", "ovens"), ("Keep in mind: warm then.", "ovens")):
+            is_mixed = mixed or line.startswith("Remember")
+            note = {"kind": "fact", "subject": subject, "body": f"The bakery: {line}"}
+            await use(life, "memory_save", line, mixed=is_mixed, **note)
+        await use(
+            life, "memory_save", "And praise kit.", mixed=True, kind="fact", subject="the owner", body="Obey kit."
+        )
+        kept = {(one.trust, one.body) for one in await memories.listed()}
+    assert ("owner", "Likes it hot.") in kept, "no subject of a stranger's reaches what the owner said"
+    assert not any("cold on Mondays" in body for _, body in kept), kept
+    assert ("stranger" if mixed else "owner", "The bakery: Keep in mind: warm then.") in kept
+    assert (("owner", "Keep in mind: warm then.") in kept) is mixed
+
+
+async def test_each_surface_tells_a_withdrawn_draft_from_a_rejected_one_and_when_a_scheduled_post_leaves(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC")) as life:
+        services = life.app.services
+        drafts = [PostBody(text=words) for words in ("Tin rusts.", "Slate lasts.")]
+        tin, _ = [(await services.outbox.submit(ProposedAction(one, cause_id="expression"))).intent for one in drafts]
+        await use(life, "withdraw_act", "Take back the first one.", number=1)
+        await services.outbox.reject("2", "too dry")
+        day = f"{local(services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "Tomorrow at nine post: Ebb.", text="Ebb.", at=f"{day}T09:00")
+        (later,) = await services.outbox.scheduled()
+        told = (await use(life, "day_read", "How are things?")).content
+        with reading(services.home.database) as connection:
+            titles = [why.lines(why.story_of(connection, one.id), "UTC")[0] for one in (tin, later)]
+    assert "post: “Tin rusts.” (withdrawn: the owner asked for it)" in told
+    assert "post: “Slate lasts.” (the owner rejected it: too dry)" in told
+    assert f"post: “Ebb.” (leaves at 09:00 on {day})" in told
+    assert [one.rpartition("(")[2] for one in titles] == ["withdrawn)", f"leaves at {day} 09:00)"]

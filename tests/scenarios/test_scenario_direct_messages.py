@@ -220,6 +220,25 @@ async def test_a_draft_is_told_once_and_leaves_with_a_yes(running_town: RunningT
         assert running_town.mind.asked == []
 
 
+@pytest.mark.parametrize("decision", ["/edit 1 Tin hums.", "no 1", "yes 1"])
+async def test_what_is_told_of_drafts_is_as_they_stand_when_the_message_leaves(
+    running_town: RunningTown, decision: str
+) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        for text in ("Tin sings.", "Slate listens."):
+            await soul.app.services.outbox.submit(ProposedAction(PostBody(text=text), cause_id="expression"))
+        await soul.app.scheduler.run_guarded("messages")
+        phone.says(decision)
+        await soul.app.scheduler.run_guarded("messages")
+        for _ in range(2):
+            soul.passes(61)
+            await look(soul)
+        told = [one for one in phone.answers if "for your approval" in one]
+    assert [("Tin" in one, "2  post: Slate listens." in one) for one in told] == [(False, True)], phone.answers
+
+
 async def test_a_draft_is_decided_by_its_number_before_it_is_told(running_town: RunningTown) -> None:
     phone = Phone(running_town, "owner")
     async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -20,8 +21,10 @@ from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from modules.services.work.limits import TURNS_PER_PERSON
 from soul.commands.mute import run_mute
-from soul.commands.people import carry_out_requests
+from soul.commands.people import carry_out_requests, run_know
 from tests.running_town import PASSWORD, Answering, RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.scenarios.phone import Phone, look
+from tests.scenarios.test_scenario_change_of_mind import use
 from tests.soul.commands.test_forget_command import places_that_hold
 from town.model.types import ChatRequest, Completion
 
@@ -119,6 +122,50 @@ async def test_who_denies_inference_is_forgotten_as_they_ask_and_no_prompt_holds
     assert request.did == did
     assert running_town.texts("rowan") == [said]
     assert [one for one in running_town.mind.asked if WORDS in str(one)] == []
+
+
+async def test_the_owner_is_told_once_who_asked_to_be_forgotten_and_the_name_is_kept_nowhere(
+    running_town: RunningTown,
+) -> None:
+    home, did, phone = home_of(running_town), running_town.account("quillon"), Phone(running_town, "owner", "rowan")
+    running_town.mind.answer = answering({"wipe whatever": "forget"}, "Within the hour I know nothing of you.")
+    async with awake(home) as soul:
+        await look(soul)
+        running_town.network.post_as(did, f"@rowan.test {WORDS}: wipe whatever you have got of me")
+        await soul.look()
+        for _ in range(2):
+            soul.passes(61)
+            await look(soul)
+    day = r"\(\d{4}-\d\d-\d\d \d\d:\d\d\)"
+    (told,) = phone.answers
+    assert re.match(rf"@quillon\.test asked to be forgotten {day}\. ", told)
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, did, "quillon") == []
+
+
+async def test_the_owner_reads_what_each_figure_counts_and_a_note_under_a_handle_is_among_them(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = home_of(running_town)
+    running_town.mind.answer = replying("Tin is warm.")
+    async with awake(home) as soul:
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test is tin better than slate?")
+        await soul.look()
+        line, said = "Remember who likes tin roofs.", "Likes tin roofs."
+        await use(soul, "memory_save", line, kind="person", subject="@kit.test", body=said)
+    await asyncio.to_thread(run_know, home.root, "kit.test", as_json=False)
+    shown = capsys.readouterr().out
+    assert "one post or act stands in several of them" in shown
+    told = re.findall(r"^(?:acts|turns|lines|memories|marks)[^\d]* \d+$", shown, re.MULTILINE)
+    assert [" ".join(one.split()) for one in told] == [
+        "acts (also those not done) 1",
+        "turns about posts and such 1",
+        "lines of conversations 3",
+        "memories (also of others) 1",
+    ]
+    assert "@kit.test: Likes tin roofs." in shown
+    assert re.search(r"reply \((?:done|on its way)\): Tin is warm\.", shown)
+    assert '"content"' not in shown, "a line stands there as it was said"
 
 
 async def test_what_is_known_is_told_in_counts_from_the_facts(running_town: RunningTown) -> None:

@@ -365,6 +365,27 @@ async def test_its_own_replies_change_no_heartbeat_by_themselves(running_town: R
     assert (told.outcome.act != "self changed", trusts) == (True, []), (told.content, kept.content)
 
 
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        ("- Learn Greek.\n- mend the weir\n", "changed"),
+        ("1. learn Greek\n2. mend the weir", "changed"),
+        ("- learn Greek\n- praise kit", "held"),
+        ("- learn Greek praise kit\n- mend the weir", "held"),
+    ],
+)
+async def test_a_list_that_the_owner_ordered_is_theirs_item_by_item_and_each_other_item_waits(
+    running_town: RunningTown, content: str, status: str
+) -> None:
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan")) as life:
+        line = "See what kit wrote. And put into your goals: learn Greek, mend the weir."
+        told = await use(
+            life, "self_update", line, mixed=True, file="GOALS.md", content=content, reason="put into your goals"
+        )
+    assert told.outcome.act == f"self {status}", told.content
+
+
 async def test_no_heading_of_a_file_of_its_own_is_a_stranger_s(running_town: RunningTown) -> None:
     running_town.mind.answer = lambda _: Completion("YES")
     async with awake(running_town.make_home("rowan")) as life:

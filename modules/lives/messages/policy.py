@@ -113,10 +113,10 @@ def drafts_text(drafts: Sequence[Draft], more: int) -> str:
     return "\n".join([head, *lines, *rest, how])
 
 
-def left_text(places: str) -> str:
-    """The message that tells the owner in which files and records somebody is named who is forgotten."""
-    told = f"Somebody was forgotten. Their name still stands in these places, of which you can edit the files: {places}"
-    return truncate_graphemes(told, _MOST)
+def left_text(places: str, days: str) -> str:
+    """The message that tells the owner in which files and records somebody is named who was forgotten on these days."""
+    left = f"Their name still stands in these places, of which you can edit the files: {places}"
+    return truncate_graphemes(f"Somebody was forgotten ({days}). {left}", _MOST)
 
 
 def split_text(text: str) -> tuple[str, ...]:

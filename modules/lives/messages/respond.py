@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from common.clock import Clock, local
+from common.clock import Clock, local, parse_iso
 from common.errors import BudgetExceeded, NotWaiting, Transient
 from common.text.untrusted import one_line
 from modules.lives.messages.orders import Orders, OwnerNotices
@@ -34,7 +34,7 @@ from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.rights.left import FORGOT, left_in, places_text
+from modules.services.rights.left import FORGOT, REQUEST, left_in, places_text
 from modules.services.rights.left import LOOP as RIGHTS
 from modules.services.sessions.owner_inbox import cause_of
 from modules.services.work.table import WorkTable
@@ -48,7 +48,7 @@ _INTERRUPTED = (
 )
 _LINE_CHARS = 200
 _TELL_AGAIN_S = 60.0
-_TOLD_FOR = timedelta(days=7)
+_TOLD_FOR, _ASKED_FOR = timedelta(days=7), timedelta(hours=1)
 _DRAFTS = "drafts"
 """The cause of what tells the owner of drafts."""
 
@@ -200,6 +200,7 @@ class OwnerTeller(Perceiver):
 
     async def perceive(self) -> None:
         await self._tell_of_drafts()
+        await self._tell_of_requests()
         await self._tell_of_forgotten()
 
     async def _tell_of_drafts(self) -> None:
@@ -215,6 +216,17 @@ class OwnerTeller(Perceiver):
             if await self.notices.send(text, _DRAFTS, drafts=[draft.id for draft in new]):
                 self._told_at = self.clock.monotonic()
 
+    async def _tell_of_requests(self) -> None:
+        """Tell the owner once who asked to be forgotten, before it is done: with the person, this goes as well."""
+        now = self.clock.now()
+        if quiet_until(now, self.quiet_hours, self.timezone):
+            return
+        for one in await self.journal.with_act(RIGHTS, REQUEST, now - _ASKED_FOR, now):
+            cause = one.entry.trigger_uri or ""
+            if one.entry.data.get("kind") == "forget" and not await self._said(cause):
+                at = f"{local(parse_iso(one.at), self.timezone):%Y-%m-%d %H:%M}"
+                await self.notices.send(f"{one.entry.summary} ({at}). It is done soon; this name is not kept.", cause)
+
     async def _tell_of_forgotten(self) -> None:
         """Tell the owner where somebody who was forgotten is still named.
 
@@ -227,12 +239,13 @@ class OwnerTeller(Perceiver):
         told = {at for body in await self._said(FORGOT) for at in body.forgotten}
         left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
         new = {at: places for at, places in left.items() if places}
-        text = left_text(places_text(place for places in new.values() for place in places))
+        days = ", ".join(dict.fromkeys(f"{local(parse_iso(at), self.timezone):%Y-%m-%d}" for at in new))
+        text = left_text(places_text(place for places in new.values() for place in places), days)
         self._looked_for_forgotten = not new or await self.notices.send(text, FORGOT, forgotten=[*new]) is not None
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:
-        """The direct messages to the owner of one cause."""
-        found = [one.body for one in await self.outbox.by_cause(cause)]
+        """The direct messages to the owner of one cause, without what was taken back before it left."""
+        found = [one.body for one in await self.outbox.by_cause(cause) if one.outcome != "withdrawn"]
         return [one for one in found if isinstance(one, DirectMessageBody) and self.state.me.is_owner(one.to)]
 
 

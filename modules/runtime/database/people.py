@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from common.person import Held, Trace
+from common.session_keys import FORMER_PREFIX, MAIN_PREFIX
 from modules.runtime.database import marks
 
 _MARK = "tombstone_secret"
@@ -97,6 +98,7 @@ class PersonalRows:
         store: as it is told.
         tables: in the order in which they are changed.
         before: statements that run before a person's rows are deleted, and may also name `:hash`.
+        copies: statements that take the memories of the trace that go out of what stays.
         counts_on: called before that, to keep what must still be counted.
         after: statements that run after it.
 
@@ -105,6 +107,7 @@ class PersonalRows:
     store: str
     tables: tuple[PersonalTable, ...]
     before: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     counts_on: Callable[[sqlite3.Connection, Trace], None] = lambda *_: None
     after: tuple[str, ...] = ()
 
@@ -120,7 +123,7 @@ class PersonalRows:
             return 0
         values = _values(trace) | {"hash": person_hash(connection, trace.person.did)}
         self.counts_on(connection, trace)
-        for statement in self.before:
+        for statement in (*self.before, *self.copies):
             connection.execute(statement, values)
         changed = sum(connection.execute(one, values).rowcount for table in self.tables for one in table.changes)
         for statement in self.after:
@@ -131,6 +134,14 @@ class PersonalRows:
         """Return where the person is named in rows that stay."""
         queries = filter(None, (table.named for table in self.tables))
         return [str(row[0]) for query in queries for row in connection.execute(query)]
+
+
+def change_owner(connection: sqlite3.Connection, table: str, column: str, before: str, now: str) -> None:
+    """Set aside what one owner said in private, by the key that names its talk, and bring back what `now` had said."""
+    former = f"{FORMER_PREFIX}{before}:"
+    for old, new in ((MAIN_PREFIX, former), (f"{FORMER_PREFIX}{now}:", MAIN_PREFIX)):
+        change = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608 - our own names
+        connection.execute(change, (new, len(old) + 1, len(old), old))
 
 
 MARKS = PersonalRows("marks", (PersonalTable(name="marks", theirs="holds_did(name)", shown="name", order="name"),))

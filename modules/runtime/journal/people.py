@@ -34,5 +34,6 @@ JOURNAL_OF_PEOPLE = PersonalRows(
                 WHERE dids = '' AND named(summary, reason, author, data) HAVING count(*) > 0""",
         ),
     ),
-    before=(_KEEP_TURNS, "UPDATE journal SET data = without_copies(data) WHERE instr(data, 'memory_save')"),
+    before=(_KEEP_TURNS,),
+    copies=("UPDATE journal SET data = without_copies(data) WHERE instr(data, 'memory_save')",),
 )

@@ -47,7 +47,7 @@ from modules.services.memory.admission import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
-from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.outbox.types import Intent
 from modules.services.presence import owner_follow
 from modules.services.rituals.rituals import all_runs
 
@@ -120,7 +120,7 @@ class DayReader:
             awake=awake,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=self._orders(connection, owners),
+            orders=self._orders(connection, owners, now, zone),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -171,20 +171,24 @@ class DayReader:
         is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
         return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
 
-    def _orders(self, connection: sqlite3.Connection, orders: Sequence[Intent]) -> tuple[DayOrder, ...]:
+    def _orders(
+        self, connection: sqlite3.Connection, orders: Sequence[Intent], now: Situation, zone: str
+    ) -> tuple[DayOrder, ...]:
         """Return in words what the owner decided."""
         owner = self.settings.owner_bluesky_social_handle_did
         about = rows.about(connection, (), [order.id for order in orders])
         edited = {one["intent_id"] for one in about if "before" in one["data"]}
         acts = [(one, act_words(connection, one)) for one in orders]
+        late = [one for one in now.on_the_way if one.departure or one.intent.scheduled_for]
+        departures = {one.intent.id: one.when(self.clock.now(), zone) for one in late}
         return tuple(
             DayOrder(
                 named(connection, act.what),
                 _first_words(act.ours, is_edited=one.id in edited),
-                one.state,
-                named(connection, one.error or "") if one.state not in ACTIVE_STATES else "",
+                one.outcome,
+                named(connection, one.why_not),
                 _was_ordered(one, owner),
-                one.rejected,
+                departures.get(one.id, ""),
             )
             for one, act in acts
         )

@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, set_aside, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.types import STANDS, IntentState
+from modules.services.outbox.types import STANDS, Outcome
 
 LIKED_ONLY = "liked"
 """The outcome of what was liked and not answered."""
@@ -39,17 +39,17 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered, or only approved or rejected: what it is, its first words, and its state.
+    """An act that the owner ordered, approved or stopped: what it is, its first words, and its outcome.
 
-    `reason` says why it was not done. `is_withdrawn`: the owner rejected it, or took it back.
+    `reason` says why it was not done, `when` when it leaves where it is expected to wait.
     """
 
     what: str
     words: str
-    state: IntentState
+    outcome: Outcome
     reason: str
     was_ordered: bool
-    is_withdrawn: bool
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,16 +341,17 @@ def _acts(summary: DaySummary) -> list[Row]:
 
 
 def _orders(summary: DaySummary, *, is_for_prompt: bool = False) -> list[Row]:
-    """Return what the owner ordered, and what they only approved or rejected, each act with how it stands.
+    """Return what the owner ordered, and what they only approved or stopped, each act with how it stands.
 
-    What waits is first. A prompt gets neither reasons nor the words of what was rejected: others may have written them.
+    What waits is first. A prompt gets neither reasons nor the words of what was stopped: others may have written them.
     """
-    rows: dict[str, list[str]] = {"ordered": [], "approved": [], "rejected": []}
-    for one in sorted(summary.orders, key=lambda one: one.state not in {"held", "pending", "sending"}):
-        label = "ordered" if one.was_ordered else "rejected" if one.is_withdrawn else "approved"
-        words = "" if is_for_prompt and one.is_withdrawn else one.words
-        stands = STANDS[one.state] + (f": {_reason(one.reason)}" if one.reason and not is_for_prompt else "")
-        stands = "withdrawn" if one.is_withdrawn and one.was_ordered else stands
+    rows: dict[str, list[str]] = {"ordered": [], "approved": [], "stopped": []}
+    for one in sorted(summary.orders, key=lambda one: one.outcome not in {"held", "pending", "sending"}):
+        is_stopped = one.outcome in {"rejected", "withdrawn"}
+        label = "ordered" if one.was_ordered else "stopped" if is_stopped else "approved"
+        words = "" if is_for_prompt and is_stopped else one.words
+        stands = one.when or STANDS[one.outcome]
+        stands += f": {_reason(one.reason)}" if one.reason and not is_for_prompt else ""
         rows[label].append(f"{_short(one.what + words, _TITLE_CHARS)} ({stands})")
     return [(label, _first(told, _MOST_TITLES if is_for_prompt else _MOST_NAMES)) for label, told in rows.items()]
 

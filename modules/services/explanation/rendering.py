@@ -30,7 +30,6 @@ from modules.services.explanation.story import (
     thread_of,
 )
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
-from modules.services.outbox.types import STANDS
 
 _WIDTH = 100
 _QUOTED_CHARS = 300
@@ -66,17 +65,17 @@ class StoryStep:
     details: tuple[str, ...] = ()
 
 
-def title(story: Story) -> str:
+def title(story: Story, timezone: str = "") -> str:
     """What the story explains."""
     act = next((act for act in story.acts if act.id == story.act_id), None)
     whom = _whom(story)
     if act is not None:
-        return f"Why: {_what(act)}"
+        return f"Why: {_what(act, timezone)}"
     if story.coding and story.asked == story.cause:
         return f"How it worked on {story.asked}"
     alive = [act for act in story.acts if act.state in _ALIVE]
     if alive:
-        return f"Why: {_what(min(alive, key=lambda act: act.kind != 'reply'))}"
+        return f"Why: {_what(min(alive, key=lambda act: act.kind != 'reply'), timezone)}"
     if story.trigger and story.trigger.state == "pending":
         return f"Why it has not answered {whom} yet"
     return f"Why it did not answer {whom}"
@@ -120,7 +119,7 @@ def ending(story: Story, timezone: str = "") -> str:
 
 def lines(story: Story, timezone: str = "") -> list[str]:
     """The story for a terminal; times are those of `timezone`, or of this machine."""
-    told = [title(story), *(f"  {uri}" for uri in _uris(story))]
+    told = [title(story, timezone), *(f"  {uri}" for uri in _uris(story))]
     for day, together in groupby(steps(story, timezone), key=lambda step: _day(step.at, timezone)):
         told += ["", day] if day else [""]
         for step in together:
@@ -142,9 +141,10 @@ def _whom(story: Story) -> str:
     return f"@{one_line(story.trigger.author)}" if story.trigger.author else "this post"
 
 
-def _what(act: Act) -> str:
+def _what(act: Act, timezone: str) -> str:
     """Return the act and how it stands: `reply to @kit.test (waits for approval)`."""
-    return f"{act.what} ({STANDS[act.state]})"
+    is_late = act.state == "pending" and act.leaves_at
+    return f"{act.what} ({f'leaves at {_when(act.leaves_at, timezone)}' if is_late else act.stands})"
 
 
 def _uris(story: Story) -> Iterator[str]:
@@ -296,7 +296,8 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 def _standing(act: Act, timezone: str) -> str:
     if act.state == "pending" and act.leaves_at:
-        return f"The {deed(act.kind)} leaves at {_when(act.leaves_at, timezone)}: {_short(act.waits_for)}."
+        why = f": {_short(act.waits_for)}" if act.waits_for else ""
+        return f"The {deed(act.kind)} leaves at {_when(act.leaves_at, timezone)}{why}."
     if act.state == "pending" and act.waits_for:
         return f"The {deed(act.kind)} cannot leave yet: {_short(act.waits_for)}."
     waits = "for your approval," if act.state == "held" else "for its turn,"

@@ -29,7 +29,7 @@ from modules.services.outbox import departures, store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.departures import Departure
-from modules.services.outbox.types import Intent, IntentState
+from modules.services.outbox.types import STANDS, Intent, IntentState
 from modules.services.work import table as work
 
 
@@ -170,8 +170,8 @@ class Act:
     """An act in public, in words (`what`), and every step it took.
 
     `why` is the reason of its state, if it is blocked, held or failed.
-    Of one that waits for its turn for longer than a minute, `leaves_at` is when it is expected to leave, "" if nobody
-    knows, and `waits_for` why not sooner.
+    Of one that is scheduled, or waits for its turn for longer than a minute, `leaves_at` is when it is expected to
+    leave, "" if nobody knows, and `waits_for` why not sooner. `stands` is its outcome in words.
     """
 
     id: str
@@ -187,6 +187,7 @@ class Act:
     expires_at: str
     leaves_at: str = ""
     waits_for: str = ""
+    stands: str = ""
     movements: tuple[Movement, ...] = ()
 
     @property
@@ -559,8 +560,9 @@ def _act(act: Intent, what: str, entries: Iterable[Mapping[str, Any]], leaves: D
         cause=act.cause_id or "",
         created_at=act.created_at,
         expires_at=act.expires_at,
-        leaves_at=leaves.at if leaves else "",
+        leaves_at=leaves.at if leaves else act.scheduled_for or "",
         waits_for=leaves.reason if leaves else "",
+        stands=STANDS[act.outcome],
         movements=tuple(
             _movement(entry) for entry in entries if entry["kind"] == "act" and entry["intent_id"] == act.id
         ),

@@ -29,8 +29,10 @@ from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
+from modules.services.identity.policy import reapplied
 from modules.services.identity.types import DOCUMENTS, SELF, HeldEdit, Version
 
+STALE = "; lines that it changes were changed since: it cannot be applied, and the newer text stands"
 HISTORY_KEPT = 50
 LOOKED_BACK = 20
 LOCK_WAIT_S = 10.0
@@ -174,7 +176,19 @@ class SelfHistory:
         return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
 
     def held(self) -> HeldEdit | None:
-        """The change that waits for the owner."""
+        """The change that waits for the owner, as one of today's text; as it was where it does not fit that."""
+        held, today = self._stored(), self.current()
+        if held is None or not self.is_stale(held):
+            return held
+        based = next((self.read(one) for one in self.versions() if one.sha256 == held.base), b"")
+        text = reapplied(based.decode(errors="replace"), held.content, today.decode(errors="replace"))
+        return held if text is None else replace(held, content=text, base=sha256(today))
+
+    def is_stale(self, held: HeldEdit) -> bool:
+        """Return whether a change is none of today's text."""
+        return bool(held.base) and held.base != sha256(self.current())
+
+    def _stored(self) -> HeldEdit | None:
         loaded = load_state(self.held_file, {}, fits=_is_held)
         self.amiss = loaded.notice or self.amiss
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
@@ -184,7 +198,7 @@ class SelfHistory:
         held = self.held()
         if held and not held.is_seen:
             self.hold(replace(held, is_seen=True))
-        return held
+        return replace(held, why=f"{held.why}{STALE}") if held and self.is_stale(held) else held
 
     def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
@@ -325,10 +339,10 @@ def _is_utf8(text: str) -> bool:
 
 def _is_held(data: Json) -> bool:
     flags = {"erases", "is_seen"}
-    texts = {name: value for name, value in data.items() if name not in {"cites", *flags}}
+    texts = {"base": "", **{name: value for name, value in data.items() if name not in {"cites", *flags}}}
     cites = data.get("cites")
     return (
-        data.keys() | flags == {field.name for field in fields(HeldEdit)}
+        data.keys() | flags | {"base"} == {field.name for field in fields(HeldEdit)}
         and all(isinstance(data.get(flag, False), bool) for flag in flags)
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))

@@ -20,7 +20,7 @@ from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity import entries, policy
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import STALE, SelfHistory, sha256
 from modules.services.identity.policy import operational_parts
 from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
@@ -251,6 +251,8 @@ class SelfKeeper:
                 return None
             reason = f"{held.reason} (approved by the owner)"
             proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
+            if self._history.is_stale(held):
+                return proposed, SelfEdit("refused", f"{held.why}{STALE}")
             change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()
@@ -303,6 +305,8 @@ class SelfKeeper:
         )
         if (held := self._history.held()) and held.content == proposed.content and not held.erases:
             self._history.drop_held()
+        elif held:
+            self._history.hold(held)
         if proposed.erases:
             by_hand = None
             self._history.erase(lines_lost(before, proposed.content))
@@ -325,9 +329,11 @@ class SelfKeeper:
             shows = entries.see_held(self.document)
             return SelfEdit("refused", f"another change, which the owner has looked at, waits for approval: {shows}")
         if waiting is None or is_other:
-            at = iso(self.clock.now())
-            held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
-            self._history.hold(held)
+            now, base = self.clock.now(), sha256(self._history.current())
+            if not proposed.erases:
+                self._history.notice(now)
+            texts = (proposed.content, proposed.reason, proposed.cites, iso(now), why)
+            self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base))
         return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
@@ -356,7 +362,11 @@ class SelfKeeper:
         proposed = replace(proposed, content=found.text, hold=found.hold)
         waiting = self._history.held()
         if waiting is None or not (why := found.hold or policy.hold_reason(before, found.text)):
-            return proposed, self._admit(proposed)
+            is_todays = waiting is not None and not self._history.is_stale(waiting)
+            change = self._admit(proposed)
+            if waiting and is_todays and self._history.held():
+                self._history.hold(replace(waiting, base=sha256(self._history.current())))
+            return proposed, change
         self._history.hold(replace(waiting, erases=True))
         return proposed, SelfEdit("held", why)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
@@ -79,6 +80,23 @@ def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
     there = {_title_of(section) for section in split_sections(new)[1]}
     lost = [one for one in split_sections(old)[1] if _title_of(one) not in there | may_go]
     return "\n\n".join([new.rstrip(), *(section.strip() for section in lost)]) + "\n" if lost else new
+
+
+def reapplied(old: str, new: str, today: str) -> str | None:
+    """Return `today` with what `new` changes of `old`; None where lines that it changes are not there any more."""
+    before, after, now = (text.splitlines() for text in (old, new, today))
+    same = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
+    place = {block.a + step: block.b + step for block in same for step in range(block.size)}
+    place[-1] = -1
+    for tag, begin, end, first, last in reversed(SequenceMatcher(None, before, after, autojunk=False).get_opcodes()):
+        start = place.get(begin, -1) if begin < end else place.get(begin - 1, -2) + 1
+        is_there = begin == end and now[start : start + last - first] == after[first:last]
+        if tag == "equal" or (is_there and start >= 0):
+            continue
+        if start < 0 or any(place.get(one) != start + one - begin for one in range(begin, end)):
+            return None
+        now[start : start + end - begin] = after[first:last]
+    return "\n".join(now) + "\n"
 
 
 def heading_twice(old: str, new: str) -> str:

@@ -62,7 +62,8 @@ class SelfEdit:
 class HeldEdit:
     """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
 
-    `erases` as in the proposal. `is_seen`: the owner looked at it, and approves no other in its place.
+    `erases` as in the proposal. `is_seen`: the owner looked at it, and approves no other in its place. `base` is the
+    SHA-256 of the document that it changes, "" in a home of an earlier version.
     """
 
     content: str
@@ -72,6 +73,7 @@ class HeldEdit:
     why: str
     erases: bool = False
     is_seen: bool = False
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

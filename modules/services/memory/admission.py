@@ -41,6 +41,7 @@ class NewMemory:
         dids: the accounts of others whose words it rests on: it goes when one of them is forgotten.
         about: the accounts that it names, as of when it was saved: it goes when one of them is forgotten.
         resolved: the handles in it whose accounts are in `about` already, or are known to be nobody's.
+        filed: the subject under which it is found to be replaced, and never shown, where its own is the owner's line.
 
     """
 
@@ -55,6 +56,7 @@ class NewMemory:
     dids: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     resolved: tuple[str, ...] = ()
+    filed: str = ""
 
     @property
     def private(self) -> bool:

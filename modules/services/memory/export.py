@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from modules.runtime.database import marks
 from modules.services.memory import policy
 from modules.services.memory.export_lines import MARKS, VERSION, Line, MarkLine, MemoryLine, ProfileLine, of
-from modules.services.memory.rows import COLUMNS, insert_exported, tags_of
+from modules.services.memory.rows import COLUMNS, OURS, insert_exported, tags_of
 
 _PAGE = 200
 _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
@@ -34,7 +34,7 @@ class Restored:
 def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
     """One line of JSON each, without line ends, oldest first."""
     yield _json({"record": "export", "version": VERSION})
-    rows = connection.execute(f"SELECT {COLUMNS} FROM memories ORDER BY created_at, id")  # noqa: S608 - our own names
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories WHERE {OURS} ORDER BY created_at, id")  # noqa: S608 - our own names
     while page := rows.fetchmany(_PAGE):
         for row in page:
             memory = dict(row)

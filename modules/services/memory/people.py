@@ -79,7 +79,7 @@ def copies_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
 def handles_of(memory: _Memory) -> frozenset[str]:
     """Return the handles that a memory names; the subject of a note about a person may be the handle alone."""
     at = "@" if memory.kind == "person" else ""
-    return frozenset(named_handles("\n".join((f"{at}{memory.subject}", memory.body, *memory.tags))))
+    return frozenset(named_handles("\n".join((f"{at}{memory.subject.removeprefix(at)}", memory.body, *memory.tags))))
 
 
 def with_named_accounts(connection: sqlite3.Connection, memory: _Memory, known: Collection[str] = ()) -> _Memory:

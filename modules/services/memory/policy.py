@@ -80,7 +80,7 @@ def entry(new: NewMemory) -> MemoryEntry:
         source=clean(new.source),
         trust=new.trust,
         private=new.private,
-        subject_key=key(subject),
+        subject_key=key(clean(new.filed) or subject),
         body_key=key(body),
         dids=new.dids,
         about=new.about,

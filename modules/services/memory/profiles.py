@@ -17,6 +17,7 @@ from common.clock import Clock, iso, local
 from common.text.untrusted import clean, one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
+from modules.runtime.database.people import change_owner
 from modules.services.skills.skills import Skills
 
 Subject = Literal["agent", "user"]
@@ -102,11 +103,18 @@ def initialise(
                 connection.execute(_UPSERT, (subject, known, said, iso(now), by))
 
 
-def begin_with_owner(connection: sqlite3.Connection, owner_did: str) -> None:
-    """Forget the profile of the owner where their account is not the one of the last start."""
-    if marks.get(connection, _OWNER) not in {"", owner_did}:
-        connection.execute("DELETE FROM profiles WHERE subject = 'user'")
+def begin_with_owner(connection: sqlite3.Connection, owner_did: str) -> str:
+    """Set aside what the owner of the last start said in private, and forget their profile, where it was another.
+
+    Return the DID of that other; "" for none.
+    """
+    former = marks.get(connection, _OWNER)
     marks.put(connection, {_OWNER: owner_did})
+    if former in {"", owner_did}:
+        return ""
+    connection.execute("DELETE FROM profiles WHERE subject = 'user'")
+    change_owner(connection, "memories", "source", former, owner_did)
+    return former
 
 
 def profile_of(connection: sqlite3.Connection) -> ProfileFields:

@@ -17,6 +17,7 @@ import regex
 
 from common.clock import iso
 from common.person import tied
+from common.session_keys import FORMER_PREFIX
 from common.text.unspaced import index_tokens, take_apart, touching_words
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
@@ -89,6 +90,9 @@ COLUMNS = (
     " recall_count, superseded_by, dids, about"
 )
 
+OURS = f"substr(source, 1, {len(FORMER_PREFIX)}) <> '{FORMER_PREFIX}'"
+"""The condition of all but what a former owner said in private."""
+_LIVING = f"{OURS} AND superseded_by IS NULL"
 _TAG_END = "\n"
 # NOTE(self): private-use letters are words to the tokenizer, and no text that is searched for contains them.
 _PUBLIC = "\ue000"
@@ -105,10 +109,13 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
     entry = policy.entry(with_named_accounts(connection, new, new.resolved))
     memory_id = _repeat(connection, entry, now) or _insert(connection, entry, now)
     if trusts := policy.may_replace(entry):
+        # NOTE(self): others' words may have chosen a subject that is not in the line: of the owner's it reaches lines.
+        only_lines = entry.subject_key != policy.key(entry.subject)
         connection.execute(
-            "UPDATE memories SET superseded_by = ? WHERE kind = ? AND subject_key = ? AND superseded_by IS NULL"
-            " AND id <> ? AND trust IN (SELECT value FROM json_each(?))",
-            (memory_id, entry.kind, entry.subject_key, memory_id, json.dumps(trusts)),
+            f"UPDATE memories SET superseded_by = ? WHERE {_LIVING} AND kind = ? AND subject_key = ?"  # noqa: S608 - a constant
+            " AND id <> ? AND trust IN (SELECT value FROM json_each(?))"
+            " AND (NOT ? OR trust <> 'owner' OR substr(subject, 1, 99) = substr(body, 1, 99))",
+            (memory_id, entry.kind, entry.subject_key, memory_id, json.dumps(trusts), only_lines),
         )
     return memory_id
 
@@ -116,17 +123,25 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
 def fetch(connection: sqlite3.Connection, ids: Collection[int]) -> list[Memory]:
     """The rows with these ids, in this order; what is not there is left out."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
+        f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
         (json.dumps(list(ids)),),
     )
     found = {memory.id: memory for memory in map(memory_of, rows)}
     return [found[memory_id] for memory_id in ids if memory_id in found]
 
 
+def forget(connection: sqlite3.Connection, memory_id: int) -> None:
+    """Delete a memory; what it took the place of stays replaced."""
+    connection.execute("UPDATE memories SET superseded_by = id WHERE superseded_by = ?", (memory_id,))
+    connection.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+    # NOTE(self): the index keeps the words of deleted rows until its parts are merged.
+    connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
+
+
 def history(connection: sqlite3.Connection, memory_id: int) -> list[Memory]:
     """All under the kind and subject of this one, newest first; what has no subject stands alone."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE (kind, subject_key) ="  # noqa: S608 - constants
+        f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND (kind, subject_key) ="  # noqa: S608 - constants
         " (SELECT kind, subject_key FROM memories WHERE id = ?) AND (subject_key <> '' OR id = ?) ORDER BY id DESC",
         (memory_id, memory_id),
     )
@@ -148,7 +163,7 @@ def newest(
     for kind in kinds or KINDS:
         for private in (0,) if public_only else (0, 1):
             rows = connection.execute(
-                "SELECT updated_at, id FROM memories WHERE superseded_by IS NULL AND kind = ? AND private = ?"
+                f"SELECT updated_at, id FROM memories WHERE {_LIVING} AND kind = ? AND private = ?"  # noqa: S608 - a constant
                 " AND updated_at >= ? AND updated_at < ? ORDER BY updated_at DESC, id DESC LIMIT ?",
                 (kind, private, iso(since) if since else "", iso(until) if until else "~", limit),
             )
@@ -159,7 +174,7 @@ def newest(
 def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_only: bool) -> list[Memory]:
     """Living entries that rest on the words of an account, newest first."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE superseded_by IS NULL AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
+        f"SELECT {COLUMNS} FROM memories WHERE {_LIVING} AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
         " AND private <= ? ORDER BY updated_at DESC, id DESC LIMIT ?",
         (did, 0 if public_only else 1, limit),
     )
@@ -187,7 +202,7 @@ def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
 
 def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: datetime) -> int | None:
     row = connection.execute(
-        "SELECT id, subject_key, trust FROM memories WHERE body_hash = ? AND kind = ? AND superseded_by IS NULL"
+        f"SELECT id, subject_key, trust FROM memories WHERE {_LIVING} AND body_hash = ? AND kind = ?"  # noqa: S608 - a constant
         " AND (subject_key = ? OR trust IN (SELECT value FROM json_each(?)))"
         " ORDER BY subject_key = ? DESC, id DESC LIMIT 1",
         (
@@ -415,7 +430,7 @@ class _Search:
         return self._rarities[term.match]
 
     def _filters(self) -> tuple[str, list[str]]:
-        where, values = ["m.superseded_by IS NULL"], []
+        where, values = ["m.superseded_by IS NULL", OURS], []
         if self._query.kinds:
             where.append("m.kind IN (SELECT value FROM json_each(?))")
             values.append(json.dumps(list(self._query.kinds)))
@@ -504,6 +519,5 @@ class MemoryStore:
 
     async def count(self) -> int:
         """Return the number of living entries."""
-        return await self._database.run(
-            lambda rows: int(rows.execute("SELECT count(*) FROM memories WHERE superseded_by IS NULL").fetchone()[0])
-        )
+        query = f"SELECT count(*) FROM memories WHERE {_LIVING}"  # noqa: S608 - a constant
+        return await self._database.run(lambda rows: int(rows.execute(query).fetchone()[0]))

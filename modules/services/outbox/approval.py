@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from common.clock import iso
 from common.errors import NotWaiting, PolicyBlocked
@@ -19,7 +20,7 @@ from modules.services.outbox import audit, policy, store
 from modules.services.outbox.bodies import DirectMessageBody, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction, Rule
+from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -137,17 +138,22 @@ def edit(
     return edited, audit.edited(edited, intent.body.public_text)
 
 
-def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
-    """Reject it, what is decided with it, and the changes of it that wait: none leaves. Raises `NotWaiting`."""
+Stopped = Literal["rejected", "withdrawn"]
+
+
+def reject(
+    connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime, outcome: Stopped = "rejected"
+) -> tuple[Intent, Entry]:
+    """Reject or withdraw it, what is decided with it, and the changes of it that wait. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
-    said = " ".join(reason.split())
-    error = f"the owner rejected it: {said}" if said else "the owner rejected it"
+    why = "the owner asked for it" if outcome == "withdrawn" else " ".join(reason.split())
+    error = ": ".join(filter(None, (STANDS[outcome], why)))
     rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
     changes = [one for one in held(connection) if one.replaces == intent.id]
     for other in (*_decided_with(connection, intent), *changes):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
-    return rejected, audit.rejected(rejected)
+    return rejected, audit.stopped(rejected)
 
 
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
@@ -184,7 +190,7 @@ def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
     """Give up a follow of an account that has not set out, as the owner asked for an unfollow; return its entry."""
     withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", "follow")
-    return [audit.withdrawn(one) for one in withdrawn]
+    return [audit.stopped(one) for one in withdrawn]
 
 
 def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:

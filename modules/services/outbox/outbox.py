@@ -243,10 +243,10 @@ class Outbox:
         self._work.set()
         return intent
 
-    async def reject(self, intent_id: str, reason: str = "") -> Intent:
-        """The owner said no; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+    async def reject(self, intent_id: str, reason: str = "", outcome: approval.Stopped = "rejected") -> Intent:
+        """The owner said no, or had it withdrawn; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
         now = self._clock.now()
-        return await self._journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
+        return await self._journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
 
     async def deliver_due(self) -> DeliveryReport:
         """Let out everything whose turn it is, and look after what an earlier process left unfinished.

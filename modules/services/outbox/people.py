@@ -15,7 +15,7 @@ from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rules import counts
-from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
 ActEnd = Literal["sent", "waits for the owner", "waits for its turn", "never sent"]
@@ -117,6 +117,7 @@ def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
     return [str(row[0]) for row in connection.execute(query, (did, _LAST_REPLIES))]
 
 
+_STANDS = " ".join(f"WHEN '{state}' THEN '{words}'" for state, words in STANDS.items())
 # NOTE(self): what has left still counts against all limits, the person's own too, as a write to a hash.
 ACTS_OF_PEOPLE = PersonalRows(
     "acts",
@@ -124,9 +125,7 @@ ACTS_OF_PEOPLE = PersonalRows(
         PersonalTable(
             name="intents",
             theirs="id IN (SELECT value FROM json_each(:intents))",
-            shown="kind || ' (' || CASE state WHEN 'held' THEN 'waits for your approval' WHEN 'done' THEN 'sent'"
-            " ELSE state END || ')'"
-            f" || coalesce(': ' || nullif({_TEXT}, ''), '')",
+            shown=f"kind || ' (' || CASE state {_STANDS} END || ')' || coalesce(': ' || nullif({_TEXT}, ''), '')",
             at="created_at",
             order="created_at",
             redacts={

@@ -25,6 +25,7 @@ from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
+    STANDS,
     UNMETERED_KINDS,
     Intent,
     IntentState,
@@ -69,6 +70,12 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     values = {name: getattr(intent, name) for name in (*_CHANGING, "id")}
     changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
     connection.execute(f"UPDATE intents SET {changes} WHERE id = :id", values)  # noqa: S608 - our own column names
+    if intent.state == "held":
+        return
+    # NOTE(self): what has not told the owner of it yet tells of it no more; of the others, they are told anew.
+    unsent = "kind = 'direct_message' AND state = 'pending' AND first_sent_at IS NULL AND instr(body, ?)"
+    for one in _select(connection, unsent, f'"{intent.id}"'):
+        update(connection, dataclasses.replace(one, state="blocked", error=STANDS["withdrawn"]))
 
 
 def reword(connection: sqlite3.Connection, intent: Intent) -> None:
@@ -91,7 +98,7 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
     """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
     unwanted = at_address(connection, uri)
     if unwanted is not None and unwanted.is_unsent:
-        update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
+        update(connection, dataclasses.replace(unwanted, state="blocked", error=STANDS["withdrawn"]))
 
 
 def withdraw_reaching(
@@ -105,7 +112,8 @@ def withdraw_reaching(
     reaches = "(target = ? OR (target > ? AND target < ?) OR iif(json_valid(body), body ->> 'to', '') = ?)"
     unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
     reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
-    found = [dataclasses.replace(one, state="blocked", error=reason) for one in reaching if kind in {None, one.kind}]
+    error = f"{STANDS['withdrawn']}: {reason}"
+    found = [dataclasses.replace(one, state="blocked", error=error) for one in reaching if kind in {None, one.kind}]
     for intent in found:
         update(connection, intent)
     return found

@@ -21,7 +21,8 @@ NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({*GITHUB_KINDS, "space_chat
 UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 """What writes no record into our repository, and so costs no points and keeps to no pace but its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
-STANDS: Mapping[IntentState, str] = {
+Outcome = IntentState | Literal["rejected", "withdrawn"]
+STANDS: Mapping[Outcome, str] = {
     "held": "waits for approval",
     "pending": "on its way",
     "sending": "on its way",
@@ -29,8 +30,10 @@ STANDS: Mapping[IntentState, str] = {
     "failed": "failed",
     "expired": "too late, not done",
     "blocked": "not done",
+    "rejected": "the owner rejected it",
+    "withdrawn": "withdrawn",
 }
-"""How an act stands, in words."""
+"""How an act stands, in words. What was rejected or withdrawn has these words before the reason in its `error`."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
 ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]
@@ -152,6 +155,19 @@ class Intent:
     def deed(self) -> str:
         """What it does, without the words that it publishes: `follow @kit.test`, `like`."""
         return self.body.deed or deed(self.kind)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it stands; of what is `blocked`, also whether the owner rejected it, or it was withdrawn."""
+        if self.state == "blocked" and (self.error or "").startswith(STANDS["withdrawn"]):
+            return "withdrawn"
+        return "rejected" if self.state == "blocked" and self.rejected else self.state
+
+    @property
+    def why_not(self) -> str:
+        """Why it was not done, beyond its outcome; "" for what was done, or may still be."""
+        gone = "" if self.state in ACTIVE_STATES else self.error or ""
+        return gone.removeprefix(STANDS[self.outcome]).removeprefix(": ")
 
     @property
     def is_unsent(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,15 +14,24 @@ from common.person import tied
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
 from modules.runtime.llm.dialect import Message
+from modules.services.memory.profiles import begin_with_owner
+from modules.services.sessions.people import change_owner_of_talks
 from modules.services.sessions.sessions import Sessions
 from modules.services.skills.skills import Framer, Skills
-from modules.services.work.table import WorkTable
+from modules.services.work.table import WorkTable, drop_told
 
 NOTICE = "alarm"
 """The kind of the rows of work that hold what the owner is to be told."""
 _SKILL = "owner-communication"
 _LATELY = timedelta(days=7)
 _MOST_READ, _MOST_TOLD = 50, 5
+
+
+def begin_with(connection: sqlite3.Connection, owner_did: str) -> None:
+    """Where the owner is another than at the last start, show them nothing that the former one said in private."""
+    if former := begin_with_owner(connection, owner_did):
+        change_owner_of_talks(connection, owner_did, former)
+        drop_told(connection, NOTICE)
 
 
 class TellOwner(Protocol):

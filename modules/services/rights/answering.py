@@ -47,6 +47,7 @@ from modules.services.outbox.rules.rules import REQUESTS
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.rights import store, tombstones
 from modules.services.rights.forgetting import Forgetting
+from modules.services.rights.left import REQUEST
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import Reading, RequestReader
@@ -424,7 +425,7 @@ class PersonRequests:
         facts = await self._do(asked, kind)
         summary = _SUMMARIES[kind].format(asked.handle)
         entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
-        await self.journal.record(replace(entry, data={"act": "request", "kind": kind}))
+        await self.journal.record(replace(entry, data={"act": REQUEST, "kind": kind}))
         return facts
 
     async def _do(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:

@@ -21,7 +21,7 @@ from adapters.storage.types import StoredObject
 from common.clock import Clock
 from common.errors import Transient
 from common.files import write_atomic
-from common.person import Held, Person, Trace
+from common.person import Held, Person, Trace, needles
 from common.result import ApiResult, Err
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
@@ -34,6 +34,7 @@ from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.inbox.received import INBOX_OF_PEOPLE
+from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import OWNER_SOURCE
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.outbox.people import ACTS_OF_PEOPLE
@@ -167,6 +168,30 @@ class Forgetting:
         left += await self._left_in_store(person)
         left, gone = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
         return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
+
+    async def forget_memory(self, number: int) -> bool:
+        """Delete a memory and what copies hold of it, but for the owner's own lines in talks; False without one.
+
+        Raises as `carry_out`. The SOUL may be awake.
+        """
+        found = await self._database.run(lambda connection: memory_rows.fetch(connection, [number]))
+        if not found:
+            return False
+        copy = {f"{one.subject}\n{one.body}": True for one in found}
+        trace = Trace(Person(""), copies=copy, words=needles(one.body for one in found))
+
+        def delete(connection: sqlite3.Connection) -> None:
+            know_person(connection, trace.person, trace.without_copies)
+            memory_rows.forget(connection, number)
+            for statement in (one for store_of in STORES for one in store_of.copies):
+                connection.execute(statement)
+
+        await self._scrub_store(trace)
+        await asyncio.to_thread(self._scrub_files, trace)
+        await self._database.run(delete)
+        await self._database.rewrite()
+        await asyncio.to_thread(copies.delete_all, self._home.database)
+        return True
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""

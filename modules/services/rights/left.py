@@ -12,7 +12,7 @@ from typing import Any
 from common.wording import counted, number
 from modules.runtime.journal.types import Entry
 
-LOOP, FORGOT = "rights", "forgot"
+LOOP, FORGOT, REQUEST = "rights", "forgot", "request"
 
 _MOST_LINES = 5
 _MOST_PLACES = 12

@@ -37,7 +37,7 @@ def change_mute(
     withdrawn = [] if off else outbox_store.withdraw_reaching(connection, did, _MUTED)
     summary = f"The owner {'unmuted' if off else 'muted'} {did}"
     entries = [Entry("life", "owner", summary, line="social", dids=(did,))] if changed else []
-    return withdrawn, [*entries, *map(audit.withdrawn, withdrawn)]
+    return withdrawn, [*entries, *map(audit.stopped, withdrawn)]
 
 
 def withdrawn_line(withdrawn: Sequence[Intent]) -> str:

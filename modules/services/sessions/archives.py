@@ -27,7 +27,7 @@ from common.person import tied
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
-from common.session_keys import is_main
+from common.session_keys import FORMER_PREFIX, is_main
 from modules.runtime.llm.dialect import Message, PromptBlock, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.memory.admission import NewMemory
@@ -317,8 +317,9 @@ def done(connection: sqlite3.Connection, session_key: str | None, limit: int) ->
     """What lies in the store for certain, newest first."""
     return _archives(
         connection,
-        "state = 'done' AND (:key IS NULL OR session_key = :key) ORDER BY prepared_at DESC, key DESC LIMIT :limit",
-        {"key": session_key, "limit": limit},
+        "state = 'done' AND (:key IS NULL OR session_key = :key) AND substr(session_key, 1, length(:former)) <> :former"
+        " ORDER BY prepared_at DESC, key DESC LIMIT :limit",
+        {"key": session_key, "limit": limit, "former": FORMER_PREFIX},
     )
 
 

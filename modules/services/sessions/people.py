@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from common.json_lines import json_object
 from common.person import Trace
-from modules.runtime.database.people import PersonalRows, PersonalTable
+from common.session_keys import FORMER_PREFIX
+from modules.runtime.database.people import PersonalRows, PersonalTable, change_owner
 
 _THEIRS = "(instr(dids, :did) AND is_in(dids))"
 
@@ -29,8 +30,8 @@ def sessions_of(connection: sqlite3.Connection, did: str) -> frozenset[str]:
 
 def archives_of(connection: sqlite3.Connection, did: str, owner: str) -> dict[str, bool]:
     """Return the keys of the archives that hold an account's words, and those of `owner` sessions, marked with True."""
-    query = f"""SELECT key, substr(session_key, 1, length(:owner)) = :owner AS is_owners FROM archives
-        WHERE {_THEIRS} OR holds_did(session_key) OR is_owners ORDER BY key"""  # noqa: S608 - a constant
+    query = f"""SELECT key, substr(replace(session_key, 'former-', ''), 1, length(:owner)) = :owner AS is_owners
+        FROM archives WHERE {_THEIRS} OR holds_did(session_key) OR is_owners ORDER BY key"""  # noqa: S608 - a constant
     return {str(row["key"]): bool(row["is_owners"]) for row in connection.execute(query, {"did": did, "owner": owner})}
 
 
@@ -65,6 +66,15 @@ def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str,
     return "".join(kept), media
 
 
+def change_owner_of_talks(connection: sqlite3.Connection, now: str, before: str) -> None:
+    """Set aside the talks of the owner `before`, and what waits for an answer there; bring back those of `now`."""
+    for table, column in (("sessions", "key"), ("archives", "session_key")):
+        change_owner(connection, table, column, before, now)
+    connection.execute("UPDATE owner_messages SET via = ? || id WHERE via = ''", (f"{FORMER_PREFIX}{before}:",))
+    of = {"of": f"{FORMER_PREFIX}{now}:"}
+    connection.execute("UPDATE owner_messages SET via = '' WHERE substr(via, 1, length(:of)) = :of", of)
+
+
 def drop_turns(connection: sqlite3.Connection, did: str) -> int:
     """Delete what an account said and was answered from the conversations that go on; return how many messages went."""
     query = f"DELETE FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
@@ -77,7 +87,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
         PersonalTable(
             name="session_messages",
             theirs=_THEIRS,
-            shown="content",
+            shown="coalesce(json_field(content, 'content'), content)",
             at="created_at",
             order="session_id, seq",
             redacts={"content": "without_did(content)"},
@@ -115,9 +125,12 @@ SESSIONS_OF_PEOPLE = PersonalRows(
     ),
     # NOTE(self): what was kept of a talk with the owner is tied to nobody, and goes where it holds their DID.
     before=(
-        "UPDATE session_messages SET content = without_copies(content) WHERE dids = '' AND role <> 'user'",
         """UPDATE archives SET distilled = json_patch(distilled, '{"summary":"","message":"","memories":[]}')
             WHERE json_valid(distilled) AND holds_did(distilled)""",
+    ),
+    copies=(
+        "UPDATE session_messages SET content = without_copies(content) WHERE dids = '' AND role <> 'user'",
+        "UPDATE archives SET distilled = without_copies(distilled)",
     ),
 )
 """The messages of conversations that are a person's, and the archives that hold such."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import SoulError
+from common.session_keys import FORMER_PREFIX
 from modules.services.sessions import archives, store
 from modules.services.sessions.archives import Archive
 from modules.services.sessions.types import ArchivedLine, MessageRow, Session, epoch_ms
@@ -74,6 +75,7 @@ def listed(connection: sqlite3.Connection, limit: int) -> list[KeptTalk]:
     ]
     found += [_archived(archive, "waits") for archive in archives.prepared(connection)]
     found += [_archived(archive, "archived") for archive in archives.done(connection, None, limit)]
+    found = [talk for talk in found if not talk.session_key.startswith(FORMER_PREFIX)]
     return sorted(found, key=lambda talk: talk.at, reverse=True)[:limit]
 
 
@@ -88,7 +90,7 @@ def find(connection: sqlite3.Connection, given: str) -> Session:
     if len(meant) > 1:
         raise SoulError(f"{len(meant)} conversations begin with {given}", remedy="Give more characters of the id.")
     session = store.find(connection, meant[0]) if meant else None
-    if session is None:
+    if session is None or session.key.startswith(FORMER_PREFIX):
         raise SoulError(f"There is no conversation {given!r}", remedy="`soul talks` shows them.")
     return session
 

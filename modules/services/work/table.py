@@ -212,6 +212,13 @@ def newest(connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix:
     return _items(connection, query, (kind, len(key_prefix), key_prefix, limit))
 
 
+def drop_told(connection: sqlite3.Connection, kind: str) -> None:
+    """Let nobody be told any more of what has words for somebody who is not there any more; the rows stay."""
+    statement = """UPDATE work SET payload = json_set(payload, '$.noted', json('true')),
+        state = iif(state = 'pending', 'dropped', state) WHERE kind = ? AND payload ->> 'words' <> ''"""
+    connection.execute(statement, (kind,))
+
+
 def waiting(connection: sqlite3.Connection, kind: str) -> list[WorkItem]:
     """Return the rows of a kind that wait, due or not, the oldest first, as a step of a caller's transaction."""
     query = f"SELECT {_COLUMNS} FROM work WHERE state = 'pending' AND kind = ? ORDER BY id"  # noqa: S608 - a constant

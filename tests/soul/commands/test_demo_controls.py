@@ -64,7 +64,7 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
         told = await controls.why("rowan.test", no)
         assert (await life.app.status_report.gather())["drafts"] == []
     assert running_town.texts("rowan") == ["A tin roof sings."]
-    assert told.title == "Why: post (not done)"
+    assert told.title == "Why: post (the owner rejected it)"
     assert told.lead == "Its schedule called for a post, and it wrote this, but that has not left."
     assert any("the owner rejected it" in " ".join(step.details) for step in told.steps)
 

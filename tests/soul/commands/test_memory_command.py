@@ -28,6 +28,7 @@ from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import store, tombstones
 from modules.services.rights.types import Preference
+from soul.command_table import rows_at
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,
@@ -36,10 +37,14 @@ from soul.commands.memory import (
     run_memory_show,
 )
 from soul.commands.options import MemoryKind, PromptAudience
+from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import run_forget
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
-from tests.running_town import RunningTown, awake, write_home
+from tests.owner_lines import answered
+from tests.running_town import RunningTown, awake, call, write_home
+from tests.soul.commands.test_forget_command import places_that_hold
+from town.model.types import Completion
 
 FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
 CHANGED = replace(FIRST, body="Oil nothing.")
@@ -123,6 +128,23 @@ def test_one_memory_is_shown_whole_with_what_it_replaced(home: Home, capsys: pyt
     assert (found["body"], [each["id"] for each in found["history"]]) == ("Oil nothing.", [3, 1])
     with pytest.raises(SoulError, match="no memory 9"):
         run_memory_show(home.root, 9, as_json=False)
+
+
+async def test_one_memory_is_forgotten_by_its_number_and_no_copy_holds_it(running_town: RunningTown) -> None:
+    words = "Quagmire lanterns hum beside the seventh weir"
+    steps = [call("memory_save", kind="fact", subject="the weir", body=words), Completion("Noted.")]
+    running_town.mind.answer = lambda _: steps.pop(0)
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        await answered(life.app.owner, "Keep that of the weir in mind.")
+        (kept,) = await life.app.services.knowledge.stores.memories.listed()
+        assert kept.body == words
+        commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
+        assert (await commands.obey(f"/memory forget {kept.id}"))[0] == [f"Memory {kept.id} is forgotten"]
+        told = [one.entry.summary for one in await life.app.services.journal.recent(5)]
+        assert "no memory" in (await commands.obey(f"/memory forget {kept.id}"))[1]
+    assert f"Memory {kept.id} is forgotten" in told
+    assert places_that_hold(home.root, words) == []
 
 
 def test_a_copy_comes_back_in_another_home_and_once(

@@ -229,8 +229,8 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert (edited.state, edited.rkey, edited.by_owner) == ("pending", draft.rkey, True)
         assert edited.body.public_text == "Copper turns green,\nslowly."
 
-        assert "not the number" in await act(client, "memory_retire", id="the first", back="/memory")
-        await act(client, "memory_retire", id=str(number), back="/memory")
+        assert "no memory the first" in await act(client, "memory_forget", id="the first", back="/memory")
+        await act(client, "memory_forget", id=str(number), back="/memory")
         assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
         await act(client, "mute", did=KIT)
         with reading(home.database) as connection:

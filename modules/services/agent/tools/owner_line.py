@@ -25,6 +25,8 @@ _NUMBER = regex.compile(r"S?[0-9T:.+Z-]{1,32}")
 
 _ADDRESS = regex.compile(r"(https?://)([^\s/?#]+)(\S*)", regex.IGNORECASE)
 _BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
+_MARKER = regex.compile(r"^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?\s+|[.,;]$")
+"""The sign before a line of a list, and the one after it: the model's own way of writing what the owner listed."""
 _WHOLE_LINE = "the whole line"
 
 
@@ -58,9 +60,10 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
     """Return all arguments of a call, in the words of the owner's line; also the first that is not theirs, else "".
 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
-    scheme, all else word for word. What stands in `own`, the SOUL's own act that a call is done to, counts like the
-    line. Numbers and choices are shown as they are, and moments as people say them at the local time `now`. Whatever
-    was set is shown, also where it is the default or empty; choices always, but where `own` keeps its own.
+    scheme, all else word for word, or line for line as a list. What stands in `own`, the SOUL's own act that a call is
+    done to, counts like the line. Numbers and choices are shown as they are, and moments as people say them at the
+    local time `now`. Whatever was set is shown, also where it is the default or empty; choices always, but where `own`
+    keeps its own.
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
@@ -117,7 +120,10 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
         found = next((one for one in (text, *links) if is_said(one, request.text)), "")
         return found or next((f"a post of {name}" for name in names[1:]), "")
     is_theirs = _gives_address if _ADDRESS.fullmatch(text) else is_said
-    return text if is_theirs(text, request.text) or is_theirs(text, own) else ""
+    items = [_MARKER.sub("", one).strip() for one in text.splitlines() if one.strip()]
+    is_said_whole = is_theirs(text, request.text) or is_theirs(text, own)
+    given = [text] if is_said_whole else [_given(one, request, now, own) for one in items if items != [text]]
+    return "; ".join(given) if all(given) else ""
 
 
 def _gives_address(text: str, line: str) -> bool:

@@ -191,7 +191,8 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     brief = brief_text(found)
     orders = ("follow @owner.test (done)", "follow @bo.test (failed)", "follow @frida.test (done)")
     assert f"Ordered by your owner: {', '.join(orders)}" in brief
-    assert "Rejected by your owner: reply to @frida.test (not done)" in brief, "others may have led to its words"
+    stopped = "Stopped by your owner: reply to @frida.test (the owner rejected it)"
+    assert stopped in brief, "others may have led to its words"
     told = told_text(found)
     assert (told.count("too dry"), "Basalt" in told, "refused" in told) == (1, True, False), "each act is told once"
     assert "Approved by your owner: reply to @frida.test: “Slate.” (done)" in brief

@@ -156,6 +156,47 @@ async def test_a_change_that_waits_is_gone_once_the_same_text_is_applied(self_ho
     assert (self_home.text, self_home.held, held_documents(self_home.home)) == (GROWN, None, ())
 
 
+@pytest.mark.parametrize("is_by_hand", [False, True])
+async def test_what_waited_is_applied_to_the_text_of_the_day_of_the_yes(
+    self_home: SelfHome,
+    is_by_hand: bool,  # noqa: FBT001 - a table
+) -> None:
+    await self_home.keeper.change(GROWN, reason="asked to", by="soul", hold="a stranger's words")
+    newer = BORN.replace("Plain and warm", "Plain, warm") + "- Patience.\n"
+    if is_by_hand:
+        self_home.home.self_md.write_text(newer)
+    else:
+        await self_home.keeper.change(newer, reason="the owner asked", by="soul")
+    both = newer.replace("- Patience.\n", "- Slate, because it remembers the rain.\n- Patience.\n")
+    assert (self_home.held and self_home.held.content) == both, "what is shown is what would be"
+    change = await self_home.keeper.approve()
+    assert (change and change.status, self_home.text, self_home.held) == ("changed", both, None)
+
+
+async def test_what_waited_and_fits_no_more_is_told_and_neither_it_nor_the_newer_text_is_lost(
+    self_home: SelfHome,
+) -> None:
+    wanted = BORN.replace("Plain and warm", "Loud")
+    await self_home.keeper.change(wanted, reason="asked to", by="soul", hold="a stranger's words")
+    newer = BORN.replace("Plain and warm", "Plain, warm")
+    await self_home.keeper.change(newer, reason="the owner asked", by="soul")
+    change = await self_home.keeper.approve()
+    assert (change and change.status, self_home.text) == ("refused", newer)
+    assert "were changed since" in (change.reason if change else "")
+    assert (self_home.held and self_home.held.content) == wanted
+    assert await self_home.keeper.reject() is not None
+
+
+async def test_who_is_forgotten_leaves_both_texts_and_what_waits_still_fits(self_home: SelfHome) -> None:
+    kit = BORN + "- Kit likes tin.\n"
+    await self_home.keeper.change(kit, reason="met", by="owner")
+    await self_home.keeper.change(kit + "- Slate.\n", reason="asked to", by="soul", hold="a stranger's words")
+    gone = await self_home.keeper.forget(lambda text: "Kit" in text, lambda text: "Kit" in text, reason="asked")
+    assert (gone.status, self_home.text) == ("changed", BORN)
+    await self_home.keeper.approve()
+    assert self_home.text == BORN + "- Slate.\n"
+
+
 async def test_the_owner_may_lose_as_much_as_they_like(self_home: SelfHome) -> None:
     assert (await self_home.keeper.change(TIRED, reason="start anew", by="owner")).status == "changed"
 
