@@ -112,7 +112,7 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: Ru
     assert blocked.state == "blocked"
     assert "duplicate" in blocked.why.lower()
     assert any("BLOCKED" in one.error for thinking in told.thinkings for one in thinking.calls)
-    assert by_id[0] == "Why: reply to @kit.test (refused)"
+    assert by_id[0] == "Why: reply to @kit.test (not done)"
     assert blocked.why in " ".join(line.strip() for line in by_id)
 
 

@@ -48,10 +48,9 @@ class Forgotten:
     redacted: int = 0
 
     def __str__(self) -> str:
-        notes = (
-            f"{counted(self.notes, 'memory', 'memories')} deleted, names taken out of {counted(self.redacted, 'other')}"
-        )
-        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}; {notes}"
+        deleted = f"; {counted(self.notes, 'memory', 'memories')} deleted" if self.notes else ""
+        redacted = f"; names taken out of {counted(self.redacted, 'memory', 'memories')}" if self.redacted else ""
+        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}{deleted}{redacted}"
 
 
 def entry_of(done: Forgotten) -> Entry:
