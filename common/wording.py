@@ -147,7 +147,7 @@ def number(count: float) -> str:
 
 def set_aside(amount: float, spoken: Callable[[float], str] = number) -> str:
     """Return what of a budget is reserved beside what was spent, to follow it in a line; "" for nothing."""
-    return f"; {spoken(amount)} more set aside for calls on their way" if amount else ""
+    return f"; {spoken(amount)} more set aside for calls not answered yet" if amount else ""
 
 
 def counted(count: int, one: str, many: str = "") -> str:

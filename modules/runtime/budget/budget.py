@@ -2,8 +2,10 @@
 
 Adding up the day, deciding and reserving are one transaction, on the disk before the request goes: whatever runs at
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
-answer. What a crash leaves behind stays counted in full. The day is the calendar day of the owner; a clock that is set
-back finds the day as it was left.
+answer. The day is the calendar day of the owner; a clock that is set back finds the day as it was left.
+
+A call that was interrupted stays counted at its worst case until its model answers again, and then at the density that
+the model showed (docs/decisions/0014). A call on its way is never counted so: its count would come too late.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ from modules.runtime.budget.policy import (
     Leave,
     counted,
     day_of,
+    density_shown,
     fraction,
     has_room,
     has_share_left,
     input_bound,
     input_floor,
+    interrupted_bound,
     is_news,
     may_ask,
     output_limit,
@@ -143,7 +147,8 @@ class Budget:
             leave, model = self._weigh(others, request, input_tokens, importance)
             if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
                 leave = Leave(leave.step, 0)
-            if not strangers_have_share_left(importance, ledger.spent_on(connection, day, "stranger"), self._caps):
+            on_strangers = ledger.spent(connection, day, importance="stranger")
+            if not strangers_have_share_left(importance, on_strangers, self._caps):
                 leave = Leave(leave.step, 0)
             reservation = None
             if importance == "owner":
@@ -165,7 +170,10 @@ class Budget:
         return reservation
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
-        """Put what an answered call really took in place of its worst case. Returns millionths of a dollar."""
+        """Put what an answered call really took in place of its worst case. Returns millionths of a dollar.
+
+        If the service counted it, count the model's interrupted calls of the day anew by what is known then.
+        """
         sent, answered = settled(
             usage,
             weight=weight,
@@ -173,12 +181,16 @@ class Budget:
             output_tokens=reservation.output_tokens,
             input_least=input_floor(reservation.request),
         )
-        kept = surely_kept(usage)
-        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, kept)
-        used = counted(sent, kept)
+        kept, model = surely_kept(usage), str(reservation.request["model"])
+        micro_usd = self._cost(model, sent, answered, kept)
+        used, day = counted(sent, kept), day_of(self._clock.now(), self._timezone)
+        shown = density_shown(reservation.request, sent) if usage and usage.input_tokens > 0 else 0
 
         def work(connection: sqlite3.Connection) -> None:
             ledger.settle(connection, reservation.id, input_tokens=used, output_tokens=answered, micro_usd=micro_usd)
+            if shown:
+                known = ledger.learn(connection, model, shown)
+                ledger.recount(connection, day, model, lambda *call: self._interrupted(model, *call, *known))
 
         await self._after(work)
         return micro_usd
@@ -194,7 +206,7 @@ class Budget:
         await self._after(work)
 
     async def unanswered(self, reservation: Reservation) -> None:
-        """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
+        """Record that no whole answer came: the reservation stays counted, as the call may have been billed."""
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
     async def note_lost(self) -> None:
@@ -283,6 +295,10 @@ class Budget:
     def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:
         price = self._price(model)
         return price.cost(input_tokens, output_tokens, kept_tokens) if price else None
+
+    def _interrupted(self, model: str, bound: int, output_tokens: int, *known: int) -> tuple[int, int | None]:
+        sent = interrupted_bound(bound, *known)
+        return sent, self._cost(model, sent, output_tokens)
 
     def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
         """Of a call that was made while no price was known: that of the dearest model, if it is not known now."""

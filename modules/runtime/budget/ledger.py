@@ -1,8 +1,9 @@
 """Every request to the model, one row each in `model_calls`; and which step was told on which day.
 
 A row is there before its request leaves. One that is still `reserved` is on its way, or it is `unanswered`: no whole
-answer came, and it may have been billed. It counts in full, like any other. One that is both `settled` and `unanswered`
-counts nothing: no byte of an answer came from a service that bills nobody.
+answer came, and it may have been billed. It counts in full until its model answers again, and then at what the model
+is known to make of so many bytes (`recount`). One that is both `settled` and `unanswered` counts nothing: no byte of an
+answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from common.importance import Importance
-from modules.runtime.budget.types import MICRO, Amount, Calls, Caps, Day, Share, Spent
+from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Share, Spent
 from modules.runtime.database import marks
 from modules.runtime.llm.connection import Reservation
+from modules.runtime.llm.dialect import has_pictures
 
 UNKNOWN = -1
 """In place of a cost, where no price was known."""
@@ -25,23 +27,13 @@ _HELD = "held:"
 """Begins the id of the row that sets an amount aside for a purpose; it is no call."""
 
 
-def spent(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
-    """All of the day, reserved or settled; with `purpose`, what was for a purpose that begins with it."""
+def spent(connection: sqlite3.Connection, day: str, purpose: str = "", importance: Importance | None = None) -> Spent:
+    """All of the day, reserved or settled; what was for a purpose that begins with `purpose`, or of an importance."""
     row = connection.execute(
         "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
         " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls"
-        " WHERE day = ? AND substr(purpose, 1, ?) = ?",
-        (day, len(purpose), purpose),
-    ).fetchone()
-    return Spent(row["tokens"], row["micro_usd"])
-
-
-def spent_on(connection: sqlite3.Connection, day: str, importance: Importance) -> Spent:
-    """All of the day that was of this importance, reserved or settled."""
-    row = connection.execute(
-        "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
-        " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls WHERE day = ? AND importance = ?",
-        (day, importance),
+        " WHERE day = ? AND substr(purpose, 1, ?) = ? AND importance = coalesce(?, importance)",
+        (day, len(purpose), purpose, importance),
     ).fetchone()
     return Spent(row["tokens"], row["micro_usd"])
 
@@ -58,7 +50,7 @@ def reserve(
     """Count it at its worst case."""
     connection.execute(
         "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
-        " cost_micro_usd) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
+        " cost_micro_usd, text_bound) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?, ?)",
         (
             reservation.id,
             day,
@@ -69,6 +61,7 @@ def reserve(
             reservation.input_tokens,
             reservation.output_tokens,
             UNKNOWN if reservation.micro_usd is None else reservation.micro_usd,
+            0 if has_pictures(reservation.request) else reservation.input_tokens,
         ),
     )
 
@@ -119,11 +112,36 @@ def let_go(connection: sqlite3.Connection, purpose: str) -> None:
 def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
     """Mark a call that ended without an answer, or without an id all that are on their way.
 
-    Each counts in full unless it is settled later.
+    Each counts in full until it is counted anew or settled.
     """
     connection.execute(
         "UPDATE model_calls SET unanswered = 1 WHERE state = 'reserved' AND model <> 'set aside' AND ? IN ('', id)",
         (call_id,),
+    )
+
+
+def learn(connection: sqlite3.Connection, model: str, shown: int) -> tuple[int, int]:
+    """Add the density that an answer of a model showed; return how many answers showed one, and the highest."""
+    ((answers, most),) = connection.execute(
+        "INSERT INTO model_densities VALUES (?, 1, ?) ON CONFLICT (model) DO UPDATE"
+        " SET answers = answers + 1, most = max(most, excluded.most) RETURNING answers, most",
+        (model, shown),
+    ).fetchall()
+    return answers, most
+
+
+def recount(
+    connection: sqlite3.Connection, day: str, model: str, anew: Callable[[int, int], tuple[int, int | None]]
+) -> None:
+    """Count the day's unanswered calls of a model at the input and cost that `anew` makes of their bound and output."""
+    rows = connection.execute(
+        "SELECT id, text_bound, output_tokens FROM model_calls WHERE day = ? AND model = ? AND unanswered"
+        " AND state = 'reserved' AND text_bound",
+        (day, model),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE model_calls SET input_tokens = ?, cost_micro_usd = coalesce(?, -1) WHERE id = ?",
+        [(*anew(row["text_bound"], row["output_tokens"]), row["id"]) for row in rows],
     )
 
 
@@ -199,8 +217,8 @@ def prune(connection: sqlite3.Connection) -> int:
     ).rowcount
 
 
-def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[Calls, Amount, Amount | None]:
-    """The day's calls, its tokens, and its dollars unless a price is unknown."""
+def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[tuple[int, int], Amount, Amount | None]:
+    """The day's calls and the uncounted ones of them, its tokens, and its dollars unless a price is unknown."""
     row = connection.execute(
         "SELECT count(*) FILTER (WHERE id NOT LIKE 'held:%') AS calls,"
         " count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
@@ -217,7 +235,7 @@ def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[Calls
     tokens = Amount(
         row["tokens"] - row["tokens_reserved"], row["tokens_reserved"], caps.tokens, row["tokens_unanswered"]
     )
-    calls = Calls(row["calls"], row["calls_unanswered"])
+    calls = (row["calls"], row["calls_unanswered"])
     if row["least"] == UNKNOWN:
         return calls, tokens, None
     cap = None if caps.micro_usd is None else caps.micro_usd / MICRO

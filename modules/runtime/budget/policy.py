@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from fractions import Fraction
@@ -13,7 +14,7 @@ from common.importance import Importance
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps, Spent, Step
 from modules.runtime.llm.connection import Request
-from modules.runtime.llm.dialect import Usage, pictures_in
+from modules.runtime.llm.dialect import Usage, has_pictures, has_thoughts, pictures_in
 
 TOKENS_PER_REQUEST = 1024
 TOKENS_PER_MESSAGE = 16
@@ -40,6 +41,11 @@ _DATA = "data:image/"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
+DENSITY_BYTES, DENSITY_ANSWERS = 4096, 20
+"""A density is learnt from requests of at least so many bytes, and trusted after so many answers."""
+DENSITY_MARGIN = Fraction(3, 2)
+
+
 def input_bound(request: Request) -> int:
     """Return an upper bound of the request's tokens."""
     messages, tools = len(request["messages"]), len(request.get("tools", ()))
@@ -47,6 +53,24 @@ def input_bound(request: Request) -> int:
     pictures = [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
     added += TOKENS_PER_PICTURE * len(pictures)
     return len(json.dumps(request, indent=4)) - sum(map(_written, pictures)) + added
+
+
+def density_shown(request: Request, input_tokens: int) -> int:
+    """Return how many tokens the service counted for 1,000 bytes of the request, at most 1,000; 0 if it shows nothing.
+
+    A short request is mostly what services add by themselves; of pictures and thoughts nobody knows the tokens.
+    """
+    size = len(json.dumps(request, indent=4))
+    shows = size >= DENSITY_BYTES and not has_pictures(request) and not has_thoughts(request)
+    return min(1000, math.ceil(1000 * input_tokens / size)) if shows else 0
+
+
+def interrupted_bound(bound: int, answers: int, most: int) -> int:
+    """Return what the input of an interrupted call counts as: the highest density of its model, with a margin.
+
+    `most` is that density, shown by so many answers. While these are too few, its upper bound stays.
+    """
+    return bound if answers < DENSITY_ANSWERS else min(bound, math.ceil(bound * most * DENSITY_MARGIN / 1000))
 
 
 def input_floor(request: Request) -> int:
@@ -58,11 +82,6 @@ def input_floor(request: Request) -> int:
     words = json.dumps([request["messages"], request.get("tools", ())], ensure_ascii=False, separators=(",", ":"))
     pictures = sum(len(_written_as(_url(picture))) for picture in pictures_in(request["messages"]))
     return max(0, len(words.encode(errors="replace")) - pictures) // BYTES_PER_TOKEN_AT_MOST
-
-
-def output_floor(weight: int) -> int:
-    """Return a lower bound of an answer's tokens; `weight` is its upper bound, one token for each byte streamed."""
-    return weight // BYTES_PER_TOKEN_AT_MOST
 
 
 def output_limit(request: Request) -> int:
@@ -117,7 +136,7 @@ KEPT_SHARE = 10
 STRANGERS_PERCENT = 50
 """How much of a day those may use who are neither owner nor peer, however many write."""
 
-_RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}
+_RANK: dict[str, int] = {step: rank for rank, (step, _) in enumerate(LADDER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +209,12 @@ def settled(
 
     A prompt of zero tokens, or a written answer of zero, is not counted either. A count above the bound is taken as it
     is: then the service made more of the request than was sent, or did not keep to the limit. A count below what the
-    bytes that went and came can be at least (`input_least`, and the floor of `weight`) is raised to that; an answer
-    that was within its limit stays within it.
+    bytes that went and came can be at least (`input_least`, and a token for `BYTES_PER_TOKEN_AT_MOST` of the `weight`
+    bytes streamed) is raised to that; an answer that was within its limit stays within it.
     """
     sent = usage.input_tokens if usage else 0
     answered = usage.output_tokens if usage else 0
-    answered_least = min(output_floor(weight), output_tokens)
+    answered_least = min(weight // BYTES_PER_TOKEN_AT_MOST, output_tokens)
     return max(sent or input_tokens, input_least), max(answered or min(weight, output_tokens), answered_least)
 
 
@@ -213,7 +232,7 @@ def is_news(step: Step, *, told_today: str | None, told_before: str | None) -> b
     """Whether the step has to be told: each once a day, upwards only; `normal` after a day that was not."""
     if told_today is None:
         return step != "normal" or told_before not in {None, "normal"}
-    return _RANK[step] > _rank_of(told_today)
+    return _RANK[step] > _RANK.get(told_today, 0)
 
 
 def day_of(moment: datetime, timezone: str) -> str:
@@ -232,7 +251,3 @@ def seconds_left(moment: datetime, timezone: str) -> float:
 
 def _part(used: int, cap: int) -> Fraction:
     return Fraction(used, cap) if cap else Fraction(1)
-
-
-def _rank_of(told: str) -> int:
-    return next((rank for step, rank in _RANK.items() if step == told), 0)

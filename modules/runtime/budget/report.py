@@ -45,7 +45,7 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
     day = day_of(now, timezone)
     spent = ledger.spent(connection, day)
     is_full = not has_room(spent, ledger.refused(connection, day), caps)
-    calls, tokens, usd = ledger.amounts(connection, day, caps)
+    (calls, uncounted), tokens, usd = ledger.amounts(connection, day, caps)
     used = fraction(Spent(int(tokens.spent), round(usd.spent * MICRO) if usd else 0), caps)
     by_purpose, by_model = ledger.shares(connection, day)
     return Report(
@@ -54,8 +54,8 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
         fraction=round(float(used), 4),
         tokens=tokens,
         usd=usd,
-        calls=calls.all,
-        uncounted=calls.uncounted,
+        calls=calls,
+        uncounted=uncounted,
         by_purpose=by_purpose,
         by_model=by_model,
         resets_in_s=seconds_left(now, timezone),
@@ -70,11 +70,12 @@ def report_at(connection: sqlite3.Connection, settings: Settings, moment: dateti
 
 def lines(report: Report) -> list[str]:
     """The report for a terminal."""
+    left = spoken_duration(report.resets_in_s)
     return [
         f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
         f"  tokens   {_amount(report.tokens, number)}",
         f"  dollars  {_amount(report.usd, _dollars) if report.usd else 'unknown (set MODEL_PRICES)'}",
-        f"  calls    {number(report.calls)}{_uncounted(report)}; {_next_day(report)}",
+        f"  calls    {number(report.calls)}{_uncounted(report)}; the next day begins in {left}",
         *_shares("for", report.by_purpose, purpose),
         *_shares("by", report.by_model),
     ]
@@ -90,7 +91,7 @@ def used_up(report: Report) -> str:
 
 def day_lines(days: Iterable[Day]) -> list[str]:
     """One line a day."""
-    shown = ((day, f"  {day.day}  {_calls(day.calls):>11}  {number(day.tokens):>10} tokens") for day in days)
+    shown = ((day, f"  {day.day}  {counted(day.calls, 'call'):>11}  {number(day.tokens):>10} tokens") for day in days)
     return [f"{begins}  {_usd(day.usd):>12}  {day.step}".rstrip() for day, begins in shown]
 
 
@@ -126,21 +127,13 @@ def spoken_duration(seconds: float) -> str:
     return f"{hours} h {rest} min" if hours else f"{rest} min"
 
 
-def _next_day(report: Report) -> str:
-    return f"the next day begins in {spoken_duration(report.resets_in_s)}"
-
-
-def _calls(count: int) -> str:
-    return counted(count, "call")
-
-
 def _uncounted(report: Report) -> str:
     return f", {number(report.uncounted)} of them without an answer and not counted" if report.uncounted else ""
 
 
 def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str) -> list[str]:
     return [
-        f"  {word:<7}  {said(item.name) or '(unnamed)'}: {_calls(item.calls)},"
+        f"  {word:<7}  {said(item.name) or '(unnamed)'}: {counted(item.calls, 'call')},"
         f" {number(item.tokens)} tokens, {_usd(item.usd)}"
         for item in shares
     ]

@@ -46,19 +46,11 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Requests that left, refused ones included; `uncounted` of them brought not one byte and count nothing."""
-
-    all: int
-    uncounted: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Amount:
-    """`used` is settled; `reserved` is not, and counts in full.
+    """`used` is settled; `reserved` is not, and counts at what it can be at most.
 
     `unanswered` is the part of `reserved` for which no whole answer came, and which may have been billed: it is spent.
-    The rest is set aside for calls on their way, and shrinks when they are answered.
+    The rest is set aside for calls on their way and to come, and shrinks when they are answered.
     """
 
     used: float

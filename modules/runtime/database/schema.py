@@ -414,6 +414,11 @@ WITH seen (name, did, at) AS (
 UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
 """
 _WHAT_A_HELD_CHANGE_REPLACES = "ALTER TABLE intents ADD COLUMN replaces TEXT NOT NULL DEFAULT ''"
+_WHAT_A_MODEL_MAKES_OF_BYTES = """
+CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, most INTEGER NOT NULL) STRICT;
+-- The upper bound of a call's input; 0 with pictures.
+ALTER TABLE model_calls ADD COLUMN text_bound INTEGER NOT NULL DEFAULT 0;
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
@@ -421,4 +426,5 @@ MIGRATIONS = {
     35: _SINCE_WHEN_RULES_STAND,
     36: _WHOM_MEMORIES_NAME,
     37: _WHAT_A_HELD_CHANGE_REPLACES,
+    38: _WHAT_A_MODEL_MAKES_OF_BYTES,
 }

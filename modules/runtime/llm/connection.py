@@ -61,7 +61,7 @@ class Reservation:
 
 
 class BudgetGuard(Protocol):
-    """Lets a request through, or raises `BudgetExceeded`. One that is neither settled nor released counts in full."""
+    """Lets a request through, or raises `BudgetExceeded`. One neither settled nor released stays counted."""
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
         """Leave for one request, counted at its worst case before this returns. Raises `BudgetExceeded`."""
