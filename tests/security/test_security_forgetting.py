@@ -135,7 +135,7 @@ def rows_of(home: Home) -> dict[str, list[tuple[Any, ...]]]:
         found = {str(row[0]): connection.execute(f"SELECT * FROM {row[0]} ORDER BY 1, 2").fetchall() for row in made}  # noqa: S608 - names of tables
     del found["forgotten_people"], found["sqlite_sequence"]
     found["marks"] = [row for row in found["marks"] if not row[0].startswith(("snapshot_", "tombstone_"))]
-    found["journal"] = [row for row in found["journal"] if row[4] != "Somebody was forgotten"]
+    found["journal"] = [row for row in found["journal"] if not str(row[4]).startswith("Somebody was forgotten: ")]
     return found
 
 
