@@ -101,6 +101,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "memory list": [(), ("--since", HOSTILE)],
     "memory search": [("High",), (HOSTILE,)],
     "memory show": [("1",), ("99",)],
+    "memory forget": [("1",), (HOSTILE,)],
     "memory export": [(), (f"/dev/null/{HOSTILE.replace(chr(0), '')}/x",)],
     "memory import": [("{export}",), (f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
     "help": [(HOSTILE,)],
