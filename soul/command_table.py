@@ -371,6 +371,18 @@ COMMANDS = (
         ),
     ),
     Row(
+        "skills",
+        "Show the skills of the SOUL's own. Also undo a change of one, or switch it off.",
+        commands=(
+            Row("list", "List them, and what waits for your approval.", "commands.skills:run_skills_list"),
+            Row("log", "List the versions of one, newest first.", "commands.skills:run_skills_log"),
+            Row("diff", "Show what changed since a version.", "commands.skills:run_skills_diff"),
+            Row("rollback", "Restore a version.", "commands.skills:run_skills_rollback"),
+            Row("off", "Switch one off.", "commands.skills:run_skills_switch", {"off": True}),
+            Row("on", "Switch it on again.", "commands.skills:run_skills_switch", {"off": False}),
+        ),
+    ),
+    Row(
         "memory",
         "List, search, export or import what the SOUL remembers.",
         commands=(

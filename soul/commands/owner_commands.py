@@ -32,12 +32,13 @@ from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
-from soul.commands.drafts import plain_lines, word_rules
+from soul.commands.drafts import held_among, plain_lines, word_rules
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
 from soul.commands.schedule import remove_schedule, schedule_lines
+from soul.commands.self_ import decided
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
@@ -84,9 +85,12 @@ class OwnerCommands(Commands):
         return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 
     async def run_approve(self, rest: str) -> Sequence[str]:
-        return await self._leaving(
-            [await self._services.outbox.approve(one) for one in await self._meant(rest.split())]
-        )
+        documents, given = held_among(self._services.home, rest.split())
+        lines = [await decided(self._services.self_keeper.of(one), approve=True) for one in documents]
+        if documents and not given:
+            return lines
+        acts = [await self._services.outbox.approve(one) for one in await self._meant(given)]
+        return [*lines, *await self._leaving(acts)]
 
     async def run_edit(self, rest: str) -> Sequence[str]:
         given, _, words = rest.partition(" ")
@@ -111,6 +115,9 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
+        documents, _ = held_among(self._services.home, rest.split()[:1])
+        if documents:
+            return [await decided(self._services.self_keeper.of(documents[0]), approve=False)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:
