@@ -38,7 +38,7 @@ from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
 from soul.commands.schedule import remove_schedule, schedule_lines
-from soul.commands.self_ import decided
+from soul.commands.self_ import decided, held_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
@@ -80,7 +80,9 @@ class OwnerCommands(Commands):
     async def run_budget(self, _: str) -> Sequence[str]:
         return budget_lines(await self._services.budget.report())
 
-    async def run_drafts(self, _: str) -> Sequence[str]:
+    async def run_drafts(self, rest: str) -> Sequence[str]:
+        if documents := held_among(self._services.home, rest.split()[:1])[0]:
+            return await asyncio.to_thread(_held_lines, self._services.home, documents[0], self._zone)
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
         return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 
@@ -238,6 +240,12 @@ class OwnerCommands(Commands):
     async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()
         return []
+
+
+def _held_lines(home: Home, document: str, timezone: str) -> list[str]:
+    with SelfHistory(home, document).alone() as history:
+        held, now = history.show_held(), history.current()
+    return held_lines(home, document, held, now, timezone)
 
 
 def _history_lines(home: Home) -> list[str]:

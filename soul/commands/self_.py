@@ -175,7 +175,8 @@ def run_self_diff(
     if old is None:
         write_lines(_UNCHANGED)
     else:
-        _show_diff(before, now, old.name, file)
+        for line in _diff(before, now, old.name, file):
+            write_line(line, _COLOURS.get(line[:1]))
 
 
 def run_self_held(root: Path, *, file: _File = SELF, as_json: bool) -> None:
@@ -186,11 +187,10 @@ def run_self_held(root: Path, *, file: _File = SELF, as_json: bool) -> None:
     _tell_amiss(history)
     if as_json:
         write_json(asdict(held) if held else None)
-    elif held is None:
-        write_lines(f"No change of {file} waits for you")
-    else:
-        _describe(held, settings, home)
-        _show_diff(now, held.content.encode(), file, "as it would be")
+        return
+    for line in held_lines(home, file, held, now, settings.soul_timezone):
+        write_line(line, _COLOURS.get(line[:1]))
+    if held:
         write_lines(f"`soul drafts approve {file}` lets it happen, `soul drafts reject {file}` gives it up")
 
 
@@ -268,15 +268,19 @@ def reported(change: SelfEdit, file: str, done: str) -> str:
     return "; ".join([done, *what_moved(change)])
 
 
-def _describe(held: HeldEdit, settings: Settings, home: Home) -> None:
-    write_lines(f"Waits since {moment(held.at, settings.soul_timezone)}, because {held.why}")
-    write_lines(f"Wanted because: {held.reason}{_plain_cites(held.cites)}", *_grew_from(home, held.cites))
+def held_lines(home: Home, file: str, held: HeldEdit | None, now: bytes, timezone: str) -> list[str]:
+    """Return why the change of a document waits that is `now` so, from what it grew, and what it would do."""
+    if held is None:
+        return [f"No change of {file} waits for you"]
+    return [
+        f"Waits since {moment(held.at, timezone)}, because {held.why}",
+        f"Wanted because: {held.reason}{_plain_cites(held.cites)}",
+        *_grew_from(home, held.cites),
+        *_diff(now, held.content.encode(), file, "as it would be"),
+    ]
 
 
-def _show_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> None:
+def _diff(old: bytes, new: bytes, old_name: str, new_name: str) -> list[str]:
     before, after = (text.decode(errors="replace").splitlines() for text in (old, new))
     lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
-    if not lines:
-        write_lines(f"{old_name} and {new_name} are the same")
-    for line in lines:
-        write_line(line, _COLOURS.get(line[0]))
+    return lines or [f"{old_name} and {new_name} are the same"]

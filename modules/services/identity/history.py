@@ -285,9 +285,20 @@ def kept_documents(home: Home) -> list[str]:
     return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
 
 
-def held_documents(home: Home) -> tuple[str, ...]:
-    """Return the documents of a home of which a change waits for the owner's approval."""
-    return tuple(name for name in _documents(home) if SelfHistory(home, name).held_file.exists())
+def held_documents(home: Home) -> dict[str, str]:
+    """Return the documents of a home of which a change waits for the owner's approval, each with when it came.
+
+    "" stands for when where the change cannot be read.
+    """
+    files = {name: SelfHistory(home, name).held_file for name in _documents(home)}
+    return {name: _came(file) for name, file in files.items() if file.exists()}
+
+
+def _came(held_file: Path) -> str:
+    try:
+        return str(json.loads(read_bounded(held_file, TEXT_MAX_BYTES))["at"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def _documents(home: Home) -> tuple[str, ...]:
