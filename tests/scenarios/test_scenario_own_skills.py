@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 import typer
 
 from common.errors import SoulError
+from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.history import SelfHistory
+from soul.commands.backup import run_backup, run_restore
+from soul.commands.doctor import examine
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from soul.commands.skills import run_skills_list, run_skills_log, run_skills_rollback, run_skills_switch
+from soul.dashboard.facts import PageActs, PageFacts
 from tests.owner_lines import answered
 from tests.running_town import Answering, RunningSoul, RunningTown, awake, call, replying
+from tests.scenarios.phone import Phone, look
 from town.model.types import Completion
 
 NAME = "skills/loud-roofs"
@@ -56,6 +62,10 @@ async def told_in_mention(town: RunningTown, life: RunningSoul, who: str) -> str
 
 async def owner_decides(home: Home, action: DraftAction) -> None:
     await asyncio.to_thread(partial(run_drafts, home.root, action, [NAME], as_json=False))
+
+
+def page_of(home: Home) -> str:
+    return (home.workspace / NAME / "SKILL.md").read_text()
 
 
 def versions(home: Home) -> list[str]:
@@ -130,3 +140,66 @@ async def test_among_strangers_words_the_owner_is_told_that_they_were_there(
         await answered(life.app.owner, "What is new? Learn from it.")
     await owner_decides(home, DraftAction.SHOW)
     assert "because other people's words were read before it" in capsys.readouterr().out
+
+
+async def test_a_direct_message_tells_once_that_one_waits_and_shows_and_approves_it(running_town: RunningTown) -> None:
+    home, phone = running_town.make_home("rebecca"), Phone(running_town, "owner")
+    async with awake(home) as life:
+        await look(life)
+        running_town.mind.answer = saying(proposing(ONE))
+        await answered(life.app.owner, "Make that a skill.")
+        for _ in range(2):
+            await life.app.scheduler.run_guarded("alarms")
+            await life.send()
+        assert [f"a change of {NAME} waits" in one for one in phone.answers] == [True]
+        for order in (f"/drafts {NAME}", f"/approve {NAME}"):
+            phone.says(order)
+            await look(life)
+    shown, done = phone.answers[1:]
+    assert "+- Ask what they hear on theirs." in shown
+    assert "is changed" in done
+    assert ONE in page_of(home)
+
+
+async def test_the_page_shows_what_waits_of_each_file_and_decides_it(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = saying(proposing(ONE), call("self_update", content="# R\n", reason="tired"))
+    async with awake(home) as life:
+        await answered(life.app.owner, "Make that a skill.")
+        keeper = life.app.services.self_keeper
+        await keeper.change("# Rowan\n\nOther.\n", reason="tired", by="soul", hold="a stranger's words")
+        settings, clock = life.app.services.settings, life.app.services.clock
+        facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
+        assert [file for file, _, _ in facts.growing()["waiting"]] == ["SELF.md", NAME]
+        assert "+- Say tin." in facts.growing()["waiting"][1][2]
+        assert await acts.act("self_approve", {"file": NAME}) == f"Approved: {NAME} is changed"
+        assert await acts.act("self_reject", {}) == "Rejected: SELF.md stays as it is"
+    assert facts.growing()["waiting"] == []
+    assert ONE in page_of(home)
+
+
+async def test_a_copy_of_the_home_has_the_skill_with_its_versions_and_a_broken_one_costs_only_itself(
+    running_town: RunningTown, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        running_town.mind.answer = saying(proposing(ONE))
+        await answered(life.app.owner, "Make that a skill.")
+        await owner_decides(home, DraftAction.APPROVE)
+        running_town.mind.answer = saying(proposing(TWO))
+        await answered(life.app.owner, "Change it.")
+    await asyncio.to_thread(run_backup, home.root, tmp_path / "rowan.soul")
+    await asyncio.to_thread(partial(run_restore, tmp_path / "new", tmp_path / "rowan.soul", most_gib=1))
+    new = Home.at(tmp_path / "new")
+    for name, text in (("loud-bells", "---\nname: [\n"), ("loud-cats", "\0"), ("loud-dogs", "no front")):
+        write_atomic(new.workspace / "skills" / name / "SKILL.md", text)
+    await owner_decides(new, DraftAction.APPROVE)
+    await asyncio.to_thread(run_skills_rollback, new.root, "loud-roofs", versions(new)[-1])
+    capsys.readouterr()
+    run_skills_list(new.root, as_json=False)
+    shown = capsys.readouterr().out
+    assert "loud-roofs: How I talk of roofs." in shown
+    assert all(f"{name}: left out, " in shown for name in ("loud-bells", "loud-cats", "loud-dogs"))
+    assert ONE in page_of(new)
+    found = [one for one in await examine(new.root) if one.check == "own skills"]
+    assert [one.level for one in found] == ["warn"] * 3
