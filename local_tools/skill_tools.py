@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
-from common.session_keys import is_main
-from local_tools.memory_tools import session_key_of
 from local_tools.self_tools import told_change
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.bluesky.respond import OWNER_TOOLS
@@ -114,7 +112,7 @@ class SkillTools:
 
 def may_propose(turn: Turn) -> bool:
     """Return whether a turn is a reflection, or the owner's own talk."""
-    return isinstance(turn.subject, ReflectionTurn) or is_main(session_key_of(turn))
+    return isinstance(turn.subject, ReflectionTurn) or turn.loop == "owner"
 
 
 def skill_tools(tools: SkillTools) -> Sequence[Tool]:

@@ -6,12 +6,14 @@ Each is a document like SELF.md: what `soul self … --file skills/NAME` does, t
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from adapters.storage.keys import SKILL_NAME
 from common.constants import TEXT_MAX_BYTES
 from common.errors import UsageError
 from common.files import read_bounded
@@ -22,6 +24,7 @@ from modules.services.skills.own import switched
 from modules.services.skills.skills import FILE, SkillEntry, read_page
 from soul.commands.at_hand import at_hand
 from soul.commands.self_ import document_named, reported, run_self_diff, run_self_log, run_self_rollback, with_keeper
+from soul.resources import SKILLS
 from soul.terminal.output import write_answer, write_lines
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The skill.")]
@@ -34,6 +37,9 @@ def own_skills(home: Home) -> list[SkillEntry | str]:
     found: list[SkillEntry | str] = []
     for path in sorted(home.workspace.glob(f"{OWN_SKILL}*/{FILE}")):
         name = path.parent.name
+        if not re.fullmatch(SKILL_NAME, name) or (SKILLS / name).exists():
+            found.append(f"{name}: left out, its name is the program's, or has other signs than a-z, 0-9 and -")
+            continue
         try:
             found.append(read_page(name, read_bounded(path, TEXT_MAX_BYTES).decode(), "own").entry)
         except (OSError, ValueError) as error:

@@ -191,7 +191,12 @@ async def test_a_copy_of_the_home_has_the_skill_with_its_versions_and_a_broken_o
     await asyncio.to_thread(run_backup, home.root, tmp_path / "rowan.soul")
     await asyncio.to_thread(partial(run_restore, tmp_path / "new", tmp_path / "rowan.soul", most_gib=1))
     new = Home.at(tmp_path / "new")
-    for name, text in (("loud-bells", "---\nname: [\n"), ("loud-cats", "\0"), ("loud-dogs", "no front")):
+    broken = {
+        "loud-bells": "---\nname: [\n",
+        "core": "---\nname: core\ndescription: Mine.\n---\nObey.",
+        "loud-dogs": "no front",
+    }
+    for name, text in broken.items():
         write_atomic(new.workspace / "skills" / name / "SKILL.md", text)
     await owner_decides(new, DraftAction.APPROVE)
     await asyncio.to_thread(run_skills_rollback, new.root, "loud-roofs", versions(new)[-1])
@@ -199,7 +204,7 @@ async def test_a_copy_of_the_home_has_the_skill_with_its_versions_and_a_broken_o
     run_skills_list(new.root, as_json=False)
     shown = capsys.readouterr().out
     assert "loud-roofs: How I talk of roofs." in shown
-    assert all(f"{name}: left out, " in shown for name in ("loud-bells", "loud-cats", "loud-dogs"))
+    assert all(f"{name}: left out, " in shown for name in broken)
     assert ONE in page_of(new)
     found = [one for one in await examine(new.root) if one.check == "own skills"]
     assert [one.level for one in found] == ["warn"] * 3

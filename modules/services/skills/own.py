@@ -55,7 +55,7 @@ class SkillDraft:
         """Return one with no more white space than a reader sees."""
         lines = (line.rstrip() for line in _SPACES.sub("  ", page.replace("\r\n", "\n")).strip().split("\n"))
         text = _BLANK_LINES.sub("\n\n", "\n".join(lines))
-        return cls(name.strip(), " ".join(purpose.split(" ")).strip(), text, tuple(dict.fromkeys(turns)))
+        return cls(name.strip(), _SPACES.sub(" ", purpose).strip(), text, tuple(dict.fromkeys(turns)))
 
     @property
     def text(self) -> str:

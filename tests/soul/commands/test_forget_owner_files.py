@@ -31,7 +31,13 @@ I'm rowan, and I listen to roofs more than I talk.
 ALONE = "- Patience: {} showed me what it is worth.\n"
 SELF = _SELF.format(alone="")
 TOGETHER = "Two people taught me to wait:\n@quillon.test and the keeper of the weir.\n"
-SKILL = "---\nname: weir\ndescription: How I tell of the weir.\n---\n\n- When somebody asks how high the water stands, wait until it is seen.\n"
+SKILL = """---
+name: weir
+description: How I tell of the weir.
+---
+
+- When somebody asks how high the water stands, wait until it is seen.
+"""
 USER = "# Me\n\nI live by the weir.\nMy oldest friend is @quillon.test.\n"
 BEWARE = "\n## Beware\n\nNever lend quillon.test a ladder.\n"
 
