@@ -25,9 +25,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of
 from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
+from modules.runtime.program import kept, this_program
+from modules.services.burn_in.burn_in import BurnIn, begin, current
+from modules.services.burn_in.policy import BURN_IN_S
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
 from soul.commands.waking import refuse_moved
+from soul.exit_codes import ExitCode
 from soul.terminal.output import printable, write_lines
 
 UNFINISHED = ".upgrade"
@@ -67,6 +71,7 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
     for line in _wakes(trial, settings):
         write_lines(f"◆ {line}")
     write_lines(f"Version {__version__} wakes in the copy")
+    _begin_burn_in(home)
     if before == max(MIGRATIONS):
         write_lines("The home needs no change: `soul run` goes on")
         return
@@ -98,6 +103,28 @@ async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None
         if lost := app.services.notice:
             raise SoulError(lost)
         await app.make_ready()
+
+
+def _begin_burn_in(home: Home) -> None:
+    """Put this version on trial, before the home changes: a kill in between leaves both versions able to live."""
+    me = this_program()
+    with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        was, trial = current(connection), begin(connection, me, SystemClock().now())
+        connection.execute("COMMIT")
+    if trial:
+        write_lines(f"Burn-in: {BURN_IN_S / 3600:.0f} hours of its life, as `soul status` tells. {_way_back(trial)}")
+    elif was and was.bad:
+        write_lines(f"This version was put back ({was.bad}); it lives here now as you say, without a burn-in")
+
+
+def _way_back(trial: BurnIn) -> str:
+    """Return what happens if it goes wrong."""
+    if not trial.fits:
+        return "If it goes wrong, it stops: the version before could not read the changed database"
+    if not kept(trial.before):
+        return f"If it goes wrong, it stops with exit code {ExitCode.PUT_BACK:d}, and you put the version before back"
+    return f"If it goes wrong, version {trial.before.version} comes back by itself"
 
 
 async def _migrate(home: Home) -> None:
