@@ -21,12 +21,9 @@ from common.version import __version__
 from modules.runtime.database.schema import MIGRATIONS
 
 _SOURCE = Path(__file__).resolve().parents[2]
-_PACKAGES = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town")
-_TEMPLATES = (".env.example", "BOOTSTRAP.md", "SELF.md", "SOUL.md")
-"""What stands beside the packages in a source checkout; an installed program has it in `soul/templates`."""
-_BYTECODE = "__pycache__"
-_UNFINISHED = ".unfinished"
-_KEPT = 4
+_PARTS = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town", "SELF.md", "SOUL.md")
+"""The packages, and the templates that stand beside them in a checkout; elsewhere these are in `soul/templates`."""
+_KEPT, _UNFINISHED = 4, ".unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ def this_program() -> ProgramVersion:
 
 
 def is_ours() -> bool:
-    """Whether this user can change the program; nobody can within a container image, but whoever chooses the image."""
+    """Whether this user can change the program; that of a container image only who chooses the image can."""
     return os.access(_SOURCE, os.W_OK)
 
 
@@ -54,25 +51,20 @@ def keep(program: ProgramVersion) -> None:
     target, unfinished = folder / program.fingerprint, folder / _UNFINISHED
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if unfinished.exists():
-                shutil.rmtree(unfinished)
-            if not target.exists():
-                for path in _files(_SOURCE):
-                    copied = unfinished / path.relative_to(_SOURCE)
-                    copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    shutil.copyfile(path, copied)
-                if _fingerprint(unfinished) != program.fingerprint:
-                    shutil.rmtree(unfinished)
-                    return
+        with (folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            shutil.rmtree(unfinished, ignore_errors=True)
+            for path in () if target.exists() else _files(_SOURCE):
+                copied = unfinished / path.relative_to(_SOURCE)
+                copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                shutil.copyfile(path, copied)
+            if unfinished.exists() and _fingerprint(unfinished) == program.fingerprint:
                 unfinished.rename(target)
-            os.utime(target)
-            for old in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT:]:
+            if target.exists():
+                os.utime(target)
+            copies = [path for path in folder.iterdir() if path.is_dir()]
+            for old in sorted(copies, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
                 shutil.rmtree(old)
-        finally:
-            os.close(handle)
     except OSError as error:
         raise storage_error(folder, error) from error
 
@@ -99,9 +91,10 @@ def _folder() -> Path:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for name in (*_PACKAGES, *_TEMPLATES):
-        found = (root / name).rglob("*") if (root / name).is_dir() else iter([root / name])
-        yield from sorted(path for path in found if path.is_file() and _BYTECODE not in path.parts)
+    for name in _PARTS:
+        for path in sorted([root / name, *(root / name).rglob("*")]):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
 
 
 def _fingerprint(root: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def look(home: Home) -> dict[str, Any]:
     `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
     `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not, or nobody would wake it.
-    `burnIn` is the trial of a version (`burn_in_fields`); None without one.
+    `burnIn` is the trial of a version (`BurnIn.fields`); None without one.
     `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
@@ -127,7 +128,7 @@ def status_lines(name: str, status: dict[str, Any], timezone: str = "", *, with_
     Times are those of `timezone`, or of this machine.
     """
     lines = [_headline(name, status, timezone), *_left_out(status), *end_lines(status, timezone)]
-    lines += burn_in_lines(status, timezone)
+    lines += [_trial(trial, timezone)] if (trial := status.get("burnIn")) else []
     lines += _life(status, timezone)
     return [*lines, *_details(status, timezone)] if with_loops else lines
 
@@ -280,31 +281,22 @@ def _end(home: Home) -> dict[str, str] | None:
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
 
 
-def burn_in_lines(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return a line for a version on trial, and for one that was put back."""
-    told = status.get("burnIn")
-    if not told:
-        return []
-    before = f"version {told['before']}" if told["before"] else "the version before"
+def _trial(told: dict[str, Any], timezone: str) -> str:
+    """Return a line for a version on trial, or one that was put back."""
     if told["bad"]:
-        lives = f"{before} lives here" if told["isBack"] else f"{before} is to live here"
-        again = f"; {told['again']} with it too" if told["again"] else ""
-        return [f"  version {told['version']} was put back: {told['bad']}; {lives}{again}"]
-    until = moment(told["until"], timezone)
-    lived = f"{told['livedHours']:.1f} of {told['hours']:.0f} hours lived, until {until} at the earliest"
-    return [f"  version {told['version']} is on trial: {lived}; if it goes wrong, {before} is to come back"]
+        return f"  version {told['version']} was put back: {told['bad']}; version {told['before']} is to live here"
+    lived = f"{told['livedHours']:.1f} of {told['hours']:.0f} hours lived, until {moment(told['until'], timezone)}"
+    return f"  version {told['version']} is on trial: {lived} or later; then it stays, or {told['before']} comes back"
 
 
-def _burn_in(home: Home) -> dict[str, Any] | None:
-    try:
-        with reading(home.database) as connection:
-            if not marks.get(connection, marks.BURN_IN):
-                return None
-            from modules.services.burn_in.burn_in import burn_in_fields  # noqa: PLC0415 - takes time to load, and is rare
+def _burn_in(home: Home) -> dict[str, object] | None:
+    with suppress(SoulError), reading(home.database) as connection:
+        if marks.get(connection, marks.BURN_IN):
+            from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
 
-            return burn_in_fields(connection, SystemClock().now())
-    except SoulError:
-        return None
+            known = current(connection)
+            return known.fields(SystemClock().now()) if known else None
+    return None
 
 
 def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:

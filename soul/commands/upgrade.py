@@ -25,13 +25,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of
 from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.program import kept, this_program
-from modules.services.burn_in.burn_in import BurnIn, begin, current
+from modules.runtime.program import kept as trial_kept
+from modules.runtime.program import this_program
+from modules.services.burn_in.burn_in import begin
 from modules.services.burn_in.policy import BURN_IN_S
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
 from soul.commands.waking import refuse_moved
-from soul.exit_codes import ExitCode
 from soul.terminal.output import printable, write_lines
 
 UNFINISHED = ".upgrade"
@@ -107,24 +107,15 @@ async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None
 
 def _begin_burn_in(home: Home) -> None:
     """Put this version on trial, before the home changes: a kill in between leaves both versions able to live."""
-    me = this_program()
     with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        was, trial = current(connection), begin(connection, me, SystemClock().now())
+        trial = begin(connection, this_program(), SystemClock().now())
         connection.execute("COMMIT")
     if trial:
-        write_lines(f"Burn-in: {BURN_IN_S / 3600:.0f} hours of its life, as `soul status` tells. {_way_back(trial)}")
-    elif was and was.bad:
-        write_lines(f"This version was put back ({was.bad}); it lives here now as you say, without a burn-in")
-
-
-def _way_back(trial: BurnIn) -> str:
-    """Return what happens if it goes wrong."""
-    if not trial.fits:
-        return "If it goes wrong, it stops: the version before could not read the changed database"
-    if not kept(trial.before):
-        return f"If it goes wrong, it stops with exit code {ExitCode.PUT_BACK:d}, and you put the version before back"
-    return f"If it goes wrong, version {trial.before.version} comes back by itself"
+        stays = "it stops, for the version before could not read the changed database"
+        back = f"version {trial.before.version} comes back{'' if trial_kept(trial.before) else ' once you install it'}"
+        hours = f"{BURN_IN_S / 3600:.0f} hours of its life"
+        write_lines(f"On trial for {hours}: if it goes wrong, {back if trial.fits else stays}")
 
 
 async def _migrate(home: Home) -> None:

@@ -109,7 +109,7 @@ async def test_a_version_that_crashes_again_and_again_goes_back_and_is_told_once
     await world.lives_well()
     world.program.install("0.5.0", CRASHES)
     upgraded = await world.program.run(world.home, "upgrade")
-    assert "version 0.4.0 comes back by itself" in upgraded.output
+    assert "if it goes wrong, version 0.4.0 comes back" in upgraded.output
     status = await world.program.run(world.home, "status")
     assert "version 0.5.0 is on trial: 0.0 of 48 hours lived" in status.output
     asked = world.asks()
@@ -117,10 +117,10 @@ async def test_a_version_that_crashes_again_and_again_goes_back_and_is_told_once
     await world.goes_on(asked, said="0.4.0 goes on")
     await world.goes_on(asked, said="0.4.0 goes on")
     status = await world.program.run(world.home, "status")
-    assert "version 0.5.0 was put back: it crashed 3 times in a row; version 0.4.0 lives here" in status.output
+    assert "version 0.5.0 was put back: it crashed 3 times in a row; version 0.4.0 is to live here" in status.output
     world.program.install("0.5.1")
     upgraded = await world.program.run(world.home, "upgrade")
-    assert "version 0.4.0 comes back by itself" in upgraded.output
+    assert "if it goes wrong, version 0.4.0 comes back" in upgraded.output
     async with world.program.started(world.home, "run") as process:
         assert "goes on" not in await until(process, "Awake")
 
@@ -167,7 +167,7 @@ async def test_a_version_whose_program_fails_in_a_new_place_goes_back_within_its
 async def test_a_version_that_changed_the_database_stops_and_nothing_goes_back_by_itself(world: World) -> None:
     await world.lives_well()
     world.program.install("0.5.0", {**CRASHES, **CONVERTS})
-    assert "it stops: the version before could not read" in (await world.program.run(world.home, "upgrade")).output
+    assert "it stops, for the version before could not read" in (await world.program.run(world.home, "upgrade")).output
     await world.crashes()
     before = world.home.database.read_bytes()
     for _ in range(2):
@@ -176,7 +176,7 @@ async def test_a_version_that_changed_the_database_stops_and_nothing_goes_back_b
         assert "cannot read its database" in ended.output
         assert "before-*.soul" in ended.output
     assert len(before) == world.home.database.stat().st_size
-    assert "it lives here now as you say" in (await world.program.run(world.home, "upgrade")).output
+    assert "On trial" not in (await world.program.run(world.home, "upgrade")).output
     await world.crashes(5)
 
 

@@ -1,7 +1,7 @@
 """Which version lives in a home on trial, kept in `soul.db`. Each function is one step of a caller's transaction.
 
-One commit decides that a version goes back: `bad` is set. All else follows from it at each start, so that a kill at
-any moment changes nothing: the bad version does not live here again, and the one before goes on in the home as it is.
+One commit decides that a version goes back: `bad` is set. All else follows from it at each start, so a kill at any
+moment changes nothing: the bad version does not live here again, and the one before goes on in the home as it is.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 import sqlite3
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
 
-from common.clock import iso
+from common.clock import iso, parse_iso
 from common.errors import ConfigError, Fatal, PutBack
 from modules.runtime.database import marks
+from modules.runtime.journal.figures import figures_between
 from modules.runtime.program import ProgramVersion
-from modules.services.burn_in.policy import BURN_IN_S, crash_loop
+from modules.services.burn_in.policy import BURN_IN_S, COMPARED, crash_loop, verdict
 
 _SETTLED = "program"
 
@@ -27,44 +27,21 @@ class BurnIn:
 
     Attributes:
         program: the version on trial.
-        before: the last one that was not; without a version where none is known.
+        before: the last one that was not.
         began: when it took over, ISO-8601.
-        since: from when on figures count: as `began`, or when the version before came back.
-        lived_s: how much was lived since, in lived seconds.
+        lived_s: how much it has lived since, in lived seconds.
         starts: how often it started without an orderly end and without having lived long.
         bad: why it is not to live here any more, "" as long as it may; `bad_at` is since when.
-        again: what went wrong in the same way with the version before, once it was back.
 
     """
 
     program: ProgramVersion
     before: ProgramVersion
     began: str
-    since: str
     lived_s: float = 0.0
     starts: int = 0
     bad: str = ""
     bad_at: str = ""
-    again: str = ""
-
-    @classmethod
-    def parsed(cls, text: str) -> Self | None:
-        """Return what a mark holds; None where that is no trial."""
-        try:
-            told = json.loads(text)
-            program, before = (ProgramVersion(**told.pop(name)) for name in ("program", "before"))
-            return cls(program, before, **told)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None
-
-    @property
-    def is_back(self) -> bool:
-        """Whether the version before has woken again."""
-        return bool(self.bad) and self.since > self.bad_at
-
-    @property
-    def is_over(self) -> bool:
-        return self.lived_s >= BURN_IN_S
 
     @property
     def fits(self) -> bool:
@@ -73,89 +50,65 @@ class BurnIn:
 
     def error(self) -> Fatal:
         """Return what ends a life of the version that was put back."""
-        told = f"Version {self.program.version} is put back: {self.bad}"
-        anyway = f"to live with {self.program.version} all the same, run `soul upgrade` again."
+        told, before = f"Version {self.program.version} is put back: {self.bad}", f"version {self.before.version}"
+        anyway = f"To keep {self.program.version} all the same, run `soul upgrade` again."
         if self.fits:
-            return PutBack(told, remedy=f"Install version {self.before.version or 'before'}, or its image; {anyway}")
-        copy = "restore `before-*.soul`, which lacks what happened since, with the version before"
-        return ConfigError(
-            f"{told}. The version before cannot read its database", remedy=f"{copy[0].upper()}{copy[1:]}; {anyway}"
-        )
+            return PutBack(told, remedy=f"Install {before}, or its image. {anyway}")
+        remedy = f"Restore `before-*.soul`, which lacks what happened since, with {before}. {anyway}"
+        return ConfigError(f"{told}; but {before} cannot read its database", remedy=remedy)
+
+    def fields(self, now: datetime) -> dict[str, object]:
+        """Return it for programs, in camelCase; `until` is when it ends if the SOUL stays awake."""
+        lived, until = self.lived_s / 3600, iso(now + timedelta(seconds=BURN_IN_S - self.lived_s))
+        versions = {"version": self.program.version, "before": self.before.version}
+        return {**versions, "livedHours": lived, "hours": BURN_IN_S / 3600, "until": until, "bad": self.bad}
 
 
 def current(connection: sqlite3.Connection) -> BurnIn | None:
-    """Return the trial of this home; None if there is none."""
-    return BurnIn.parsed(marks.get(connection, marks.BURN_IN))
+    """Return the trial of this home; None if there is none, or its mark cannot be read."""
+    try:
+        told = json.loads(marks.get(connection, marks.BURN_IN))
+        program, before = (ProgramVersion(**told.pop(name)) for name in ("program", "before"))
+        return BurnIn(program, before, **told)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def begin(connection: sqlite3.Connection, me: ProgramVersion, now: datetime) -> BurnIn | None:
-    """Put a version on trial that took over; return the trial, None where no other version lived here before.
+    """Put a version that takes over on trial; return the trial, None where no other version lived here before.
 
     One that was put back, and is taken over again, is the owner's choice: it is not judged again.
     """
-    known, settled = current(connection), _settled(connection)
+    known, before = current(connection), _settled(connection)
     if known and known.program.fingerprint == me.fingerprint:
         if not known.bad:
             return known
-        marks.remove(connection, marks.BURN_IN)
         note_settled(connection, me)
+        before = me
+    elif known:
+        before = known.before
+    marks.remove(connection, marks.BURN_IN)
+    if before.fingerprint in {"", me.fingerprint}:
         return None
-    if known is None and settled.fingerprint in {"", me.fingerprint}:
-        return None
-    begun = BurnIn(me, known.before if known else settled, iso(now), iso(now))
-    if begun.before.fingerprint == me.fingerprint:
-        marks.remove(connection, marks.BURN_IN)
-        return None
-    _put(connection, begun)
-    return begun
+    return _put(connection, BurnIn(me, before, iso(now)))
 
 
-def burn_in_fields(connection: sqlite3.Connection, now: datetime) -> dict[str, Any] | None:
-    """Return the trial for programs, in the camelCase of the status; `until` is when it ends if it lives on."""
-    known = current(connection)
-    if known is None:
-        return None
-    return {
-        "version": known.program.version,
-        "before": known.before.version,
-        "hours": BURN_IN_S / 3600,
-        "livedHours": known.lived_s / 3600,
-        "until": iso(now + timedelta(seconds=max(0.0, BURN_IN_S - known.lived_s))),
-        "bad": known.bad,
-        "isBack": known.is_back,
-        "again": known.again,
-    }
+def note_start(connection: sqlite3.Connection, me: ProgramVersion, now: datetime, *, begins: bool) -> BurnIn | None:
+    """Count a start of the version that runs; return the trial, None if there is none, or the owner ended it.
 
-
-def note_start(connection: sqlite3.Connection, me: ProgramVersion, now: datetime, *, judged: bool) -> BurnIn | None:
-    """Count a start of the version that runs; return the trial, None if there is none for it.
-
-    `judged` tells whether this version took over by starting, as an image does.
+    `begins` tells whether another version takes over by starting, as an image does.
     """
     known = current(connection)
-    is_new = known is None or me.fingerprint not in {known.program.fingerprint, known.before.fingerprint}
-    if is_new:
-        if judged and (begun := begin(connection, me, now)):
-            known = begun
-        else:
-            marks.remove(connection, marks.BURN_IN)
-            return None
+    if known and known.bad and me.fingerprint == known.before.fingerprint:
+        return known
+    if known is None or me.fingerprint != known.program.fingerprint:
+        known = begin(connection, me, now) if begins else None
     if known is None:
-        return None
-    is_before = me.fingerprint == known.before.fingerprint
-    if is_before and not known.bad:
         marks.remove(connection, marks.BURN_IN)
-        return None
-    if is_before and not known.is_back:
-        known = replace(known, since=iso(now), lived_s=0.0, starts=0)
-    crashed = crash_loop(known.starts)
-    if crashed and not known.bad:
-        known = replace(known, bad=crashed, bad_at=iso(now))
-    elif crashed:
-        known = replace(known, again=known.again or crashed)
-    known = replace(known, starts=known.starts + 1)
-    _put(connection, known)
-    return known
+    if known is None or known.bad:
+        return known
+    bad = crash_loop(known.starts)
+    return _put(connection, replace(known, starts=known.starts + 1, bad=bad, bad_at=iso(now)))
 
 
 def note_end(connection: sqlite3.Connection) -> None:
@@ -170,24 +123,25 @@ def note_settled(connection: sqlite3.Connection, me: ProgramVersion) -> None:
     note_end(connection)
 
 
-def note_lived(connection: sqlite3.Connection, lived_s: float, problem: str, now: datetime) -> BurnIn | None:
-    """Count what was lived, and let a version with a `problem` go back; return the trial, None if it is over.
-
-    Of the version before, once it is back, a problem is only kept.
-    """
+def problem_of(connection: sqlite3.Connection, now: datetime) -> str:
+    """Return why the version on trial is to go back by its figures, or ""."""
     known = current(connection)
-    if known is None or known.is_over:
+    if known is None or known.bad:
+        return ""
+    since = iso(parse_iso(known.began) - COMPARED)
+    return verdict(figures_between(connection, since, known.began), figures_between(connection, known.began, iso(now)))
+
+
+def note_lived(connection: sqlite3.Connection, lived_s: float, problem: str, now: datetime) -> BurnIn | None:
+    """Count what was lived, and let a version with a `problem` go back; return the trial, None where it is over."""
+    known = current(connection)
+    if known is None or known.bad:
         return None
-    known = replace(known, lived_s=known.lived_s + lived_s)
-    if known.bad:
-        known = replace(known, again=known.again or problem)
-    elif problem:
-        known = replace(known, bad=problem, bad_at=iso(now))
-    if known.is_over and not known.bad:
-        marks.remove(connection, marks.BURN_IN)
-    else:
-        _put(connection, known)
-    return known
+    known = replace(known, lived_s=known.lived_s + lived_s, bad=problem, bad_at=iso(now))
+    if known.lived_s < BURN_IN_S or problem:
+        return _put(connection, known)
+    marks.remove(connection, marks.BURN_IN)
+    return None
 
 
 def _settled(connection: sqlite3.Connection) -> ProgramVersion:
@@ -197,5 +151,6 @@ def _settled(connection: sqlite3.Connection) -> ProgramVersion:
         return ProgramVersion()
 
 
-def _put(connection: sqlite3.Connection, burn_in: BurnIn) -> None:
+def _put(connection: sqlite3.Connection, burn_in: BurnIn) -> BurnIn:
     marks.put(connection, {marks.BURN_IN: json.dumps(asdict(burn_in))})
+    return burn_in

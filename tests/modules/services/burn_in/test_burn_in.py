@@ -15,7 +15,7 @@ from modules.runtime.journal.figures import GoodShare, VersionFigures, figures_b
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.runtime.program import ProgramVersion
-from modules.services.burn_in.burn_in import begin, current, note_end, note_lived, note_settled, note_start
+from modules.services.burn_in.burn_in import begin, current, note_end, note_lived, note_settled, note_start, problem_of
 from modules.services.burn_in.policy import BURN_IN_S, verdict
 from tests.fresh_database import in_memory, open_database
 
@@ -58,54 +58,47 @@ def test_a_version_is_bad_by_a_new_fault_or_a_fallen_figure_and_not_by_little(
 
 
 def test_the_hours_of_a_trial_are_those_that_were_lived_and_at_their_end_the_version_stays() -> None:
-    connection, known = on_trial(), None
+    connection = on_trial()
     for life in range(4):
         later = NOW + timedelta(days=10 * life)
-        assert note_start(connection, NEW, later, judged=False)
+        assert note_start(connection, NEW, later, begins=False)
         known = note_lived(connection, BURN_IN_S / 4, "", later)
         note_end(connection)
-        assert known
-        assert known.lived_s == BURN_IN_S / 4 * (life + 1)
-        assert (current(connection) is None) == known.is_over
-    assert known
-    assert known.is_over
-    assert note_start(connection, NEW, NOW, judged=False) is None
+        assert (known.lived_s if known else BURN_IN_S) == BURN_IN_S / 4 * (life + 1)
+    assert known is None
+    assert note_start(connection, NEW, NOW, begins=False) is None
 
 
 def test_three_starts_in_a_row_that_did_not_last_are_a_crash_loop_and_an_orderly_end_makes_none() -> None:
     connection = on_trial()
     for _ in range(9):
-        note_start(connection, NEW, NOW, judged=False)
-        note_start(connection, NEW, NOW, judged=False)
+        note_start(connection, NEW, NOW, begins=False)
+        note_start(connection, NEW, NOW, begins=False)
         note_end(connection)
     for _ in range(9):
-        note_start(connection, NEW, NOW, judged=False)
-        note_start(connection, NEW, NOW, judged=False)
+        note_start(connection, NEW, NOW, begins=False)
+        note_start(connection, NEW, NOW, begins=False)
         note_settled(connection, NEW)
     for _ in range(3):
-        known = note_start(connection, NEW, NOW, judged=False)
+        known = note_start(connection, NEW, NOW, begins=False)
         assert known
         assert not known.bad
-    known = note_start(connection, NEW, NOW, judged=False)
+    known = note_start(connection, NEW, NOW, begins=False)
     assert known
     assert known.bad == "it crashed 3 times in a row"
 
 
-def test_a_version_goes_back_once_and_what_goes_wrong_with_the_one_before_is_only_kept() -> None:
+def test_a_version_goes_back_once_and_what_goes_wrong_with_the_one_before_changes_nothing() -> None:
     connection = on_trial()
     assert note_lived(connection, 60.0, "the heartbeat failed", NOW)
-    later = NOW + timedelta(hours=1)
-    refused = note_start(connection, NEW, later, judged=False)
-    assert refused
-    assert (refused.bad, refused.is_back) == ("the heartbeat failed", False)
-    back = note_start(connection, OLD, later, judged=False)
-    assert back
-    assert (back.is_back, back.lived_s) == (True, 0.0)
-    assert note_lived(connection, 60.0, "the same", later)
+    decided = current(connection)
+    assert decided
+    assert decided.bad == "the heartbeat failed"
     for _ in range(9):
-        again = note_start(connection, OLD, later, judged=False)
-    assert again
-    assert (again.bad, again.again, again.since) == ("the heartbeat failed", "the same", iso(later))
+        assert note_start(connection, NEW, NOW, begins=False) == decided
+        assert note_start(connection, OLD, NOW, begins=False) == decided
+        assert problem_of(connection, NOW) == ""
+        assert note_lived(connection, BURN_IN_S, "the same", NOW) is None
 
 
 def test_the_version_before_of_a_bad_one_is_the_one_to_which_the_next_goes_back() -> None:
@@ -128,17 +121,17 @@ def test_the_owner_takes_over_a_bad_version_all_the_same_by_a_second_upgrade() -
 @pytest.mark.parametrize("who", [OLD, NEWER])
 def test_a_trial_ends_where_the_owner_installs_another_version(who: ProgramVersion) -> None:
     connection = on_trial()
-    assert note_start(connection, who, NOW, judged=False) is None
+    assert note_start(connection, who, NOW, begins=False) is None
     assert current(connection) is None
 
 
 def test_an_image_is_on_trial_from_its_first_start_and_only_a_known_version_comes_before_one() -> None:
     connection = in_memory()
-    assert note_start(connection, OLD, NOW, judged=True) is None
+    assert note_start(connection, OLD, NOW, begins=True) is None
     assert begin(connection, OLD, NOW) is None
     note_settled(connection, OLD)
-    assert note_start(connection, OLD, NOW, judged=True) is None
-    begun = note_start(connection, NEW, NOW, judged=True)
+    assert note_start(connection, OLD, NOW, begins=True) is None
+    begun = note_start(connection, NEW, NOW, begins=True)
     assert begun
     assert (begun.program, begun.before, begun.starts) == (NEW, OLD, 1)
 
