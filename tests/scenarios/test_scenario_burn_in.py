@@ -92,7 +92,7 @@ class World:
             assert said in await until(process, "Awake")
             await until_true(lambda: self.replies_to(uri) and self.told())
             beside = await self.program.run(self.home, "run")
-            assert beside.code in {ExitCode.IN_USE, ExitCode.PUT_BACK}, beside.output
+            assert beside.code == ExitCode.IN_USE, beside.output
             process.terminate()
             assert await process.wait() == 0
         assert self.replies_to(uri) == 1

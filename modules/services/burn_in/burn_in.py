@@ -23,16 +23,10 @@ _SETTLED = "program"
 
 @dataclass(frozen=True, slots=True)
 class BurnIn:
-    """The trial of a version.
+    """The trial of the version `program`, which took over at `began` from the one `before`. Times are ISO-8601.
 
-    Attributes:
-        program: the version on trial.
-        before: the last one that was not.
-        began: when it took over, ISO-8601.
-        lived_s: how much it has lived since, in lived seconds.
-        starts: how often it started without an orderly end and without having lived long.
-        bad: why it is not to live here any more, "" as long as it may; `bad_at` is since when.
-
+    It has lived for `lived_s` lived seconds, and started so often without an orderly end or ten minutes of life; `bad`
+    is why it is not to live here any more since `bad_at`, "" as long as it may.
     """
 
     program: ProgramVersion
