@@ -71,6 +71,16 @@ class Alarm:
         return NewWork(NOTICE, f"{self.kind}/{self.name}", payload, not_before=not_before)
 
 
+def stopped_alarm(name: str, why: str, at: datetime, timezone: str) -> Alarm:
+    """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
+    return _end_told(f"{name} stopped: {why}", at, timezone)
+
+
+def _end_told(text: str, at: datetime, timezone: str) -> Alarm:
+    line = one_line(text, _LINE_CHARS)
+    return Alarm("stopped", f"{local(at, timezone).date()}/{line}", line)
+
+
 @dataclass(frozen=True, slots=True)
 class AlarmKept(Event):
     """Published when a turn of the SOUL's own, or a reminder, came to something that the owner is to be told."""
@@ -166,15 +176,10 @@ class AlarmHandler(Handler, Perceiver):
         ]
 
     def _stopped(self, at: datetime, why: str) -> Alarm:
-        return self._end_told(at, f"{self.name} stopped: {why}")
+        return stopped_alarm(self.name, why, at, self.timezone)
 
     def _lost(self, at: datetime, told: str) -> Alarm:
-        return self._end_told(at, f"{self.name}: {told}")
-
-    def _end_told(self, at: datetime, text: str) -> Alarm:
-        """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
-        line = one_line(text, _LINE_CHARS)
-        return Alarm("stopped", f"{local(at, self.timezone).date()}/{line}", line)
+        return _end_told(f"{self.name}: {told}", at, self.timezone)
 
     def _waiting(self, now: Situation) -> Iterator[Alarm]:
         """Yield the alarms of a budget that is nearly used up, of each draft, and of each file that waits."""
