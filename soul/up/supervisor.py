@@ -1,7 +1,8 @@
 """`soul up`: runs several homes under one supervisor, which starts those again that fail and ends all together.
 
 The supervisor loads the program once and has one thread and no event loop, so that each fork, also a later one, is a
-clean copy. It reads no home. What a process tells is its own; here only starts and ends are told.
+clean copy. Of a home it reads only whether it sleeps. What a process tells is its own; here only starts and ends are
+told.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from common.settings import Settings
 from common.text.patterns import compile_all
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import process_mark
+from modules.runtime.sleep_note import is_noted, process_mark
 from soul.app import open_soul
 from soul.commands.options import SocialOnly
 from soul.commands.run import live
@@ -107,7 +108,7 @@ class SupervisedProcess:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Keeps `members` alive until it is asked to end, or none that counts is left.
+    """Keeps `members` alive until it is asked to end, or none that counts is left. Who `is_asleep` sleeps on.
 
     Attributes:
         calls: the end of a pipe on which the watcher writes whom to wake, a line with the place of each in `members`.
@@ -131,7 +132,10 @@ class Supervisor:
         watched, held = os.pipe()
         with self._signals():
             for member in self.members:
-                self._start(member, watched, held)
+                if member.is_asleep:
+                    self._let_sleep(member)
+                else:
+                    self._start(member, watched, held)
             while not self._asked and not all(one.is_over for one in self.members if one.keeps_all):
                 self._wait(min((one.due_s for one in self.members if one.due_s is not None), default=None))
                 self._reap()
@@ -191,6 +195,10 @@ class Supervisor:
         member.pid = pid
         write_lines(f"{member.name}: process {pid}")
 
+    def _let_sleep(self, member: SupervisedProcess) -> None:
+        member.is_asleep, member.due_s = True, self.clock.monotonic() + self.longest_s
+        write_lines(f"{member.name}: asleep")
+
     def _reap(self) -> None:
         """Take note of each process that has ended, and decide when it starts again."""
         for member in self.members:
@@ -204,8 +212,7 @@ class Supervisor:
             if code == ANEW or (code == ASLEEP and (member.is_called or nobody_watches)):
                 member.due_s = now
             elif code == ASLEEP:
-                member.is_asleep, member.due_s = True, now + self.longest_s
-                write_lines(f"{member.name}: asleep")
+                self._let_sleep(member)
             elif code == ExitCode.IN_USE and member.has_slept:
                 member.due_s = now + _IN_USE * self.restart_s
                 write_lines(f"{member.name}: its home is in use, and it tries again in {_IN_USE * self.restart_s:g} s")
@@ -333,7 +340,11 @@ def run_up(
     listener = listen_at(LOOPBACK, 0)
     calls, caller = os.pipe()
     members = [
-        SupervisedProcess(name, partial(_told, name, partial(_life, name, root, social_only, listener, caller)))
+        SupervisedProcess(
+            name,
+            partial(_told, name, partial(_life, name, root, social_only, listener, caller)),
+            is_asleep=is_noted(Home.at(root).memory),
+        )
         for name, root in homes.items()
     ]
     page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)

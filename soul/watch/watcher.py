@@ -59,6 +59,7 @@ _TIMEOUT_S = 15.0
 _LOOK_DEADLINE_S = 60.0
 _BODY_BYTES = 262_144
 _AGAIN_S = 30.0
+_NS = 1e9
 CALLS = 4  # SOULs that are woken or suspended at once: each may take a process of its own
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
@@ -171,15 +172,18 @@ class Watcher:
                 self.sleepers.setdefault(name, Sleeper(name, home, {}, overdue=why))
 
     def _resumed(self, name: str, home: Home, settings: Settings) -> bool:
-        """Return whether the home has a note of this SOUL, with marks of all that is looked at."""
+        """Return whether the home has a note of this SOUL, with marks of all that is looked at, and no newer edit."""
         note = _checked(asdict(found)) if (found := read_note(home.memory)) else None
-        if not note or note.kept_by != self.kept_by or note.name not in {name, settings.agent_name}:
+        if not note or bool(note.kept_by) != bool(self.kept_by) or note.name not in {name, settings.agent_name}:
+            return False
+        if max(_edited(home)) > parse_iso(note.asleep_since).timestamp() * _NS:
             return False
         one = self._sleeper(name, home, settings, note.github, room=note.room)
         if not all(note.seen.get(service) for service in one.sources):
             return False
         for service, source in one.sources.items():
             source.newest.seen = dict(note.seen[service])
+        write_note(home.memory, replace(note, kept_by=self.kept_by))
         self._take(one, note)
         return True
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from modules.runtime.home import lock_holder
+from modules.runtime.home import Home, lock_holder
 from modules.runtime.sleep_note import read_note
+from soul.commands.status import look, status_lines
 from tests.patience import until as comes
 from tests.program import soul, until
 from tests.running_town import Answering, RunningTown, call
@@ -94,6 +95,29 @@ async def test_a_watcher_that_was_killed_is_started_again_and_misses_nothing(run
         running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
         assert "watch: process" in await until(process, "rowan: woken")
         assert (await ends(process))[0] == 0
+
+
+async def test_who_slept_sleeps_on_under_the_next_supervisor_until_something_comes(running_town: RunningTown) -> None:
+    running_town.mind.answer = new_words()
+    rowan = running_town.make_home("rowan", SOUL_SPEED="50")
+    async with up(rowan) as process:
+        await until(process, "rowan: asleep")
+        process.kill()
+    async with up(rowan) as process:
+        assert "rowan: process" not in await until(process, "watch: process")
+        await comes(lambda: "asleep since" in _told(rowan), what="a watcher that goes on")
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
+        assert "something came" in await until(process, "rowan: woken")
+        await until(process, "rowan: asleep")
+        process.kill()
+    rowan.soul.write_text(f"{rowan.soul.read_text()}\nIt likes rain.\n")
+    async with up(rowan) as process:
+        assert "cannot be used" in await until(process, "rowan: woken")
+        await ends(process)
+
+
+def _told(home: Home) -> str:
+    return "\n".join(status_lines("rowan", look(home)))
 
 
 async def test_who_is_not_to_sleep_stays_awake(running_town: RunningTown) -> None:

@@ -149,13 +149,14 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
     running_town: RunningTown, tmp_path: Path
 ) -> None:
     clock, called, held = SystemClock(), list[str](), list[str]()
-    names = ("asleep", "late", "mentioned", "unknown")
+    names = ("asleep", "edited", "late", "mentioned", "unknown")
     for name in names:
         running_town.account(name)
 
     def load(name: str) -> tuple[Home, Settings]:
         given = {"agent_bluesky_username": f"{name}.test", "atproto_service_url": running_town.atproto_url}
-        return account(tmp_path, name, **given, agent_bluesky_password=PASSWORD)
+        home, settings = account(tmp_path, name, **given, agent_bluesky_password=PASSWORD)
+        return Home(tmp_path / name, home.memory), settings
 
     async def wake(name: str) -> bool:
         called.append(name)
@@ -166,25 +167,26 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
 
     first = Watcher(load, wake, clock, note_held)
     async with serve(first.app()) as url:
-        for name in names[:3]:
+        for name in names[:4]:
             asleep = SleepWatch(url, name, watch_token(PASSWORD))
             assert await asleep.begin({"github": []}) == Ok(None)
             ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
             note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
             assert await asleep.hold(asdict(note)) == Ok(None)
     await first.aclose()
-    assert sorted(held) == sorted(names[:3])
+    assert sorted(held) == sorted(names[:4])
+    (tmp_path / "edited" / "HEARTBEAT.md").write_text("Look after the roof.")
     running_town.network.post_as(running_town.account("kit"), "Morning @mentioned.test, tin or slate?")
 
     second = Watcher(load, wake, clock)
     await second.resume(names, names)
     assert not called
     watching = asyncio.create_task(second.watch())
-    await until(lambda: len(called) == 3, what="both others")
+    await until(lambda: len(called) == 4, what="all others")
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     await second.aclose()
-    assert sorted(called) == ["late", "mentioned", "unknown"]
+    assert sorted(called) == ["edited", "late", "mentioned", "unknown"]
     assert [*second.sleepers] == ["asleep"]
 
 

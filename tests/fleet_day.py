@@ -1,0 +1,467 @@
+"""A day of many SOULs that sleep most of the time, under either engine, with kills and partitions, and its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import random
+import re
+import sys
+from asyncio.subprocess import DEVNULL, Process, create_subprocess_exec
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from signal import SIGKILL
+from statistics import mean, quantiles
+from typing import TYPE_CHECKING, Literal
+
+from starlette.requests import Request
+
+from common.clock import Clock, SystemClock
+from modules.runtime.home import Home, lock_holder
+from tests.patience import HANG_S, until
+from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
+from tests.soul.fleet.fleet_files import written
+from tests.town.kube.running import TOKEN, RunningCluster
+from town.atproto.index import POST, NetworkEvent
+from town.atproto.network import Network
+from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
+from town.kube.objects import KubeObjects
+from town.kube.pods import Pods
+from town.kube.service import KubeService
+from town.model.service import ModelFaults, model_app
+from town.model.types import Completion
+from town.serving import LOOPBACK, drop, listen_at, serve
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from town.atproto.chat import Convo
+    from town.model.types import ChatRequest
+
+_LOOK = "app.bsky.notification.listNotifications"
+_WATCHED = "25"  # the watcher asks for so many
+_SAMPLE_S, _SETTLED_S = 1.0, 10.0
+_CUT_S = (2.0, 20.0)
+_AT_MOST, _COUNTED_S = 3, 900.0
+"""So often one process is killed within this time: who fails five times in it is left alone."""
+_DAY_S = 86_400.0
+_MESSAGES = 0.2
+_WORDS = """
+slate tin thatch copper turf glass cedar clay felt lead zinc straw rain fog gale frost hail thaw dusk dawn gutter
+ridge eave beam nail moss soot brick lime rope pitch oak ash elm birch reed sand salt tide harbour lantern kettle
+"""
+EngineName = Literal["up", "cluster"]
+
+
+@dataclass(frozen=True)
+class DayPlan:
+    """How much happens; the day takes `real_s`, and all live as much faster."""
+
+    homes: int
+    asked: int
+    real_s: float
+    kills: int
+    cuts: int
+
+    @property
+    def speed(self) -> float:
+        return _DAY_S / self.real_s
+
+
+@dataclass(eq=False)
+class Ask:
+    """A mention or a direct message: when the watcher first saw it, and the SOUL, by the monotonic clock."""
+
+    did: str
+    at_s: float
+    uri: str = ""
+    convo: Convo | None = None
+    watched_s: float | None = None
+    looked_s: float | None = None
+    answers: int = 0
+
+    @property
+    def count(self) -> int:
+        """How often it was answered."""
+        return sum(one.sender == self.did for one in self.convo.messages) if self.convo else self.answers
+
+
+@dataclass
+class Wire:
+    """Bluesky as the SOULs and the watcher reach it: it notes who looks when, and can be cut for some of them.
+
+    `cut_until` is by account ("" for all) and whether it is the watcher that is cut off. Half of what is sent then
+    arrives all the same, and only its answer is lost.
+    """
+
+    app: ASGIApp
+    clock: Clock
+    cut_until: dict[tuple[str, bool], float] = field(default_factory=dict)
+    waiting: defaultdict[str, list[Ask]] = field(default_factory=lambda: defaultdict(list))
+    requests: Counter[str] = field(default_factory=Counter)
+    looked: set[str] = field(default_factory=set)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request, now = Request(scope), self.clock.monotonic()
+        did, method = _account(request), request.url.path.rpartition("/")[2]
+        is_watch = method == _LOOK and request.query_params.get("limit") == _WATCHED
+        self.requests["by the watcher" if is_watch else "other"] += 1
+        if any(now < self.cut_until.get((whom, is_watch), 0.0) for whom in (did, "")):
+            if self.requests.total() % 2:
+                await self.app(scope, receive, _unheard)
+            await drop(request)(scope, receive, send)
+            return
+        for ask in self.waiting[did] if method == _LOOK else ():
+            if is_watch:
+                ask.watched_s = ask.watched_s or now
+            else:
+                ask.looked_s = now
+        if method == _LOOK and not is_watch:
+            self.looked.add(did)
+            self.waiting[did].clear()
+        await self.app(scope, receive, send)
+
+
+async def _unheard(_: Message) -> None:
+    """Lose an answer."""
+
+
+def _account(request: Request) -> str:
+    """Return whose token a request has, "" for none."""
+    parts = request.headers.get("authorization", "").removeprefix("Bearer ").split(".")
+    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) > 1 else {}
+    return str(claims.get("sub", ""))
+
+
+@dataclass(kw_only=True)
+class UpEngine:
+    """`soul up`. The `log` is what the watcher tells, too."""
+
+    command: Sequence[str]
+    log: Path
+    homes: Sequence[Home]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    process: Process = field(init=False)
+
+    async def start(self) -> None:
+        given = {**os.environ, **self.environment}
+        with self.log.open("ab") as log:
+            self.process = await create_subprocess_exec(*self.command, stdin=DEVNULL, stdout=log, stderr=log, env=given)
+
+    async def end(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.terminate()
+        await self.process.wait()
+
+    def parent(self) -> int:
+        """Return the process that starts the SOULs."""
+        return self.process.pid
+
+    def watcher(self) -> int:
+        """Return the process of the watcher."""
+        return int(re.findall(r"^watch: process (\d+)", self.log.read_text(encoding="utf-8"), re.MULTILINE)[-1])
+
+    async def kill(self) -> None:
+        """Kill what starts the SOULs, and start it again."""
+        self.process.kill()
+        await self.process.wait()
+        await until(lambda: not any(lock_holder(home) for home in self.homes), what="the end of all")
+        await self.start()
+
+    def cut(self, seconds: float) -> None:
+        """Cut the watcher off from what starts the SOULs. Here they speak by a pipe."""
+
+
+@dataclass(kw_only=True)
+class ClusterEngine(UpEngine):
+    """A cluster, whose API can be cut off, and `soul watch` beside it, which is the `process`."""
+
+    api: ASGIApp
+    objects: KubeObjects
+    clock: Clock
+    _cut_until_s: float = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the API does, while it can be reached."""
+        is_cut = scope["type"] == "http" and self.clock.monotonic() < self._cut_until_s
+        await (drop(Request(scope)) if is_cut else self.api)(scope, receive, send)
+
+    def parent(self) -> int:
+        return os.getpid()  # the town's kubelet runs here
+
+    def watcher(self) -> int:
+        return self.process.pid
+
+    async def keep(self) -> None:
+        """Start the watcher again whenever it ends, as its Deployment does."""
+        while True:
+            await self.process.wait()
+            await self.start()
+
+    async def kill(self) -> None:
+        """Let the API server die and come back: what it remembered of changes is gone, the objects are not."""
+        self.objects.forget()
+        self.cut(_CUT_S[0])
+
+    def cut(self, seconds: float) -> None:
+        self._cut_until_s = self.clock.monotonic() + seconds
+
+
+@asynccontextmanager
+async def _up(homes: Sequence[Home], folder: Path, _: RunningTown) -> AsyncIterator[UpEngine]:
+    command = [sys.executable, "-m", "tests.soul.hasty_up", *(str(home.root) for home in homes)]
+    engine = UpEngine(command=command, log=folder / "up.log", homes=homes)
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.end()
+
+
+@asynccontextmanager
+async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> AsyncIterator[ClusterEngine]:
+    """The API, the pods and the watcher, as `soul fleet apply` would leave them."""
+    program, names = [sys.executable, "-m", "soul.cli"], [home.root.name for home in homes]
+    with listen_at(LOOPBACK, 0) as free:
+        port = free.getsockname()[1]
+    for name, home in zip(names, homes, strict=True):
+        (folder / f"home-soul-{name}").symlink_to(home.root)
+        (account := folder / "accounts" / name).mkdir(parents=True)
+        login = {"AGENT_BLUESKY_USERNAME": f"{name}.test", "AGENT_BLUESKY_PASSWORD": PASSWORD}
+        for setting, value in {**login, "ATPROTO_SERVICE_URL": town.atproto_url}.items():
+            (account / setting).write_text(value, encoding="utf-8")
+    told = [{"name": name, "soul_md": "rowan/SOUL.md"} for name in names]
+    file = written(folder, settings={}, homes=told, soul_md=homes[0].soul.read_text(encoding="utf-8"))
+    entrypoint = ["env", f"SLEEP_WATCH_URL=http://{LOOPBACK}:{port}", f"PYTHONPATH={Path.cwd()}", *program]
+    acts = {"wake": "wake", "asleep": "sleep"}.items()
+    calls = [f"--{when}={' '.join(program)} fleet {act} {file} --within 0" for when, act in acts]
+    engine = ClusterEngine(
+        command=[*program, "watch", str(folder / "accounts"), *calls, f"--state={folder}/state", f"--port={port}"],
+        log=folder / "watch.log",
+        homes=homes,
+        environment={"KUBECONFIG": str(folder / "kubeconfig")},
+        api=(service := KubeService(KubeObjects(), TOKEN)).app(),
+        objects=service.objects,
+        clock=SystemClock(),
+    )
+    async with serve(engine) as url:
+        RunningCluster(url, service).kubeconfig(folder)
+        given = {**os.environ, **engine.environment}
+        applied = await create_subprocess_exec(*program, "fleet", "apply", str(file), stdout=DEVNULL, env=given)
+        assert await applied.wait() == 0
+        await engine.start()
+        pods = Pods(service.objects, folder, entrypoint, restart_s=1.0)
+        tasks = [asyncio.create_task(one) for one in (pods.run(), engine.keep())]
+        try:
+            yield engine
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await engine.end()
+
+
+ENGINES = {"up": _up, "cluster": _cluster}
+
+
+@dataclass
+class FleetDay:
+    """A day under way; `homes` are the names by folder."""
+
+    plan: DayPlan
+    town: RunningTown
+    wire: Wire
+    engine: UpEngine
+    homes: dict[Path, str]
+    rng: random.Random
+    asks: list[Ask] = field(default_factory=list)
+    kills: Counter[str] = field(default_factory=Counter)
+    cuts: Counter[str] = field(default_factory=Counter)
+    awake: list[int] = field(default_factory=list)
+    calls: int = 0
+    _killed_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _by_uri: dict[str, Ask] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> list[Ask]:
+        return [ask for ask in self.asks if not ask.count]
+
+    @property
+    def doubled(self) -> list[Ask]:
+        return [ask for ask in self.asks if ask.count > 1]
+
+    def living(self) -> dict[str, int]:
+        """Return the processes of those that are awake, by home."""
+        found = {}
+        for pid in children(self.engine.parent()):
+            with suppress(OSError):
+                if name := self.homes.get(Path(f"/proc/{pid}/cwd").readlink()):
+                    found[name] = pid
+        return found
+
+    def kept_mib(self) -> tuple[float, float]:
+        """Return the memory of all that remains for those that sleep, and of those that are awake."""
+        living, process = {*self.living().values()}, self.engine.process.pid
+        return pss_mib({process, *children(process)} - living), pss_mib(living)
+
+    async def live(self) -> None:
+        """Let all happen at random moments, and wait until all is answered, and no answer comes twice."""
+        plan, rng, clock = self.plan, self.rng, self.wire.clock
+        people = [f"kit{number}" for number in range(max(40, plan.asked // 20))]
+        acts = [(rng.uniform(0, plan.real_s), self._kill) for _ in range(plan.kills)]
+        acts += [(rng.uniform(0, plan.real_s), self._cut) for _ in range(plan.cuts)]
+        while len(acts) < plan.asked + plan.kills + plan.cuts:
+            name, at_s = rng.choice([*self.homes.values()]), rng.uniform(0, plan.real_s)
+            for place in range(rng.randint(1, 4)):
+                acts.append((at_s + place * 30 / plan.speed, partial(self._ask, name, rng.choice(people))))
+        began, sampled = clock.monotonic(), asyncio.create_task(self._sample())
+        try:
+            for at_s, act in [*sorted(acts, key=lambda one: one[0]), (plan.real_s, self._mend)]:
+                await asyncio.sleep(began + at_s - clock.monotonic())
+                await act()
+            with suppress(AssertionError):  # the figures tell what is lost
+                await until(lambda: not self.lost, plan.real_s + 3 * HANG_S)
+            await asyncio.sleep(_SETTLED_S)
+        finally:
+            sampled.cancel()
+
+    async def _ask(self, name: str, person: str) -> None:
+        network, did = self.town.network, self.town.account(name)
+        one, words = Ask(did, self.wire.clock.monotonic()), some_words(self.rng)
+        if self.rng.random() < _MESSAGES:
+            pen = self.town.account(f"pen{len(self.asks)}")
+            one.convo = network.chat.begin(pen, did)
+            network.chat.send(pen, one.convo, f"Good morning, do you prefer {words}?", {})
+        else:
+            text = f"Morning @{name}.test, do you prefer {words}?"
+            one.uri = network.post_as(self.town.account(person), text)[0]
+            self._by_uri[one.uri] = one
+        self.asks.append(one)
+        self.wire.waiting[did].append(one)
+
+    async def _kill(self) -> None:
+        """Kill a SOUL that is awake, the watcher, or what starts them."""
+        whom = self.rng.choices(("soul", "watcher", "engine"), (16, 3, 1))[0]
+        living, now = self.living(), self.wire.clock.monotonic()
+        name = self.rng.choice([*living]) if whom == "soul" and living else whom
+        if name == "soul" or sum(now - at_s < _COUNTED_S for at_s in self._killed_s[name]) >= _AT_MOST:
+            return
+        self._killed_s[name].append(now)
+        self.kills[whom] += 1
+        if whom == "engine":
+            await self.engine.kill()
+        else:
+            with suppress(ProcessLookupError):
+                os.kill(living[name] if whom == "soul" else self.engine.watcher(), SIGKILL)
+
+    async def _cut(self) -> None:
+        """Cut off one SOUL, the watcher as it looks for one or for all, or the watcher from what starts them."""
+        whom, seconds = self.rng.choice(("soul", "sleeper", "watcher", "engine")), self.rng.uniform(*_CUT_S)
+        name = self.rng.choice([*((whom == "soul" and self.living()) or self.homes.values())])
+        self.cuts[whom] += 1
+        if whom == "engine":
+            self.engine.cut(seconds)
+        else:
+            key = "" if whom == "watcher" else self.town.account(name), whom != "soul"
+            self.wire.cut_until[key] = self.wire.clock.monotonic() + seconds
+
+    async def _mend(self) -> None:
+        self.wire.cut_until.clear()
+
+    async def _sample(self) -> None:
+        while True:
+            await asyncio.sleep(_SAMPLE_S)
+            with suppress(OSError):
+                self.awake.append(len(self.living()))
+            self.calls += len(self.town.mind.asked)
+            self.town.mind.asked.clear()
+
+    def see(self, event: NetworkEvent) -> None:
+        """Take note of an answer."""
+        record = self.town.network.record(event.did, POST, event.uri.rpartition("/")[2]) if event.uri else None
+        above = record.value.get("reply", {}).get("parent", {}).get("uri", "") if record else ""
+        if event.kind == "created" and (ask := self._by_uri.get(above)) and ask.did == event.did:
+            ask.answers += 1
+
+    def __str__(self) -> str:
+        woken = sorted(one.looked_s - one.watched_s for one in self.asks if one.watched_s and one.looked_s)
+        seen = sorted(one.looked_s - one.at_s for one in self.asks if one.looked_s)
+        log, asleep = self.engine.log.read_text(encoding="utf-8"), 1 - mean(self.awake) / len(self.homes)
+        return (
+            f"{len(self.homes)} homes, a day at {self.plan.speed:.0f} times the speed, {asleep:.1%} asleep\n"
+            f"{len(self.asks)} mentions and messages: {len(self.lost)} lost, {len(self.doubled)} answered twice\n"
+            f"killed: {told(self.kills)}; cut off: {told(self.cuts)}; {log.count('is left alone')} left alone\n"
+            f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n"
+            f"first look after the event, polls included: {spread(seen)}\n"
+            f"requests to Bluesky: {told(self.wire.requests)}; {self.calls} model calls"
+        )
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process started, and that still are."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def pss_mib(pids: Iterable[int]) -> float:
+    """Return the proportional set size of these processes: what they share counts once."""
+    found = 0
+    for pid in pids:
+        with suppress(OSError):
+            rows = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            found += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+    return found / 1024
+
+
+def told(counts: Counter[str]) -> str:
+    """Return the counts in words."""
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "nobody"
+
+
+def spread(values: list[float]) -> str:
+    """Return the middle, the 95th percentile and the most of some seconds, which are in order."""
+    if len(values) < 2:
+        return "unknown"
+    marks = quantiles(values, n=100)
+    return f"{marks[49]:.1f} s, p95 {marks[94]:.1f} s, at most {values[-1]:.1f} s ({len(values)} times)"
+
+
+def some_words(rng: random.Random) -> str:
+    """Return words that hardly anybody has said yet."""
+    return ", ".join(rng.sample(_WORDS.split(), 5))
+
+
+def never_the_same(rng: random.Random) -> Callable[[ChatRequest], Completion]:
+    """Return a mind that says something else each time, for the same words twice would not leave."""
+
+    def answer(request: ChatRequest) -> Completion:
+        words, offered = f"For me {some_words(rng)}, never {some_words(rng)}.", {one.name for one in request.offers}
+        tools = [name for name in ("bluesky_reply", "bluesky_post", "message_answer") if name in offered]
+        return call(tools[0], text=words) if tools and request.force else Completion(text=words)
+
+    return answer
+
+
+@asynccontextmanager
+async def open_fleet_day(plan: DayPlan, engine: EngineName, folder: Path, seed: int) -> AsyncIterator[FleetDay]:
+    """A network, its people, and the homes of `plan` under this engine, all of which have been awake once."""
+    network, mind = Network(clock=SystemClock()), Mind(never_the_same(random.Random(seed)))
+    wire = Wire(atproto_app(network, limits=AtprotoLimits().at_speed(plan.speed)), network.clock)
+    async with served(wire, model_app(mind, api_key=KEY)) as (url, model_url):
+        town = RunningTown(network, url, AtprotoFaults(), mind, model_url, ModelFaults(), folder / "homes")
+        given = {"SOUL_SPEED": f"{plan.speed:g}", "SOUL_MESSAGES_FROM": "all"}
+        homes = [town.make_home(f"soul{number}", **given) for number in range(plan.homes)]
+        async with ENGINES[engine](homes, folder, town) as running:
+            names = {home.root.resolve(): home.root.name for home in homes}
+            day = FleetDay(plan, town, wire, running, names, random.Random(seed))
+            network.subscribe(day.see)
+            await until(lambda: len(wire.looked) == len(homes), len(homes) * 10 + HANG_S, what="the first look of all")
+            yield day
