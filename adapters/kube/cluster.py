@@ -107,7 +107,8 @@ class Cluster:
             present = (await self.read(resource, name)).or_raise()
             if (patch := patch_for(present)) is None:
                 return Ok(present)
-            patch["metadata"] = {"resourceVersion": present.get("metadata", {}).get("resourceVersion", "")}
+            version = {"resourceVersion": present.get("metadata", {}).get("resourceVersion", "")}
+            patch["metadata"] = patch.get("metadata", {}) | version
             done = await self._asked("PATCH", resource.path(self.namespace, name), patch, _MERGE)
             if isinstance(done, Ok) or done.kind != "conflict":
                 return done

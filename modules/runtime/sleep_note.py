@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from common.files import read_bounded, write_atomic
 
 SLEEP = "sleep"
 """The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
-_NOTE, _WAKE = "sleep.json", "WAKE"
+_NOTE, _WAKE, _WATCHER = "sleep.json", "WAKE", "watcher.json"
 _PRIVATE = 0o600
 
 
@@ -76,10 +78,33 @@ def is_noted(memory: Path) -> bool:
     return (memory / _NOTE).exists()
 
 
+def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
+    """Keep where its watcher answers, and the token that wakes it there. Raises `StorageError`."""
+    told = {"url": url, "name": name, "token": token}
+    write_atomic(memory / _WATCHER, json.dumps(told) + "\n", mode=_PRIVATE)
+
+
 def request_wake(memory: Path) -> None:
-    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`."""
-    if is_noted(memory):
-        (memory / _WAKE).touch(mode=_PRIVATE)
+    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`.
+
+    A watcher on this machine sees that, another is asked. If that one does not answer, the SOUL sees it when it wakes.
+    """
+    if not is_noted(memory):
+        return
+    (memory / _WAKE).touch(mode=_PRIVATE)
+    if (note := read_note(memory)) and not note.kept_by:
+        with ThreadPoolExecutor(1) as thread:  # whoever asks may have an event loop of its own
+            thread.submit(asyncio.run, _ask_watcher(memory)).result()
+
+
+async def _ask_watcher(memory: Path) -> None:
+    from adapters.watch.client import SleepWatch  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+    try:
+        watch = SleepWatch(**json.loads(read_bounded(memory / _WATCHER, STATE_MAX_BYTES).decode()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return  # written by nobody, or by another version
+    await watch.wake()
 
 
 def is_wake_requested(memory: Path) -> bool:

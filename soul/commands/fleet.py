@@ -100,11 +100,9 @@ def run_fleet_mode(
         sandboxes = Sandboxes(cluster)
         for name in chosen:
             (await (sandboxes.wake(name) if wanted == "awake" else sandboxes.suspend(name))).or_raise()
-        return (await sandboxes.reach(chosen, wanted, within_s)).or_raise() if within_s else {}
+        return (await sandboxes.reach(chosen, wanted, within_s)).or_raise()
 
     states = _with_cluster(fleet, context, act)
-    if not within_s:
-        return True
     write_lines(*(f"{name}: {states.get(name, 'gone')}" for name in chosen))
     return all(states.get(name) == wanted for name in chosen)
 

@@ -6,6 +6,9 @@ import asyncio
 import os
 import shlex
 from asyncio.subprocess import DEVNULL, create_subprocess_exec
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +16,11 @@ import typer
 
 from common.clock import SystemClock
 from common.constants import STATE_MAX_BYTES
-from common.errors import ConfigError
+from common.errors import ConfigError, UsageError
 from common.files import expanded, read_bounded
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
+from soul.fleet.engine import FleetEngine, fleet_engine
 from soul.terminal.output import write_lines
 from soul.watch.watcher import Watcher, keep_watch
 from town.serving import LOOPBACK, listen_at
@@ -27,8 +31,11 @@ _COMMAND_S = 120.0
 def run_watch(
     accounts: Annotated[Path, typer.Argument(metavar="ACCOUNTS", help="A folder with one folder for each SOUL.")],
     *,
-    wake: Annotated[str, typer.Option(help="The command that starts a SOUL; its name is added as the last word.")],
+    wake: Annotated[str, typer.Option(help="The command that starts a SOUL; its name is added as the last word.")] = "",
     asleep: Annotated[str, typer.Option(help="A command for when a SOUL falls asleep, called in the same way.")] = "",
+    fleet: Annotated[
+        Path | None, typer.Option(help="In place of these commands: the FLEET.yaml of the cluster in which this runs.")
+    ] = None,
     state: Annotated[Path, typer.Option(help="The folder for notes and sessions.")] = Path(),
     host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 7790,
@@ -37,16 +44,35 @@ def run_watch(
     accounts, state = expanded(accounts).resolve(), expanded(state).resolve()
     if not accounts.is_dir():
         raise ConfigError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
+    if bool(wake) == bool(fleet):
+        raise UsageError("One thing must start a SOUL", remedy="Give either --wake or --fleet.")
 
-    async def fall_asleep(name: str) -> object:
-        return not asleep or await _call(asleep, name)
+    async def watch() -> None:
+        async with AsyncExitStack() as stack:
+            engine: _Commands | FleetEngine = _Commands(wake, asleep)
+            if fleet:
+                engine = await stack.enter_async_context(fleet_engine(expanded(fleet)))
+            load = partial(_account, accounts, state)
+            watcher = Watcher(load, engine.wake, SystemClock(), engine.suspend)
+            await keep_watch(watcher, listener, _names(accounts), _names(accounts))
 
-    watcher = Watcher(
-        lambda name: _account(accounts, state, name), lambda name: _call(wake, name), SystemClock(), fall_asleep
-    )
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
-    asyncio.run(keep_watch(watcher, listener, _names(accounts), _names(accounts)))
+    asyncio.run(watch())
+
+
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """Starts a SOUL by one command, and tells another that it sleeps, if there is one."""
+
+    start: str
+    end: str
+
+    async def wake(self, name: str) -> bool:
+        return await _call(self.start, name)
+
+    async def suspend(self, name: str) -> bool:
+        return not self.end or await _call(self.end, name)
 
 
 def _names(accounts: Path) -> list[str]:

@@ -10,6 +10,8 @@ from soul.exit_codes import ASLEEP, ExitCode
 HomeState = Literal["awake", "starting", "asleep", "falling asleep", "ended", "failing"]
 Mode = Literal["Running", "Suspended"]
 
+HELD = "soul.town/held"
+"""The annotation of a Sandbox whose owner wants it to sleep whatever comes."""
 _ENDS = {
     0: "stopped by itself",
     ExitCode.USAGE: "its arguments are wrong",
@@ -22,6 +24,11 @@ _ENDS = {
 def mode_of(sandbox: Mapping[str, Any]) -> Mode:
     """Return what its Sandbox is to do."""
     return "Suspended" if sandbox["spec"].get("operatingMode") == "Suspended" else "Running"
+
+
+def is_held(sandbox: Mapping[str, Any]) -> bool:
+    """Return whether its owner put it to sleep."""
+    return HELD in (sandbox["metadata"].get("annotations") or {})
 
 
 def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -> HomeState:
@@ -38,7 +45,8 @@ def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -
 def detail_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None) -> str:
     """Return what else is known: how its process ended, how often it was started again, what is missing."""
     code, restarts = _last_exit(pod), _container(pod).get("restartCount", 0)
-    told = [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
+    told = ["until you wake it"] if is_held(sandbox) else []
+    told += [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
     if restarts:
         told.append(f"restarts: {restarts}")
     ready = _condition(sandbox, "Ready")

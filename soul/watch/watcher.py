@@ -32,7 +32,7 @@ from adapters.atproto.newest import AccountNewest, SharedRequests, shared_reques
 from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
 from adapters.space.discovery import discover_space
 from adapters.space.newest import RoomNewest, RoomSearch
-from adapters.watch.client import watch_token
+from adapters.watch.client import wake_token, watch_token
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, parse_iso
 from common.errors import SoulError
@@ -104,7 +104,7 @@ class Sleeper:
     Attributes:
         sources: where it is looked for, by name.
         note: what it handed over; None while it is still awake.
-        overdue: why it is woken at once, if nothing can be looked at for it; its home may be unknown then.
+        overdue: why it is woken at once; its home may be unknown then.
         edited: when its owner's files were changed last.
         call_s: when it may be called again, after a call that failed.
 
@@ -152,7 +152,8 @@ class Watcher:
     def app(self) -> Starlette:
         """Return what answers the SOULs."""
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
-        return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
+        routes = [Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()]
+        return Starlette(routes=[*routes, Route("/wake", self._call, methods=["POST"])])
 
     async def resume(self, names: Iterable[str], asleep: Collection[str]) -> None:
         """Continue with those whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
@@ -180,6 +181,7 @@ class Watcher:
             return False
         for service, source in one.sources.items():
             source.newest.seen = dict(note.seen[service])
+        _expect(one, note.did)
         self._take(one, note)
         return True
 
@@ -213,7 +215,7 @@ class Watcher:
 
     def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int]) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
-        if (note := one.note) is None or one.home is None:
+        if (note := one.note) is None or one.home is None or one.overdue:
             return one.overdue
         why = is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now)
         why = why or ("" if is_noted(one.home.memory) else "its note is gone")
@@ -298,8 +300,10 @@ class Watcher:
             source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
         self.sleepers[one.name] = one
 
-    async def _asked(self, request: Request) -> Response | tuple[str, Home, Settings]:
-        """Return who asks, or the refusal."""
+    async def _asked(
+        self, request: Request, token_of: Callable[[str], str] = watch_token
+    ) -> Response | tuple[str, Home, Settings]:
+        """Return who asks, by the token that is made of its password, or the refusal."""
         name = request.query_params.get("name", "")
         try:
             found = await run_in_threadpool(self.load, name)
@@ -307,7 +311,7 @@ class Watcher:
             return PlainTextResponse(str(error), 503)
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         password = found[1].agent_bluesky_password.get_secret_value() if found else ""
-        if not found or not password or not hmac.compare_digest(given.encode(), watch_token(password).encode()):
+        if not found or not password or not hmac.compare_digest(given.encode(), token_of(password).encode()):
             return PlainTextResponse("Nobody of that name and token is watched over here", 401)
         return name, *found
 
@@ -331,6 +335,7 @@ class Watcher:
         note = _checked(await _json(request))
         if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
+        _expect(one, note.did)
         if refused := await self._refusal(one):
             return refused
         seen = {service: source.newest.seen for service, source in one.sources.items()}
@@ -357,6 +362,14 @@ class Watcher:
             return asked
         if self.sleepers.pop(asked[0], None):
             woke(asked[1].memory)
+        return Response(status_code=204)
+
+    async def _call(self, request: Request) -> Response:
+        asked = await self._asked(request, lambda password: wake_token(watch_token(password)))
+        if isinstance(asked, Response):
+            return asked
+        if one := self.sleepers.get(asked[0]):  # also one that is about to sleep
+            one.overdue = "something was written for it"
         return Response(status_code=204)
 
     def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str], *, room: bool) -> Sleeper:
@@ -424,6 +437,13 @@ def home_at(root: Path) -> tuple[Home, Settings]:
     """Return a home and its settings, as far as they can be read. Raises `SoulError`."""
     settings, _ = read_settings(root)
     return Home.at(root, settings.memory_dir), settings
+
+
+def _expect(one: Sleeper, did: str) -> None:
+    """Let only this account answer for a home: what another one is told must not wake it."""
+    for source in one.sources.values():
+        if isinstance(source.newest, AccountNewest):
+            source.newest.did = did
 
 
 def _checked(told: object) -> SleepNote | None:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from adapters.watch.client import SleepWatch
+from adapters.watch.client import SleepWatch, wake_token
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS
 from common.errors import Fatal
@@ -82,6 +82,7 @@ class SleepLoop(Loop):
         told = note.SleepNote(
             self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, **awaited
         )
+        note.write_watcher(self.memory, self.watch.url, self.watch.name, wake_token(self.watch.token))
         note.write_note(self.memory, told)  # a watcher on this machine puts its own in this place
         if isinstance(held := await self.watch.hold(asdict(told)), Err):
             note.woke(self.memory)

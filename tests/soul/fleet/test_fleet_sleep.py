@@ -41,12 +41,9 @@ async def test_a_soul_that_sleeps_has_no_pod_and_a_mention_brings_it_back(
     async with running_cluster(tmp_path, entrypoint) as town:
         monkeypatch.setenv("KUBECONFIG", str(town.kubeconfig(tmp_path)))
         assert await asyncio.to_thread(cli.run, ["fleet", "apply", str(file)]) == 0
-        options = [
-            f"--{to}={' '.join(soul)} fleet {act} {file} --within 0"
-            for to, act in (("wake", "wake"), ("asleep", "sleep"))
-        ]
-        told = ["watch", str(account.parent), *options, f"--state={tmp_path / 'state'}", f"--port={port}"]
-        watcher = await asyncio.create_subprocess_exec(*soul, *told)
+        options = [f"--fleet={file}", f"--state={tmp_path / 'state'}", f"--port={port}"]
+        told = [*soul, "watch", str(account.parent), *options]
+        watcher = await asyncio.create_subprocess_exec(*told)
         try:
             await town.until("rowan", "Suspended")
             assert lock_holder(home) is None
@@ -54,6 +51,20 @@ async def test_a_soul_that_sleeps_has_no_pod_and_a_mention_brings_it_back(
             running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
             await until(lambda: len(running_town.texts("rowan")) > before, what="an answer")
             await town.until("rowan", "Suspended")
+
+            watcher.terminate()
+            await watcher.wait()
+            assert await asyncio.to_thread(cli.run, ["fleet", "sleep", str(file), "rowan"]) == 0
+            generation = town.sandbox("rowan")["metadata"]["generation"]
+            (tmp_path / "state" / "rowan" / "sleep.json").unlink()
+            asked = len(town.service.requests)
+            watcher = await asyncio.create_subprocess_exec(*told)
+            await until(lambda: len(town.service.requests) >= asked + 2, what="a watcher that would start it")
+            watcher.terminate()
+            await watcher.wait()
+            assert town.sandbox("rowan")["metadata"]["generation"] == generation, "its owner put it to sleep"
+            watcher = await asyncio.create_subprocess_exec(*told)
+            assert await asyncio.to_thread(cli.run, ["fleet", "wake", str(file), "rowan"]) == 0
         finally:
             watcher.terminate()
             await watcher.wait()

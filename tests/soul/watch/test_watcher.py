@@ -170,7 +170,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
             asleep = SleepWatch(url, name, watch_token(PASSWORD))
             assert await asleep.begin({"github": []}) == Ok(None)
             ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
-            note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
+            note = SleepNote(name, running_town.account(name), iso(clock.now()), iso(ends), {"bluesky": 0.01})
             assert await asleep.hold(asdict(note)) == Ok(None)
     await first.aclose()
     assert sorted(held) == sorted(names[:3])
@@ -227,7 +227,7 @@ async def test_what_comes_while_the_cluster_suspends_wakes_it_afterwards(
     async with serve(watcher.app()) as url:
         asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
         await asleep.begin({"github": []})
-        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 0.01})
+        note = SleepNote("rowan", running_town.account("rowan"), iso(clock.now()), wake_at, {"bluesky": 0.01})
         watching = asyncio.create_task(watcher.watch())
         holding = asyncio.create_task(asleep.hold(asdict(note)))
         await until(lambda: bool(engine.told), what="the suspension")
@@ -250,7 +250,7 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
     async with serve(watcher.app()) as url:
         asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
         await asleep.begin({"github": []})
-        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 45.0})
+        note = SleepNote("rowan", running_town.account("rowan"), iso(clock.now()), wake_at, {"bluesky": 45.0})
         assert await asleep.hold(asdict(note)) == Ok(None)
         await until(lambda: bool(engine.told), what="the suspension")
         watching = asyncio.create_task(watcher.watch())
@@ -260,6 +260,30 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
     await watcher.aclose()
+
+
+async def test_who_has_another_account_than_its_note_says_may_not_sleep_and_is_woken(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    """The handle of its settings passed on to somebody else, whose mentions would be taken for its own."""
+    engine, clock = Engine(), SystemClock()
+    watcher, wake_at = await handing_over(running_town, tmp_path, engine, clock)
+    async with serve(watcher.app()) as url:
+        asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
+        note = SleepNote("rowan", "did:plc:of-wren", iso(clock.now()), wake_at, {"bluesky": 0.01})
+        await asleep.begin({"github": []})
+        refused = await asleep.hold(asdict(note))
+        assert isinstance(refused, Err)
+        assert "another" in refused.error
+    write_note(tmp_path / "rowan", replace(note, seen={"bluesky": {"notifications": "none"}}))
+    await watcher.aclose()
+    again = Watcher(watcher.load, engine.wake, clock)
+    await again.resume(["rowan"], [])
+    watching = asyncio.create_task(again.watch())
+    await until(lambda: engine.told == ["wake asked"], what="a start")
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await again.aclose()
 
 
 async def watch_for(watcher: Watcher, clock: FakeClock, seconds: int) -> BaseException | None:

@@ -25,7 +25,7 @@ class Watched(SleepWatch):
 
     asked: list[str] = field(default_factory=list)
 
-    async def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> ApiResult[None]:
+    async def _ask(self, method: str, body: Mapping[str, Any] | None = None, **_: Any) -> ApiResult[None]:
         self.asked.append(method)
         return Ok(None)
 
