@@ -50,6 +50,10 @@ class SleepWatch:
         """Take it back: the SOUL is awake."""
         return await self._ask("DELETE")
 
+    async def tell(self, figures: Mapping[str, Any]) -> ApiResult[None]:
+        """Tell how it stands while it is awake, with the fields of `Figures`."""
+        return await self._ask("PATCH", figures)
+
     async def wake(self) -> ApiResult[None]:
         """Let it be woken, if it sleeps. `token` is its `wake_token`."""
         return await self._ask("POST", place="wake", timeout_s=_WAKE_S)

@@ -10,17 +10,22 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from adapters.kube.access import cluster_access
+from adapters.kube.cluster import Cluster
 from common.clock import SystemClock
 from common.constants import STATE_MAX_BYTES
 from common.errors import ConfigError, UsageError
 from common.files import expanded, read_bounded
+from common.result import ApiResult, Err
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
-from soul.fleet.engine import FleetEngine, fleet_engine
+from modules.runtime.sleep_note import Figures
+from soul.fleet.fleet_file import read_fleet
+from soul.fleet.sandboxes import Sandboxes
 from soul.terminal.output import write_lines
 from soul.watch.watcher import Watcher, keep_watch
 from town.serving import LOOPBACK, listen_at
@@ -49,11 +54,13 @@ def run_watch(
 
     async def watch() -> None:
         async with AsyncExitStack() as stack:
-            engine: _Commands | FleetEngine = _Commands(wake, asleep)
+            load, clock, commands = partial(_account, accounts, state), SystemClock(), _Commands(wake, asleep)
+            watcher = Watcher(load, commands.wake, clock, commands.suspend)
             if fleet:
-                engine = await stack.enter_async_context(fleet_engine(expanded(fleet)))
-            load = partial(_account, accounts, state)
-            watcher = Watcher(load, engine.wake, SystemClock(), engine.suspend)
+                of = read_fleet(expanded(fleet))
+                cluster = await stack.enter_async_context(Cluster(cluster_access(), of.namespace, clock))
+                pods = _Pods(Sandboxes(cluster))
+                watcher = Watcher(load, pods.wake, clock, pods.suspend, pods.tell, of.wakes_usd)
             await keep_watch(watcher, listener, _names(accounts), _names(accounts))
 
     listener = listen_at(host, port)
@@ -73,6 +80,29 @@ class _Commands:
 
     async def suspend(self, name: str) -> bool:
         return not self.end or await _call(self.end, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """Starts and ends pods, as far as their owner permits, and notes figures on their Sandboxes."""
+
+    sandboxes: Sandboxes
+
+    async def wake(self, name: str) -> bool:
+        return _is_done(name, await self.sandboxes.wake(name, by_owner=False))
+
+    async def suspend(self, name: str) -> bool:
+        return _is_done(name, await self.sandboxes.suspend(name, by_owner=False))
+
+    async def tell(self, name: str, figures: Figures) -> bool:
+        return _is_done(name, await self.sandboxes.note_figures(name, figures))
+
+
+def _is_done(name: str, answer: ApiResult[Any]) -> bool:
+    """Return whether the cluster did it; say why not."""
+    if isinstance(answer, Err):
+        write_lines(f"{name}: {answer.error}")
+    return not isinstance(answer, Err)
 
 
 def _names(accounts: Path) -> list[str]:

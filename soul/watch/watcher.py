@@ -34,13 +34,14 @@ from adapters.space.discovery import discover_space
 from adapters.space.newest import RoomNewest, RoomSearch
 from adapters.watch.client import wake_token, watch_token
 from adapters.web.client import http_transport_factory
-from common.clock import Clock, parse_iso
+from common.clock import Clock
 from common.errors import SoulError
 from common.lenient_json import parse
 from common.result import ApiResult, Err
 from common.settings import Settings, read_settings
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import (
+    Figures,
     SleepNote,
     is_dated,
     is_noted,
@@ -50,7 +51,7 @@ from modules.runtime.sleep_note import (
     write_note,
 )
 from soul.terminal.output import write_lines
-from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s
+from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s, used_usd
 from town.serving import ConnectionLimits, Listener, serve
 
 _LIMITS = ConnectionLimits(connections=256, head_s=10.0)
@@ -62,7 +63,9 @@ _AGAIN_S = 30.0
 CALLS = 4  # SOULs that are woken or suspended at once: each may take a process of its own
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
-_NOTE = TypeAdapter(SleepNote)
+_TOLD_S = 600.0
+"""So long what is told of a SOUL that is awake may be behind."""
+_NOTE, _FIGURES = TypeAdapter(SleepNote), TypeAdapter(Figures)
 
 
 class Newest(Protocol):
@@ -128,6 +131,8 @@ class Watcher:
             `.memory`. Raises `SoulError`.
         wake: wakes the SOUL of a name; returns whether that was done.
         held: told that the SOUL of a name sleeps from now on.
+        told: told how the SOUL of a name stands.
+        budget_usd: what they may all spend on the model in a day; where that is used, time alone wakes nobody.
         kept_by: the process on this machine that keeps this watcher running (`process_mark`), "" if unknown.
 
     """
@@ -136,8 +141,12 @@ class Watcher:
     wake: Callable[[str], Awaitable[bool]]
     clock: Clock
     held: Callable[[str], Awaitable[object]] | None = None
+    told: Callable[[str, Figures], Awaitable[object]] | None = None
+    budget_usd: float | None = None
     kept_by: str = ""
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
+    figures: dict[str, Figures] = field(default_factory=dict)
+    _told_s: dict[str, float] = field(default_factory=dict)
     _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
@@ -151,7 +160,7 @@ class Watcher:
 
     def app(self) -> Starlette:
         """Return what answers the SOULs."""
-        answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
+        answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release, "PATCH": self._note}
         routes = [Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()]
         return Starlette(routes=[*routes, Route("/wake", self._call, methods=["POST"])])
 
@@ -192,9 +201,11 @@ class Watcher:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
                 counts = Counter(source.newest.service for _, source in self._held())
+                used = used_usd(self.figures.values(), now)
+                is_spent = self.budget_usd is not None and used >= self.budget_usd
                 for one in [*self.sleepers.values()]:
                     try:
-                        why = self._due(one, now, counts)
+                        why = self._due(one, now, counts, is_spent=is_spent)
                     except Exception as error:
                         why = f"its home cannot be read: {type(error).__name__}"
                     if why:
@@ -213,11 +224,11 @@ class Watcher:
     def _held(self) -> Iterator[tuple[Sleeper, Source]]:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
-    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int]) -> str:
+    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int], *, is_spent: bool) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
         if (note := one.note) is None or one.home is None or one.overdue:
             return one.overdue
-        why = is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now)
+        why = is_over(note, now, is_spent=is_spent)
         why = why or ("" if is_noted(one.home.memory) else "its note is gone")
         why = why or ("something was written for it" if is_wake_requested(one.home.memory) else "")
         if why := why or ("its owner edited a file" if _edited(one.home) != one.edited else ""):
@@ -289,12 +300,15 @@ class Watcher:
         async with self._locks[one.name], self._calls:
             if self.sleepers.get(one.name) is not one:
                 return
+            if self.told and one.note:
+                await self.told(one.name, one.note.figures)
             await held(one.name)
             if self.sleepers.get(one.name) is not one:
                 self.sleepers[one.name] = Sleeper(one.name, one.home, {}, overdue="it woke while it was suspended")
 
     def _take(self, one: Sleeper, note: SleepNote) -> None:
         """Watch over a home from now on."""
+        self.figures[one.name] = note.figures
         one.note, one.edited = note, _edited(one.home) if one.home else ()
         for service, source in one.sources.items():
             source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
@@ -363,6 +377,19 @@ class Watcher:
         if self.sleepers.pop(asked[0], None):
             woke(asked[1].memory)
         return Response(status_code=204)
+
+    async def _note(self, request: Request) -> Response:
+        if isinstance(asked := await self._asked(request), Response):
+            return asked
+        try:
+            figures = _FIGURES.validate_python(await _json(request))
+        except ValueError:
+            return PlainTextResponse("Say how it stands", 400)
+        self.figures[asked[0]], now_s = figures, self.clock.monotonic()
+        if not self.told or now_s < self._told_s.get(asked[0], 0.0):
+            return Response(status_code=204)
+        self._told_s[asked[0]] = now_s + _TOLD_S
+        return Response(status_code=204, background=BackgroundTask(self.told, asked[0], figures))
 
     async def _call(self, request: Request) -> Response:
         asked = await self._asked(request, lambda password: wake_token(watch_token(password)))

@@ -17,8 +17,8 @@ from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import SleepNote, woke, write_note
-from soul.watch.policy import BLIND_S, is_blind
+from modules.runtime.sleep_note import Figures, SleepNote, woke, write_note
+from soul.watch.policy import BLIND_S, is_blind, is_over
 from soul.watch.watcher import Sleeper, Source, Watcher
 from tests.patience import until
 from tests.running_town import PASSWORD, RunningTown
@@ -335,6 +335,62 @@ async def test_who_may_sleep_and_whose_note_is_of_no_use_is_woken_until_that_is_
     assert await watch_for(watcher, clock, 60) is None
     assert sorted(tries) == sorted(names[:4] * 2)
     assert not watcher.sleepers
+
+
+async def test_where_the_dollars_of_the_day_are_used_time_alone_wakes_nobody_and_all_else_does(tmp_path: Path) -> None:
+    clock, called, told = FakeClock(), list[str](), list[tuple[str, float]]()
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    async def tell(name: str, figures: Figures) -> None:
+        told.append((name, figures.usd))
+
+    day_ends, hour = iso(clock.now() + timedelta(hours=6)), timedelta(hours=1)
+    watcher = Watcher(lambda name: account(tmp_path, name), wake, clock, told=tell, budget_usd=1.0)
+    for name, looked, promised in (
+        ("mentioned", CAME, ""),
+        ("thinker", NOTHING, ""),
+        ("promised", NOTHING, iso(clock.now() + hour)),
+    ):
+        one = put(watcher, tmp_path, name, Looked(looked), hours=1)
+        assert one.note
+        one.note = replace(one.note, promised_at=promised)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(watcher.app()), base_url="http://watcher.test"
+    ) as client:
+        (tmp_path / "awake").mkdir()
+        for usd in (0.75, 1.25):  # of one that is awake
+            answer = await client.patch(
+                "/sleepers",
+                params={"name": "awake"},
+                headers={"Authorization": f"Bearer {watch_token('of awake')}"},
+                json=asdict(Figures(usd, day_ends)),
+            )
+            assert answer.status_code == httpx.codes.NO_CONTENT
+    assert told == [("awake", 0.75)], "the cluster is not told each minute"
+    watching = asyncio.create_task(watcher.watch())
+
+    async def passes(time: timedelta) -> None:
+        for _ in range(int(time.total_seconds() // 60)):
+            await asyncio.sleep(0)
+            await clock.advance(60)
+
+    await passes(2 * hour)
+    assert sorted(called) == ["mentioned", "promised"]
+    await passes(5 * hour)
+    assert sorted(called) == ["mentioned", "promised", "thinker"], "a new day has begun"
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+def test_nobody_sleeps_longer_than_a_day_and_two_hours_for_dollars() -> None:
+    now = FakeClock().now()
+    note = SleepNote("rowan", "did:plc:rowan", iso(now), iso(now + timedelta(hours=1)))
+    assert is_over(note, now + timedelta(hours=2))
+    assert not is_over(note, now + timedelta(hours=25), is_spent=True)
+    assert is_over(note, now + timedelta(hours=27), is_spent=True)
 
 
 class Faulty(Looked):
