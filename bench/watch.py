@@ -46,10 +46,10 @@ def private_mib(pid: int) -> float:
     return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
 
 
-async def hand_over(name: str, turns: asyncio.Semaphore) -> None:
+async def hand_over(name: str, did: str, turns: asyncio.Semaphore) -> None:
     """Let a SOUL fall asleep."""
     now = SystemClock().now()
-    note = SleepNote(name, "did:plc:bench", iso(now), iso(now + timedelta(hours=20)), LOOKS_S)
+    note = SleepNote(name, did, iso(now), iso(now + timedelta(hours=20)), LOOKS_S)
     watch = SleepWatch(f"http://127.0.0.1:{_PORT}", name, watch_token(PASSWORD))
     async with turns:
         (await watch.begin({"github": []})).or_raise()
@@ -65,12 +65,13 @@ async def measure(count: int) -> int:
         asked[str(scope.get("path", "")).rpartition("/")[2]] += 1
         await service(scope, receive, send)
 
-    names = [f"soul{number}" for number in range(count)]
+    dids = {f"soul{number}": "" for number in range(count)}
+    names = [*dids]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         async with serve(counted) as url:
             for name in names:
-                network.create_account(f"{name}.test", PASSWORD, display_name=name)
+                dids[name] = network.create_account(f"{name}.test", PASSWORD, display_name=name).did
                 account = root / "accounts" / name
                 account.mkdir(parents=True)
                 (account / "AGENT_BLUESKY_USERNAME").write_text(f"{name}.test")
@@ -84,7 +85,7 @@ async def measure(count: int) -> int:
                 await until(lambda: len([*(root / "woken").iterdir()]) == count, _HANG_S, what="all without a note")
                 alone = private_mib(process.pid)
                 turns = asyncio.Semaphore(_AT_ONCE)
-                await asyncio.gather(*(hand_over(name, turns) for name in names))
+                await asyncio.gather(*(hand_over(name, dids[name], turns) for name in names))
                 logins = asked["com.atproto.server.createSession"]
                 asked.clear()
                 await until(lambda: asked.total() > 0, _HANG_S, what="the first look")

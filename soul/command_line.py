@@ -54,11 +54,20 @@ def run(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Permanently stop the other copy of this home, and run this one.")
     ] = False,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="First upgrade a home of an earlier version, as `soul upgrade` does.")
+    ] = False,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="Also serve the dashboard.")] = False,
 ) -> int:
     """Let the SOUL live, and serve its page if that is wanted."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
+
+    if upgrade:
+        from soul.commands.upgrade import is_earlier, run_upgrade  # noqa: PLC0415 - only this option needs it
+
+        if is_earlier(root):
+            run_upgrade(root)
 
     page = None
     if dashboard:

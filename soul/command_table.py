@@ -346,6 +346,11 @@ COMMANDS = (
             Row("render", "Print the manifests that `apply` sends.", "commands.fleet:run_fleet_render"),
             Row("apply", "Create or change the fleet as the file says. Wake nobody.", "commands.fleet:run_fleet_apply"),
             Row("list", "Show which SOULs are awake, asleep or failing.", "commands.fleet:run_fleet_list"),
+            Row(
+                "upgrade",
+                "Give the SOULs a newer image: a few first, all after two days without trouble.",
+                "commands.fleet:run_fleet_upgrade",
+            ),
             Row("wake", "Start the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "awake"}),
             Row("sleep", "End the pods of SOULs, and wait.", "commands.fleet:run_fleet_mode", {"wanted": "asleep"}),
         ),

@@ -20,8 +20,8 @@ _BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 B
 class Fault(Generic[K]):
     """A fault for the next `times` requests that fit `request`, a pattern.
 
-    A service of the AT Protocol matches the pattern with a method (`com.atproto.repo.*`), the others with the HTTP
-    method and the path (`POST /repos/*/issues`).
+    A service of the AT Protocol matches the pattern with a method (`com.atproto.repo.*`), also with its parameters
+    (`*.listNotifications?*limit=25*`), the others with the HTTP method and the path (`POST /repos/*/issues`).
 
     Attributes:
         kind: what goes wrong.
@@ -60,12 +60,13 @@ class ArmedFaults(Generic[K]):
         """Switch all off."""
         self._armed.clear()
 
-    def meet(self, request: str, among: Collection[K] | None = None) -> Fault[K] | None:
+    def meet(self, request: str, among: Collection[K] | None = None, *, query: str = "") -> Fault[K] | None:
         """The fault that a request meets, of the kinds `among` if they are given; only a hit uses it up."""
         for place, fault in enumerate(self._armed):
             if among is not None and fault.kind not in among:
                 continue
-            if fnmatchcase(request, fault.request) and self._rng.random() < fault.probability:
+            fits = any(fnmatchcase(one, fault.request) for one in (request, f"{request}?{query}"))
+            if fits and self._rng.random() < fault.probability:
                 self._armed[place : place + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
                 return fault
         return None

@@ -53,6 +53,7 @@ class AccountNewest:
     """Looks for one account. With `messages` also at its direct messages, where its password allows that.
 
     `seen` are the marks of what was there: a hash of the notifications, and the end of the log of direct messages.
+    `did` is whose account must answer, "" while that is unknown: a handle can pass on to somebody else.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class AccountNewest:
         self.service = service_url
         self.seen: dict[str, str] = {}
         self.slower = 1.0
+        self.did = ""
         self._shared = shared
         self._clock = clock
         self._messages = messages
@@ -87,6 +89,8 @@ class AccountNewest:
         if (wait_s := self._shared.until_s - self._clock.monotonic()) > 0:
             return Err("Bluesky asked for a pause", "transient", retry_after=wait_s)
         (await self._keeper.ensure(_MARGIN_S)).or_raise()
+        if self.did and self._keeper.session and self._keeper.session.did != self.did:
+            return Err("the account that answers is another one", "fatal")
         found = {"notifications": _mark((await self._ask(_NOTIFICATIONS, limit=_LOOKED_AT, reasons=_WORDS)).or_raise())}
         if self._messages:
             found["log"] = await self._read_log(self.seen.get("log", ""))

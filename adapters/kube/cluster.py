@@ -36,14 +36,16 @@ _MANAGER = "soul-fleet"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object: `agents.x-k8s.io/v1beta1` and `sandboxes`."""
+    """A kind of object: `agents.x-k8s.io/v1beta1` and `sandboxes`. Not all belong to a name space."""
 
     api: str
     plural: str
+    is_namespaced: bool = True
 
     def path(self, namespace: str, name: str = "") -> str:
         root = f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
-        return f"{root}/namespaces/{namespace}/{self.plural}{'/' if name else ''}{name}"
+        within = f"/namespaces/{namespace}" if self.is_namespaced else ""
+        return f"{root}{within}/{self.plural}{'/' if name else ''}{name}"
 
 
 @dataclass
@@ -107,7 +109,8 @@ class Cluster:
             present = (await self.read(resource, name)).or_raise()
             if (patch := patch_for(present)) is None:
                 return Ok(present)
-            patch["metadata"] = {"resourceVersion": present.get("metadata", {}).get("resourceVersion", "")}
+            version = {"resourceVersion": present.get("metadata", {}).get("resourceVersion", "")}
+            patch["metadata"] = patch.get("metadata", {}) | version
             done = await self._asked("PATCH", resource.path(self.namespace, name), patch, _MERGE)
             if isinstance(done, Ok) or done.kind != "conflict":
                 return done

@@ -13,13 +13,18 @@ import httpx
 from adapters.web.client import http_transport_factory, transport_error
 from common.result import ApiResult, Err, Ok
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S, _WAKE_S = 60.0, 5.0
 _CAME = 409
 
 
 def watch_token(password: str) -> str:
     """Return the token of a SOUL: both it and the watcher know its app password, and nobody else does."""
     return hmac.new(password.encode(), b"soul watch", hashlib.sha256).hexdigest()
+
+
+def wake_token(token: str) -> str:
+    """Return what is made from a SOUL's token, and is good for nothing but to wake it."""
+    return hmac.new(token.encode(), b"wake", hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +50,28 @@ class SleepWatch:
         """Take it back: the SOUL is awake."""
         return await self._ask("DELETE")
 
-    async def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> ApiResult[None]:
+    async def tell(self, figures: Mapping[str, Any]) -> ApiResult[None]:
+        """Tell how it stands while it is awake, with the fields of `Figures`."""
+        return await self._ask("PATCH", figures)
+
+    async def wake(self) -> ApiResult[None]:
+        """Let it be woken, if it sleeps. `token` is its `wake_token`."""
+        return await self._ask("POST", place="wake", timeout_s=_WAKE_S)
+
+    async def _ask(
+        self,
+        method: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        place: str = "sleepers",
+        timeout_s: float = _TIMEOUT_S,
+    ) -> ApiResult[None]:
         transport = http_transport_factory(self.url, private_ok=False)()
         headers = {"Authorization": f"Bearer {self.token}"}
-        async with httpx.AsyncClient(transport=transport, timeout=_TIMEOUT_S) as client:
+        async with httpx.AsyncClient(transport=transport, timeout=timeout_s) as client:
             try:
-                place, asked = f"{self.url}/sleepers", {"name": self.name}
-                answer = await client.request(method, place, params=asked, json=dict(body or {}), headers=headers)
+                url, asked = f"{self.url}/{place}", {"name": self.name}
+                answer = await client.request(method, url, params=asked, json=dict(body or {}), headers=headers)
             except (httpx.HTTPError, ValueError) as error:
                 return transport_error(error, what="the watcher", service="The watcher", write=False)
         if answer.status_code == _CAME:

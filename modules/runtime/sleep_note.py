@@ -13,8 +13,24 @@ from common.files import read_bounded, write_atomic
 
 SLEEP = "sleep"
 """The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
-_NOTE, _WAKE = "sleep.json", "WAKE"
+_NOTE, _WAKE, _WATCHER = "sleep.json", "WAKE", "watcher.json"
 _PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a SOUL tells its watcher of itself.
+
+    Attributes:
+        usd: what the model cost today, as far as its prices are known.
+        day_ends: when that day ends, ISO-8601; "" where nothing was told.
+        frictions: how often something went wrong within a week.
+
+    """
+
+    usd: float = 0.0
+    day_ends: str = ""
+    frictions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +38,8 @@ class SleepNote:
     """Since when a SOUL sleeps, until when at the latest, and what is looked at for it. It holds no word of anybody.
 
     Attributes:
-        asleep_since: ISO-8601, as `wake_at` is.
+        asleep_since: ISO-8601, as `wake_at` and `promised_at` are.
+        promised_at: when something falls due for which somebody else waits; "" for nothing.
         every_s: seconds between two looks, by service: `bluesky`, `github` and `room`.
         github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
         room: whether a room is looked for.
@@ -40,6 +57,8 @@ class SleepNote:
     room: bool = False
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kept_by: str = ""
+    promised_at: str = ""
+    figures: Figures = Figures()
 
 
 def write_note(memory: Path, note: SleepNote) -> None:
@@ -50,7 +69,8 @@ def write_note(memory: Path, note: SleepNote) -> None:
 def read_note(memory: Path) -> SleepNote | None:
     """Return the note of a SOUL that sleeps; None where it does not, or the note cannot be read."""
     try:
-        note = SleepNote(**json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode()))
+        told = json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode())
+        note = SleepNote(**{**told, "figures": Figures(**told.get("figures", {}))})
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     return note if is_dated(note) else None
@@ -66,8 +86,8 @@ def process_mark(pid: int | str) -> str:
 
 
 def is_dated(note: SleepNote) -> bool:
-    """Return whether both moments of a note can be read."""
-    moments = (note.asleep_since, note.wake_at)
+    """Return whether the moments of a note can be read."""
+    moments = (note.asleep_since, note.wake_at, *filter(None, [note.promised_at]))
     return all(isinstance(one, str) and parse_iso_or_none(one) for one in moments)
 
 
@@ -76,10 +96,37 @@ def is_noted(memory: Path) -> bool:
     return (memory / _NOTE).exists()
 
 
+def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
+    """Keep where its watcher answers, and the token that wakes it there. Raises `StorageError`."""
+    told = {"url": url, "name": name, "token": token}
+    write_atomic(memory / _WATCHER, json.dumps(told) + "\n", mode=_PRIVATE)
+
+
 def request_wake(memory: Path) -> None:
-    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`."""
-    if is_noted(memory):
-        (memory / _WAKE).touch(mode=_PRIVATE)
+    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`.
+
+    A watcher on this machine sees that, another is asked. If that one does not answer, the SOUL sees it when it wakes.
+    """
+    if not is_noted(memory):
+        return
+    (memory / _WAKE).touch(mode=_PRIVATE)
+    if (note := read_note(memory)) and not note.kept_by:
+        # NOTE(self): imported here, since whoever only reads a note shall not wait for it.
+        import asyncio  # noqa: PLC0415
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+        with ThreadPoolExecutor(1) as thread:  # whoever asks may have an event loop of its own
+            thread.submit(asyncio.run, _ask_watcher(memory)).result()
+
+
+async def _ask_watcher(memory: Path) -> None:
+    from adapters.watch.client import SleepWatch  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+    try:
+        watch = SleepWatch(**json.loads(read_bounded(memory / _WATCHER, STATE_MAX_BYTES).decode()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return  # written by nobody, or by another version
+    await watch.wake()
 
 
 def is_wake_requested(memory: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,14 +16,19 @@ from adapters.kube.cluster import Cluster, KubeObject
 from common.clock import SystemClock
 from common.errors import ConfigError, UsageError
 from common.files import expanded
+from modules.runtime.sleep_note import Figures
+from soul.fleet.canary import canaries_of, canary_of
 from soul.fleet.fleet_file import Fleet, read_fleet, read_souls
 from soul.fleet.manifests import manifests, resource_of
-from soul.fleet.policy import HomeState, detail_of, state_of
-from soul.fleet.sandboxes import GROUP, HOME_LABEL, PODS, SANDBOXES, VERSION, Sandboxes
+from soul.fleet.policy import HomeState, detail_of, figures_of, image_of, state_of
+from soul.fleet.rollout import RollOut
+from soul.fleet.sandboxes import GROUP, VERSION, Sandboxes
 from soul.terminal.output import write_answer, write_lines
+from soul.watch.policy import used_usd
 
 T = TypeVar("T")
 
+_LOOK_S = 10.0
 _RELEASE = (1, 35)
 """The first that knows rules by which a container restarts, without a feature gate."""
 
@@ -55,6 +61,10 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
         if (release := (await cluster.release()).or_raise()) < _RELEASE:
             told = f"The cluster runs Kubernetes {release[0]}.{release[1]}, which would not restart a SOUL that fails"
             raise ConfigError(told, remedy=f"Update it to {_RELEASE[0]}.{_RELEASE[1]} or later.")
+        present = (await Sandboxes(cluster).all()).or_raise()[0]
+        if tried := next(filter(None, map(canary_of, present.values())), None):
+            remedy = f"End that first: `soul fleet upgrade {file} --image {tried.image}`."
+            raise ConfigError(f"{tried.image} is being tried, and would be replaced", remedy=remedy)
         for one in wanted:
             (await cluster.apply(resource_of(one), one)).or_raise()
 
@@ -67,23 +77,34 @@ def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = Fa
     fleet = read_fleet(file)
     named = [home.name for home in fleet.homes]
 
-    async def read(cluster: Cluster) -> list[dict[str, str]]:
-        lists = [(await cluster.listed(kind, HOME_LABEL)).or_raise()[0] for kind in (SANDBOXES, PODS)]
-        found, pods = ({one["metadata"]["labels"][HOME_LABEL]: one for one in listed} for listed in lists)
-        return [_row(name, found.get(name), pods.get(name), named) for name in dict.fromkeys([*named, *sorted(found)])]
+    async def read(cluster: Cluster) -> tuple[list[dict[str, str]], list[Figures]]:
+        found, pods = (await Sandboxes(cluster).all()).or_raise()
+        names = dict.fromkeys([*named, *sorted(found)])
+        rows = [_row(name, found.get(name), pods.get(name), named) for name in names]
+        return rows, [*filter(None, map(figures_of, found.values()))]
 
-    rows = _with_cluster(fleet, context, read)
+    rows, figures = _with_cluster(fleet, context, read)
     wide = max(len(row["name"]) for row in rows)
-    lines = (f"{row['name']:{wide}}  {row['state']:14}  {row['image']}  {row['detail']}".rstrip() for row in rows)
-    write_answer(rows, lines, as_json=as_json)
+    lines = [f"{row['name']:{wide}}  {row['state']:14}  {row['image']}  {row['detail']}".rstrip() for row in rows]
+    write_answer(rows, [*lines, *_dollars(fleet, figures)], as_json=as_json)
+
+
+def _dollars(fleet: Fleet, figures: Sequence[Figures]) -> list[str]:
+    """Return a line that says how far the day's dollars are used, none where the fleet has no limit."""
+    total, aside = fleet.budget_usd_per_day, fleet.set_aside_usd
+    if total is None:
+        return []
+    used = used_usd(figures, SystemClock().now())
+    waits = "; wakes for time alone wait" if used + aside >= total else ""
+    kept = f", {aside:.2f} set aside for those that never sleep" if aside else ""
+    return [f"Today's dollars: {used:.2f} of {total:.2f} used{kept}{waits}"]
 
 
 def _row(name: str, sandbox: KubeObject | None, pod: KubeObject | None, named: Sequence[str]) -> dict[str, str]:
     if sandbox is None:
         return {"name": name, "state": "not applied", "image": "", "detail": ""}
-    image = sandbox["spec"]["podTemplate"]["spec"]["containers"][0]["image"]
     told = filter(None, (detail_of(sandbox, pod), "" if name in named else "not in the file"))
-    return {"name": name, "state": state_of(sandbox, pod), "image": image, "detail": ", ".join(told)}
+    return {"name": name, "state": state_of(sandbox, pod), "image": image_of(sandbox), "detail": ", ".join(told)}
 
 
 def run_fleet_mode(
@@ -100,13 +121,36 @@ def run_fleet_mode(
         sandboxes = Sandboxes(cluster)
         for name in chosen:
             (await (sandboxes.wake(name) if wanted == "awake" else sandboxes.suspend(name))).or_raise()
-        return (await sandboxes.reach(chosen, wanted, within_s)).or_raise() if within_s else {}
+        return (await sandboxes.reach(chosen, wanted, within_s)).or_raise()
 
     states = _with_cluster(fleet, context, act)
-    if not within_s:
-        return True
     write_lines(*(f"{name}: {states.get(name, 'gone')}" for name in chosen))
     return all(states.get(name) == wanted for name in chosen)
+
+
+def run_fleet_upgrade(
+    file: FleetFile,
+    *,
+    image: Annotated[str, typer.Option(help="The image to roll out.")],
+    canary: Annotated[str, typer.Option(help="How many homes try it first: a number, or a share such as 5%.")] = "1",
+    context: Context = "",
+    within_s: Annotated[float, typer.Option("--within", help="How many seconds to follow it.", min=0.0)] = math.inf,
+) -> bool:
+    """Roll an image out, or go on with that. False if it was put back; raises as `run_fleet_apply`."""
+    fleet, clock = read_fleet(file), SystemClock()
+    first, until_s = canaries_of(canary, len(fleet.homes)), clock.monotonic() + within_s
+
+    async def follow(cluster: Cluster) -> bool:
+        roll_out, told = RollOut(Sandboxes(cluster), fleet, image, first, clock), set[str]()
+        while True:
+            step = (await roll_out.step()).or_raise()
+            write_lines(*(line for line in step.told if line not in told))
+            told |= {*step.told}
+            if step.standing != "under way" or clock.monotonic() >= until_s:
+                return step.standing != "put back"
+            await clock.sleep(_LOOK_S)
+
+    return _with_cluster(fleet, context, follow)
 
 
 def _with_cluster(fleet: Fleet, context: str, act: Callable[[Cluster], Awaitable[T]]) -> T:

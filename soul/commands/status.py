@@ -142,8 +142,6 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
     elif asleep := status.get("asleep"):
         since, until = moment(asleep["asleep_since"], timezone), moment(asleep["wake_at"], timezone)
         state = f"asleep since {since}, until {until} or until something comes for it"
-        if not asleep["kept_by"]:
-            state += "; your commands take effect when it wakes"
     else:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:

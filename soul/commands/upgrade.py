@@ -62,6 +62,15 @@ def run_upgrade(root: Path) -> None:
             _clear(unfinished)
 
 
+def is_earlier(root: Path) -> bool:
+    """Return whether an earlier version left the home. Raises `SoulError` where that cannot be read."""
+    home = Home.at(root, settings_to_run(root).memory_dir)
+    if not home.database.exists():
+        return False
+    with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
+        return schema_of(connection) < max(MIGRATIONS)
+
+
 def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept: Path) -> None:
     backup = unfinished / "copy.soul"
     write_backup(home, backup)

@@ -6,17 +6,26 @@ import asyncio
 import os
 import shlex
 from asyncio.subprocess import DEVNULL, create_subprocess_exec
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from adapters.kube.access import cluster_access
+from adapters.kube.cluster import Cluster
 from common.clock import SystemClock
 from common.constants import STATE_MAX_BYTES
-from common.errors import ConfigError
+from common.errors import ConfigError, UsageError
 from common.files import expanded, read_bounded
+from common.result import ApiResult, Err
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
+from modules.runtime.sleep_note import Figures
+from soul.fleet.fleet_file import read_fleet
+from soul.fleet.sandboxes import Sandboxes
 from soul.terminal.output import write_lines
 from soul.watch.watcher import Watcher, keep_watch
 from town.serving import LOOPBACK, listen_at
@@ -27,8 +36,11 @@ _COMMAND_S = 120.0
 def run_watch(
     accounts: Annotated[Path, typer.Argument(metavar="ACCOUNTS", help="A folder with one folder for each SOUL.")],
     *,
-    wake: Annotated[str, typer.Option(help="The command that starts a SOUL; its name is added as the last word.")],
+    wake: Annotated[str, typer.Option(help="The command that starts a SOUL; its name is added as the last word.")] = "",
     asleep: Annotated[str, typer.Option(help="A command for when a SOUL falls asleep, called in the same way.")] = "",
+    fleet: Annotated[
+        Path | None, typer.Option(help="In place of these commands: the FLEET.yaml of the cluster in which this runs.")
+    ] = None,
     state: Annotated[Path, typer.Option(help="The folder for notes and sessions.")] = Path(),
     host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 7790,
@@ -37,16 +49,60 @@ def run_watch(
     accounts, state = expanded(accounts).resolve(), expanded(state).resolve()
     if not accounts.is_dir():
         raise ConfigError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
+    if bool(wake) == bool(fleet):
+        raise UsageError("One thing must start a SOUL", remedy="Give either --wake or --fleet.")
 
-    async def fall_asleep(name: str) -> object:
-        return not asleep or await _call(asleep, name)
+    async def watch() -> None:
+        async with AsyncExitStack() as stack:
+            load, clock, commands = partial(_account, accounts, state), SystemClock(), _Commands(wake, asleep)
+            watcher = Watcher(load, commands.wake, clock, commands.suspend)
+            if fleet:
+                of = read_fleet(expanded(fleet))
+                cluster = await stack.enter_async_context(Cluster(cluster_access(), of.namespace, clock))
+                pods = _Pods(Sandboxes(cluster))
+                watcher = Watcher(load, pods.wake, clock, pods.suspend, pods.tell, of.wakes_usd)
+            await keep_watch(watcher, listener, _names(accounts), _names(accounts))
 
-    watcher = Watcher(
-        lambda name: _account(accounts, state, name), lambda name: _call(wake, name), SystemClock(), fall_asleep
-    )
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
-    asyncio.run(keep_watch(watcher, listener, _names(accounts), _names(accounts)))
+    asyncio.run(watch())
+
+
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """Starts a SOUL by one command, and tells another that it sleeps, if there is one."""
+
+    start: str
+    end: str
+
+    async def wake(self, name: str) -> bool:
+        return await _call(self.start, name)
+
+    async def suspend(self, name: str) -> bool:
+        return not self.end or await _call(self.end, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """Starts and ends pods, as far as their owner permits, and notes figures on their Sandboxes."""
+
+    sandboxes: Sandboxes
+
+    async def wake(self, name: str) -> bool:
+        return _is_done(name, await self.sandboxes.wake(name, by_owner=False))
+
+    async def suspend(self, name: str) -> bool:
+        return _is_done(name, await self.sandboxes.suspend(name, by_owner=False))
+
+    async def tell(self, name: str, figures: Figures) -> bool:
+        return _is_done(name, await self.sandboxes.note_figures(name, figures))
+
+
+def _is_done(name: str, answer: ApiResult[Any]) -> bool:
+    """Return whether the cluster did it; say why not."""
+    if isinstance(answer, Err):
+        write_lines(f"{name}: {answer.error}")
+    return not isinstance(answer, Err)
 
 
 def _names(accounts: Path) -> list[str]:

@@ -17,6 +17,7 @@ from common.files import read_bounded
 from common.settings import KNOWN, complaint, settings_of
 
 _SEE = "docs/fleet.md shows an example."
+_LIMIT = "BUDGET_USD_PER_DAY"
 _MANIFESTS_OWN = {
     "AGENT_NAME": "`name` of the home",
     "MEMORY_DIR": "the volume",
@@ -91,11 +92,15 @@ class FleetHome(_OfFleetFile):
 
 
 class Fleet(_OfFleetFile):
-    """All that FLEET.yaml says. It is alone in its name space."""
+    """All that FLEET.yaml says. It is alone in its name space.
+
+    `budget_usd_per_day` is for all together: where it is used, nobody wakes for time alone.
+    """
 
     namespace: Label
     image: str = Field(pattern=r"^[^\s:/][^\s]*$", max_length=500)
     storage_class: ObjectName | None = None
+    budget_usd_per_day: float | None = Field(default=None, gt=0)
     settings: SettingValues = Field(default_factory=dict)
     egress: tuple[Egress, ...] = ()
     homes: tuple[FleetHome, ...] = Field(min_length=1)
@@ -108,7 +113,24 @@ class Fleet(_OfFleetFile):
                 raise ValueError(f"two homes have the {what} {twice}")
         if any(home.name == "watch" for home in self.homes):
             raise ValueError("no home can be named watch: that is the watcher's name")
+        unbounded = next((home.name for home in self.homes if not self.value_of(home, _LIMIT)), "")
+        if self.budget_usd_per_day and unbounded:
+            raise ValueError(f"{unbounded} needs {_LIMIT}, since budget_usd_per_day is set")
         return self
+
+    def value_of(self, home: FleetHome, setting: str) -> str:
+        """Return a setting of a home, its own before the fleet's; "" where neither names it."""
+        return home.settings.get(setting, self.settings.get(setting, ""))
+
+    @property
+    def set_aside_usd(self) -> float:
+        """What those may spend in a day that never sleep: nobody is told what they did spend."""
+        return sum(float(self.value_of(home, _LIMIT) or 0) for home in self.homes if not home.sleep)
+
+    @property
+    def wakes_usd(self) -> float | None:
+        """What is left for the others in a day; None for any amount."""
+        return None if self.budget_usd_per_day is None else self.budget_usd_per_day - self.set_aside_usd
 
 
 class _PlainLoader(yaml.SafeLoader):

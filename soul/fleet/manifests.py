@@ -13,7 +13,11 @@ from adapters.kube.cluster import KubeObject, Resource
 from soul.exit_codes import ASLEEP, ExitCode
 from soul.fleet.fleet_file import Fleet
 
-_PLURALS = {"sandbox": "sandboxes", "networkpolicy": "networkpolicies"}
+_PLURALS = {
+    "sandbox": "sandboxes",
+    "networkpolicy": "networkpolicies",
+    "validatingadmissionpolicy": "validatingadmissionpolicies",
+}
 _SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ExitCode.PUT_BACK, ASLEEP)
 """The exit codes after which a start would be useless: it ended, only the owner can help, or it sleeps. A home that is
 still in use (75) is tried again, for the lease of a lost node expires."""
@@ -26,7 +30,7 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
     """Return all that `soul fleet apply` sends, in order; `souls` are the texts of SOUL.md by name."""
     common = {"namespace": fleet.namespace, "image": fleet.image, "storage_class": fleet.storage_class}
     found = _filled("network", common)
-    if any(home.sleep for home in fleet.homes):
+    if is_watched := any(home.sleep for home in fleet.homes):
         found += _filled("watch", {**common, "env": _env({**fleet.settings, "HOME": "/tmp"}), **_watched(fleet)})  # noqa: S108
     for home in fleet.homes:
         decided = {"AGENT_NAME": home.name, "SPACE_DISCOVERY": "off", "HOME": "/tmp"}  # noqa: S108 - of the pod alone
@@ -35,6 +39,8 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
         of_home = {"name": home.name, "secret": home.secret, "storage": home.storage, "soul_md": souls[home.name]}
         settled = [int(code) for code in _SETTLED]
         found += _filled("homes", {**common, **of_home, "env": _env(values), "settled": settled})
+    if is_watched:  # last: not everybody may change what belongs to the whole cluster
+        found += _filled("guard", common)
     for policy in (one for one in found if one["kind"] == "NetworkPolicy"):
         policy["spec"]["egress"] += [
             {"to": [{"ipBlock": {"cidr": str(one.cidr)}}], "ports": [{"port": one.port, "protocol": "TCP"}]}
@@ -58,7 +64,7 @@ def _watched(fleet: Fleet) -> dict[str, Any]:
 def resource_of(manifest: KubeObject) -> Resource:
     """Return under which path of the API objects of this kind are."""
     kind = str(manifest["kind"]).lower()
-    return Resource(manifest["apiVersion"], _PLURALS.get(kind, f"{kind}s"))
+    return Resource(manifest["apiVersion"], _PLURALS.get(kind, f"{kind}s"), "namespace" in manifest["metadata"])
 
 
 def _env(values: Mapping[str, str]) -> list[KubeObject]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
+from modules.runtime.sleep_note import Figures
 from soul.exit_codes import ASLEEP, ExitCode
 
 HomeState = Literal["awake", "starting", "asleep", "falling asleep", "ended", "failing"]
 Mode = Literal["Running", "Suspended"]
 
+HELD, FIGURES = "soul.town/held", "soul.town/figures"
+"""The annotations of a Sandbox: its owner wants it to sleep whatever comes; how it stands, as it told the watcher."""
+_FIGURES = TypeAdapter(Figures)
 _ENDS = {
     0: "stopped by itself",
     ExitCode.USAGE: "its arguments are wrong",
@@ -25,6 +31,25 @@ def mode_of(sandbox: Mapping[str, Any]) -> Mode:
     return "Suspended" if sandbox["spec"].get("operatingMode") == "Suspended" else "Running"
 
 
+def image_of(told: Mapping[str, Any]) -> str:
+    """Return the image of a Sandbox or a pod; "" for neither."""
+    spec = told.get("spec", {})
+    return str(spec.get("podTemplate", {"spec": spec})["spec"]["containers"][0]["image"]) if spec else ""
+
+
+def is_held(sandbox: Mapping[str, Any]) -> bool:
+    """Return whether its owner put it to sleep."""
+    return HELD in (sandbox["metadata"].get("annotations") or {})
+
+
+def figures_of(sandbox: Mapping[str, Any]) -> Figures | None:
+    """Return how a home stands, as it told the watcher last; None where that is unknown."""
+    try:
+        return _FIGURES.validate_json((sandbox["metadata"].get("annotations") or {}).get(FIGURES, ""))
+    except ValidationError:
+        return None
+
+
 def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -> HomeState:
     """Return how the home is. Without its pod, one whose container fails again and again is `starting`."""
     if mode_of(sandbox) == "Suspended":
@@ -33,13 +58,14 @@ def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -
         return "ended"
     if _is_so(sandbox, "Ready"):
         return "awake"
-    return "failing" if "waiting" in _container(pod).get("state", {}) and _last_exit(pod) is not None else "starting"
+    return "failing" if "waiting" in _container(pod).get("state", {}) and last_exit(pod) is not None else "starting"
 
 
 def detail_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None) -> str:
     """Return what else is known: how its process ended, how often it was started again, what is missing."""
-    code, restarts = _last_exit(pod), _container(pod).get("restartCount", 0)
-    told = [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
+    code, restarts = last_exit(pod), restarts_of(pod)
+    told = ["until you wake it"] if is_held(sandbox) else []
+    told += [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
     if restarts:
         told.append(f"restarts: {restarts}")
     ready = _condition(sandbox, "Ready")
@@ -67,7 +93,12 @@ def _container(pod: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return found
 
 
-def _last_exit(pod: Mapping[str, Any] | None) -> int | None:
+def restarts_of(pod: Mapping[str, Any] | None) -> int:
+    """Return how often the container of a pod was started again."""
+    return int(_container(pod).get("restartCount", 0))
+
+
+def last_exit(pod: Mapping[str, Any] | None) -> int | None:
     """Return how the container's process ended last; None if it has not."""
     states = (_container(pod).get("state", {}), _container(pod).get("lastState", {}))
     return next((one["terminated"]["exitCode"] for one in states if "terminated" in one), None)

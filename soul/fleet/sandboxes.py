@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from adapters.kube.cluster import Cluster, KubeObject, Resource
 from common.result import ApiResult, Err, Ok, answering
-from soul.fleet.policy import HomeState, Mode, mode_of, state_of
+from modules.runtime.sleep_note import Figures
+from soul.fleet.policy import FIGURES, HELD, HomeState, Mode, image_of, is_held, mode_of, state_of
 
 GROUP, VERSION = "agents.x-k8s.io", "v1beta1"
 SANDBOXES, PODS = Resource(f"{GROUP}/{VERSION}", "sandboxes"), Resource("v1", "pods")
@@ -29,22 +31,37 @@ class Sandboxes:
     cluster: Cluster
 
     @answering
-    async def wake(self, home: str) -> ApiResult[None]:
-        """Let it run; one that runs already is left alone.
+    async def all(self) -> ApiResult[tuple[dict[str, KubeObject], dict[str, KubeObject]]]:
+        """Return the Sandboxes and the pods, by the names of their homes."""
+        lists = [(await self.cluster.listed(kind, HOME_LABEL)).or_raise()[0] for kind in (SANDBOXES, PODS)]
+        found, pods = ({one["metadata"]["labels"][HOME_LABEL]: one for one in listed} for listed in lists)
+        return Ok((found, pods))
 
-        A pod that has ended is removed first, since the cluster does not start it again.
+    @answering
+    async def wake(self, home: str, *, by_owner: bool = True, image: str = "") -> ApiResult[None]:
+        """Let it run; one that runs already is left alone, and one that its owner put to sleep wakes for nobody else.
+
+        A pod that has ended is removed first, since the cluster does not start it again; so is one with another image
+        than `image`, if that is given.
         """
-        found = (await self.cluster.read(SANDBOXES, sandbox_name(home))).or_raise()
-        if state_of(found) == "ended":
-            (await self.suspend(home)).or_raise()
+        name = sandbox_name(home)
+        found = (await self.cluster.read(SANDBOXES, name)).or_raise()
+        pod = (await self.cluster.read(PODS, name)).or_else({}, "not_found") if image else {}
+        if state_of(found) == "ended" or image_of(pod) not in {"", image}:
+            (await self.suspend(home, by_owner=False)).or_raise()
             states = (await self.reach([home], "asleep", _GONE_S)).or_raise()
             if states.get(home) != "asleep":
                 return Err(f"could not wake {home}: its pod has not gone within {_GONE_S:g} s", "transient")
-        return await self._set_mode(home, "Running")
+        return await self._set_mode(home, "Running", by_owner=by_owner)
 
-    async def suspend(self, home: str) -> ApiResult[None]:
-        """Let its pod end. What it accepted is kept; it has 90 seconds."""
-        return await self._set_mode(home, "Suspended")
+    async def suspend(self, home: str, *, by_owner: bool = True) -> ApiResult[None]:
+        """Let its pod end. What it accepted is kept; it has 90 seconds. Its owner's word holds until they wake it."""
+        return await self._set_mode(home, "Suspended", by_owner=by_owner)
+
+    async def note_figures(self, home: str, figures: Figures) -> ApiResult[KubeObject]:
+        """Write on its Sandbox how a home stands, for whoever lists the fleet."""
+        told = {FIGURES: json.dumps(asdict(figures))}
+        return await self.cluster.change(SANDBOXES, sandbox_name(home), lambda _: {"metadata": {"annotations": told}})
 
     async def reach(
         self, homes: Collection[str], wanted: HomeState, within_s: float
@@ -64,9 +81,14 @@ class Sandboxes:
                         break
         return Ok({home: states[home] for home in homes if home in states})
 
-    async def _set_mode(self, home: str, mode: Mode) -> ApiResult[None]:
+    async def _set_mode(self, home: str, mode: Mode, *, by_owner: bool) -> ApiResult[None]:
         def patch_for(present: KubeObject) -> KubeObject | None:
-            return None if mode_of(present) == mode else {"spec": {"operatingMode": mode}}
+            held = is_held(present)
+            wanted = mode == "Suspended" if by_owner else held
+            if (held and not by_owner) or (mode_of(present) == mode and held == wanted):
+                return None
+            annotations = {} if held == wanted else {"annotations": {HELD: "true" if wanted else None}}
+            return {"metadata": annotations, "spec": {"operatingMode": mode}}
 
         changed = await self.cluster.change(SANDBOXES, sandbox_name(home), patch_for)
         return changed if isinstance(changed, Err) else Ok(None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+
+from common.clock import parse_iso, parse_iso_or_none
+from modules.runtime.sleep_note import Figures, SleepNote
 
 LOOKS_PER_S = 4
 """A look takes two requests to a service that allows one address ten a second."""
@@ -18,9 +22,19 @@ def step_s(sleepers: int, every_s: float) -> float:
     return max(every_s, sleepers / LOOKS_PER_S)
 
 
-def is_over(since: datetime, wake_at: datetime, now: datetime) -> str:
-    """Return why the time of a sleep is over, "" while it is not."""
-    if wake_at <= now or now - since > KEPT_FOR:
+def used_usd(figures: Iterable[Figures], now: datetime) -> float:
+    """Return what these SOULs spent on the model today, each in its own day."""
+    today = (one for one in figures if (ends := parse_iso_or_none(one.day_ends)) and ends > now)
+    return sum(one.usd for one in today if one.usd > 0)
+
+
+def is_over(note: SleepNote, now: datetime, *, is_spent: bool = False) -> str:
+    """Return why the time of a sleep is over, "" while it is not.
+
+    Where the day's dollars are spent, nobody wakes for what nobody else waits for, except after the longest sleep.
+    """
+    since, due = parse_iso(note.asleep_since), note.promised_at if is_spent else note.wake_at
+    if (due and parse_iso(due) <= now) or now - since > KEPT_FOR:
         return "its time has come"
     return "the clock was set back" if now < since - _SET_BACK else ""
 

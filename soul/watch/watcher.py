@@ -32,15 +32,16 @@ from adapters.atproto.newest import AccountNewest, SharedRequests, shared_reques
 from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
 from adapters.space.discovery import discover_space
 from adapters.space.newest import RoomNewest, RoomSearch
-from adapters.watch.client import watch_token
+from adapters.watch.client import wake_token, watch_token
 from adapters.web.client import http_transport_factory
-from common.clock import Clock, parse_iso
+from common.clock import Clock
 from common.errors import SoulError
 from common.lenient_json import parse
 from common.result import ApiResult, Err
 from common.settings import Settings, read_settings
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import (
+    Figures,
     SleepNote,
     is_dated,
     is_noted,
@@ -50,7 +51,7 @@ from modules.runtime.sleep_note import (
     write_note,
 )
 from soul.terminal.output import write_lines
-from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s
+from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s, used_usd
 from town.serving import ConnectionLimits, Listener, serve
 
 _LIMITS = ConnectionLimits(connections=256, head_s=10.0)
@@ -63,7 +64,9 @@ _NS = 1e9
 CALLS = 4  # SOULs that are woken or suspended at once: each may take a process of its own
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
-_NOTE = TypeAdapter(SleepNote)
+_TOLD_S = 600.0
+"""So long what is told of a SOUL that is awake may be behind."""
+_NOTE, _FIGURES = TypeAdapter(SleepNote), TypeAdapter(Figures)
 
 
 class Newest(Protocol):
@@ -105,7 +108,7 @@ class Sleeper:
     Attributes:
         sources: where it is looked for, by name.
         note: what it handed over; None while it is still awake.
-        overdue: why it is woken at once, if nothing can be looked at for it; its home may be unknown then.
+        overdue: why it is woken at once; its home may be unknown then.
         edited: when its owner's files were changed last.
         call_s: when it may be called again, after a call that failed.
 
@@ -129,6 +132,8 @@ class Watcher:
             `.memory`. Raises `SoulError`.
         wake: wakes the SOUL of a name; returns whether that was done.
         held: told that the SOUL of a name sleeps from now on.
+        told: told how the SOUL of a name stands.
+        budget_usd: what they may all spend on the model in a day; where that is used, time alone wakes nobody.
         kept_by: the process on this machine that keeps this watcher running (`process_mark`), "" if unknown.
 
     """
@@ -137,8 +142,12 @@ class Watcher:
     wake: Callable[[str], Awaitable[bool]]
     clock: Clock
     held: Callable[[str], Awaitable[object]] | None = None
+    told: Callable[[str, Figures], Awaitable[object]] | None = None
+    budget_usd: float | None = None
     kept_by: str = ""
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
+    figures: dict[str, Figures] = field(default_factory=dict)
+    _told_s: dict[str, float] = field(default_factory=dict)
     _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
@@ -152,8 +161,9 @@ class Watcher:
 
     def app(self) -> Starlette:
         """Return what answers the SOULs."""
-        answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release}
-        return Starlette(routes=[Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()])
+        answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release, "PATCH": self._note}
+        routes = [Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()]
+        return Starlette(routes=[*routes, Route("/wake", self._call, methods=["POST"])])
 
     async def resume(self, names: Iterable[str], asleep: Collection[str]) -> None:
         """Continue with those whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
@@ -184,6 +194,7 @@ class Watcher:
         for service, source in one.sources.items():
             source.newest.seen = dict(note.seen[service])
         write_note(home.memory, replace(note, kept_by=self.kept_by))
+        _expect(one, note.did)
         self._take(one, note)
         return True
 
@@ -194,9 +205,11 @@ class Watcher:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
                 counts = Counter(source.newest.service for _, source in self._held())
+                used = used_usd(self.figures.values(), now)
+                is_spent = self.budget_usd is not None and used >= self.budget_usd
                 for one in [*self.sleepers.values()]:
                     try:
-                        why = self._due(one, now, counts)
+                        why = self._due(one, now, counts, is_spent=is_spent)
                     except Exception as error:
                         why = f"its home cannot be read: {type(error).__name__}"
                     if why:
@@ -215,11 +228,11 @@ class Watcher:
     def _held(self) -> Iterator[tuple[Sleeper, Source]]:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
-    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int]) -> str:
+    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int], *, is_spent: bool) -> str:
         """Return why a sleeper wakes whatever the network says; "" if it need not."""
-        if (note := one.note) is None or one.home is None:
+        if (note := one.note) is None or one.home is None or one.overdue:
             return one.overdue
-        why = is_over(parse_iso(note.asleep_since), parse_iso(note.wake_at), now)
+        why = is_over(note, now, is_spent=is_spent)
         why = why or ("" if is_noted(one.home.memory) else "its note is gone")
         why = why or ("something was written for it" if is_wake_requested(one.home.memory) else "")
         if why := why or ("its owner edited a file" if _edited(one.home) != one.edited else ""):
@@ -291,19 +304,24 @@ class Watcher:
         async with self._locks[one.name], self._calls:
             if self.sleepers.get(one.name) is not one:
                 return
+            if self.told and one.note:
+                await self.told(one.name, one.note.figures)
             await held(one.name)
             if self.sleepers.get(one.name) is not one:
                 self.sleepers[one.name] = Sleeper(one.name, one.home, {}, overdue="it woke while it was suspended")
 
     def _take(self, one: Sleeper, note: SleepNote) -> None:
         """Watch over a home from now on."""
+        self.figures[one.name] = note.figures
         one.note, one.edited = note, _edited(one.home) if one.home else ()
         for service, source in one.sources.items():
             source.every_s, source.looked_s = note.every_s.get(service, 0.0), self.clock.monotonic()
         self.sleepers[one.name] = one
 
-    async def _asked(self, request: Request) -> Response | tuple[str, Home, Settings]:
-        """Return who asks, or the refusal."""
+    async def _asked(
+        self, request: Request, token_of: Callable[[str], str] = watch_token
+    ) -> Response | tuple[str, Home, Settings]:
+        """Return who asks, by the token that is made of its password, or the refusal."""
         name = request.query_params.get("name", "")
         try:
             found = await run_in_threadpool(self.load, name)
@@ -311,7 +329,7 @@ class Watcher:
             return PlainTextResponse(str(error), 503)
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         password = found[1].agent_bluesky_password.get_secret_value() if found else ""
-        if not found or not password or not hmac.compare_digest(given.encode(), watch_token(password).encode()):
+        if not found or not password or not hmac.compare_digest(given.encode(), token_of(password).encode()):
             return PlainTextResponse("Nobody of that name and token is watched over here", 401)
         return name, *found
 
@@ -335,6 +353,7 @@ class Watcher:
         note = _checked(await _json(request))
         if one is None or note is None or not all(note.every_s.get(service) for service in one.sources):
             return PlainTextResponse("Begin first, and say until when and how often to look", 400)
+        _expect(one, note.did)
         if refused := await self._refusal(one):
             return refused
         seen = {service: source.newest.seen for service, source in one.sources.items()}
@@ -361,6 +380,27 @@ class Watcher:
             return asked
         if self.sleepers.pop(asked[0], None):
             woke(asked[1].memory)
+        return Response(status_code=204)
+
+    async def _note(self, request: Request) -> Response:
+        if isinstance(asked := await self._asked(request), Response):
+            return asked
+        try:
+            figures = _FIGURES.validate_python(await _json(request))
+        except ValueError:
+            return PlainTextResponse("Say how it stands", 400)
+        self.figures[asked[0]], now_s = figures, self.clock.monotonic()
+        if not self.told or now_s < self._told_s.get(asked[0], 0.0):
+            return Response(status_code=204)
+        self._told_s[asked[0]] = now_s + _TOLD_S
+        return Response(status_code=204, background=BackgroundTask(self.told, asked[0], figures))
+
+    async def _call(self, request: Request) -> Response:
+        asked = await self._asked(request, lambda password: wake_token(watch_token(password)))
+        if isinstance(asked, Response):
+            return asked
+        if one := self.sleepers.get(asked[0]):  # also one that is about to sleep
+            one.overdue = "something was written for it"
         return Response(status_code=204)
 
     def _sleeper(self, name: str, home: Home, settings: Settings, addresses: Sequence[str], *, room: bool) -> Sleeper:
@@ -428,6 +468,13 @@ def home_at(root: Path) -> tuple[Home, Settings]:
     """Return a home and its settings, as far as they can be read. Raises `SoulError`."""
     settings, _ = read_settings(root)
     return Home.at(root, settings.memory_dir), settings
+
+
+def _expect(one: Sleeper, did: str) -> None:
+    """Let only this account answer for a home: what another one is told must not wake it."""
+    for source in one.sources.values():
+        if isinstance(source.newest, AccountNewest):
+            source.newest.did = did
 
 
 def _checked(told: object) -> SleepNote | None:

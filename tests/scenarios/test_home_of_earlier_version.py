@@ -189,6 +189,22 @@ def _lasting(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if not name.startswith(("recall", "last_recalled"))}
 
 
+@pytest.mark.slow
+async def test_a_start_that_upgrades_first_keeps_one_copy_of_the_home_and_the_next_starts_at_once(
+    running_town: RunningTown,
+) -> None:
+    now = SystemClock().now()
+    async with town_of(HOMES[0], running_town, now) as town:
+        town.otherwise = mind
+        root = running_town.root / NAME
+        set_up(HOMES[0], root, places_of(town), now=now)
+        for _ in range(2):
+            async with started("run", "--upgrade", "--home", str(root)) as process:
+                await until(process, "Awake")
+                await ends(process)
+            assert len([*root.glob("before-*.soul")]) == 1
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("kept", HOMES, ids=[path.name for path in HOMES])
 async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(

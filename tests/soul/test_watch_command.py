@@ -44,7 +44,12 @@ async def test_it_ends_with_a_code_of_its_own_and_its_watcher_starts_it(
         assert (await asyncio.wait_for(soul("run", "--home", str(rowan.root)), HANG_S)).code == ASLEEP
         assert lock_holder(rowan) is None
         await until(lambda: not woken.exists(), what="word of who sleeps")
-        assert "take effect when it wakes" in (await soul("status", "--home", str(rowan.root))).output
+        assert "asleep since" in (await soul("status", "--home", str(rowan.root))).output
+        running_town.account("wren")
+        assert (await soul("mute", "@wren.test", "--home", str(rowan.root))).code == 0
+        await until(woken.exists, what="a start for what a command wrote")
+        assert (await asyncio.wait_for(soul("run", "--home", str(rowan.root)), HANG_S)).code == ASLEEP
+        await until(lambda: not woken.exists(), what="word of who sleeps again")
         running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, tin or slate?")
         await until(woken.exists, what="a start for the mention")
     finally:

@@ -6,6 +6,7 @@ Everything is in memory and gone with the process. One event loop owns it; no me
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import hmac
 import json
@@ -268,6 +269,17 @@ class Network:
             follows=lambda did, other: self.index.follows.between(did, other) is not None,
             blocks=lambda did, other: self.blocking(did, other) is not None,
         )
+
+    def as_of(self, seconds: float) -> Network:
+        """The network to read from, as its index knew it so many seconds ago, but for what was deleted since."""
+        until, past = self.clock.now() - timedelta(seconds=seconds), copy.copy(self)
+        past.index = Index()
+        records = (one for home in self._homes.values() for kind in home.records.values() for one in kind.values())
+        for record in sorted((one for one in records if one.indexed_at <= until), key=lambda one: one.seq):
+            past.index.add(record)
+            if record.at.collection == POST:
+                past._tell_subscribers(record)  # noqa: SLF001 - of the same class
+        return past
 
     # Accounts
 

@@ -345,6 +345,7 @@ FaultKind = Literal[
     "hang",  # do it, and answer only after `seconds`
     "lost_request",  # drop the connection before anything is done
     "lost_answer",  # do it, then drop the connection
+    "lags",  # a GET shows posts, likes and notifications as they were known `seconds` ago, without what is gone since
 ]
 Fault: TypeAlias = faults.Fault[FaultKind]
 
@@ -390,16 +391,18 @@ class _AtprotoService:
 
     async def xrpc(self, request: Request) -> Response:
         nsid = request.path_params["nsid"]
-        fault = self._faults.meet(nsid)
+        fault = self._faults.meet(nsid, query=request.url.query)
         content = await request.body()
         if fault and fault.kind == "lost_request":
             return drop(request)
-        if fault and fault.kind not in {"hang", "lost_answer"}:
+        if fault and fault.kind not in {"hang", "lost_answer", "lags"}:
             return self._broken(fault)
-        answer = self._answer(nsid, request, content)
+        is_late = fault is not None and fault.kind == "lags" and request.method == "GET"
+        network = self._network.as_of(fault.seconds) if fault and is_late else self._network
+        answer = self._answer(nsid, request, content, network)
         if fault and fault.kind == "lost_answer":
             return drop(request)
-        if fault:
+        if fault and fault.kind == "hang":
             await until_gone(request, self._network.clock.sleep(fault.seconds))
         return answer
 
@@ -413,10 +416,10 @@ class _AtprotoService:
             return Response(status_code=404)
         return blob_response(blob) if blob.mime_type.startswith("image/") else Response("Not an image", 400)
 
-    def _answer(self, nsid: str, request: Request, content: bytes) -> Response:
+    def _answer(self, nsid: str, request: Request, content: bytes, network: Network) -> Response:
         try:
             method = _method(nsid, request)
-            call = self._call(method, request, content)
+            call = self._call(method, request, content, network)
         except XrpcError as error:
             return _refusal(error)  # NOTE(self): what is refused on arrival costs nothing and tells no budget
         standing = self._meter.charge(self._charges(method, call, request), self._network.clock.monotonic())
@@ -430,13 +433,13 @@ class _AtprotoService:
         answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
         return answer
 
-    def _call(self, method: Method, request: Request, content: bytes) -> MethodCall:
+    def _call(self, method: Method, request: Request, content: bytes, network: Network) -> MethodCall:
         params = method.read_params(request.query_params)
         did, token = self._who(method, request)
         mime = request.headers.get("content-type", "")
         body = _read_body(method, mime, content)
         base_url = f"{request.url.scheme}://{request.url.netloc}"
-        return MethodCall(self._network, base_url, did, token, params, body, content, mime)
+        return MethodCall(network, base_url, did, token, params, body, content, mime)
 
     def _who(self, method: Method, request: Request) -> tuple[str, str]:
         if method.access == "open":

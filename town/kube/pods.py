@@ -6,9 +6,9 @@ import asyncio
 import base64
 import os
 from asyncio.subprocess import Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
@@ -24,7 +24,8 @@ class Pods:
 
     Attributes:
         folder: holds a folder for each volume, and `NAME.log` for what a pod tells.
-        entrypoint: the image's; the arguments of the container follow.
+        entrypoint: that of each image; the arguments of the container follow.
+        images: entrypoints of images that differ.
         restart_s: seconds before the first restart, doubled for each further one.
 
     """
@@ -33,6 +34,7 @@ class Pods:
     folder: Path
     entrypoint: Sequence[str]
     restart_s: float = 10.0
+    images: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Run them until cancelled; then kill what runs."""
@@ -99,7 +101,7 @@ class Pods:
             secret = self._data(place, "secrets", source["secretRef"])
             environment |= {key: base64.b64decode(value).decode() for key, value in secret.items()}
         environment |= {one["name"]: one["value"] for one in container.get("env", ())}
-        command = [*self.entrypoint, *container.get("args", ())]
+        command = [*self.images.get(container["image"], self.entrypoint), *container.get("args", ())]
         with (self.folder / f"{place.name}.log").open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 *command, cwd=volume, env=environment, stdin=log, stdout=log, stderr=log, start_new_session=True

@@ -79,6 +79,8 @@ class KubeService:
             return JSONResponse({"kind": "APIGroup", "name": _GROUP, "versions": groups})
         if path == "/version":
             return JSONResponse({"major": "1", "minor": self.minor})
+        if root.startswith("/apis/admissionregistration.k8s.io/v1/"):
+            return await self._one(request, ObjectPlace(*path.rsplit("/", 1)))
         if not within or (_GROUP in root and root not in served):
             return _status(404, "NotFound", "the server could not find the requested resource")
         if within.count("/") == 1:

@@ -122,7 +122,7 @@ HEAD = "soul-backup"
 """The name of the first entry, by which a backup is known."""
 PRIVATE = 0o600
 
-_LEFT_OUT = {"logs", "images", "starts.json", "sleep.json", "watch_session.json", MOVED, COPIES}
+_LEFT_OUT = {"logs", "images", "starts.json", "sleep.json", "watcher.json", "watch_session.json", MOVED, COPIES}
 _WAITING_PICTURES = "images/waiting"
 _POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
 

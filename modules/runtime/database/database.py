@@ -164,7 +164,7 @@ class Database:
         wrote = await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown()
         if wrote and self._is_beside:
-            request_wake(self._path.parent)
+            await asyncio.to_thread(request_wake, self._path.parent)
 
     def _close(self) -> bool:
         """Return whether something was written."""

@@ -25,18 +25,30 @@ LONGEST = timedelta(hours=20)
 
 @dataclass(frozen=True, slots=True)
 class AwaitedNext:
-    """What one part of a SOUL waits for: `awake` says why it may not sleep, "" if it may; `due` when it must wake."""
+    """What one part of a SOUL waits for.
+
+    Attributes:
+        awake: why it may not sleep; "" if it may.
+        due: when it must wake.
+        is_own: whether nobody else waits for what is due then.
+
+    """
 
     awake: str = ""
     due: datetime | None = None
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Whether a SOUL may sleep: the `reasons` why not, none if it may, and when it wakes at the latest."""
+    """Whether a SOUL may sleep: the `reasons` why not, none if it may, and when it wakes at the latest.
+
+    `promised_at` is when something falls due for which somebody else waits.
+    """
 
     reasons: tuple[str, ...]
     wake_at: datetime
+    promised_at: datetime | None
 
 
 def judge(
@@ -48,4 +60,5 @@ def judge(
     reasons = [one.awake for one in parts if one.awake]
     if wake_at - now < least:
         reasons.append("something is due soon")
-    return Rest(tuple(dict.fromkeys(reasons)), min(wake_at, now + longest))
+    promised_at = min((one.due for one in parts if one.due and not one.is_own), default=None)
+    return Rest(tuple(dict.fromkeys(reasons)), min(wake_at, now + longest), promised_at)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from adapters.watch.client import SleepWatch
+from adapters.watch.client import SleepWatch, wake_token
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS
 from common.errors import Fatal
@@ -34,6 +34,7 @@ class SleepLoop(Loop):
         parts: what each part of the SOUL waits for, by its name.
         looks: returns the loops that read the world, ready to look at once; each runs once more before it sleeps, and
             keeps it awake where it fails.
+        figures: returns how it stands, for the watcher.
         awaited: returns where else than on Bluesky something for it may come, as the fields of a `SleepNote`.
         runs: the scheduler.
 
@@ -45,6 +46,7 @@ class SleepLoop(Loop):
     parts: Mapping[str, Callable[[], Awaitable[AwaitedNext]]]
     looks: Callable[[], Sequence[str]]
     awaited: Callable[[], Mapping[str, Any]]
+    figures: Callable[[], Awaitable[note.Figures]]
     watch: SleepWatch
     memory: Path
     soul: str
@@ -65,6 +67,7 @@ class SleepLoop(Loop):
         began, self._began = self._began, None
         rest = await self.rest()
         if rest.reasons:
+            await self.watch.tell(asdict(await self.figures()))
             return Outcome(ran=False, reason="; ".join(rest.reasons))
         if began != (awaited := self.awaited()):
             if isinstance(begun := await self.watch.begin(awaited), Err):
@@ -80,8 +83,16 @@ class SleepLoop(Loop):
             return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]))
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
         told = note.SleepNote(
-            self.soul, self.did(), iso(self.clock.now()), iso(rest.wake_at), every_s=every_s, **awaited
+            self.soul,
+            self.did(),
+            iso(self.clock.now()),
+            iso(rest.wake_at),
+            every_s=every_s,
+            promised_at=iso(rest.promised_at) if rest.promised_at else "",
+            figures=await self.figures(),
+            **awaited,
         )
+        note.write_watcher(self.memory, self.watch.url, self.watch.name, wake_token(self.watch.token))
         note.write_note(self.memory, told)  # a watcher on this machine puts its own in this place
         if isinstance(held := await self.watch.hold(asdict(told)), Err):
             note.woke(self.memory)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.github.newest import NOTIFICATIONS
 from adapters.github.types import Repo, repo_path
 from adapters.watch.client import SleepWatch
-from common.clock import from_local, parse_iso
+from common.clock import from_local, iso, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.rhythm.heartbeat import HeartbeatHandler
 from modules.runtime.scheduler.types import Loop, Runs
+from modules.runtime.sleep_note import Figures
 from modules.runtime.stages import Stage
 from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.experiences.friction import FrictionReport
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
@@ -59,6 +61,7 @@ def build_sleep(
             "requests to forget": parts.forget,
         },
         looks=parts.looks,
+        figures=parts.figures,
         awaited=parts.awaited,
         watch=watch,
         memory=services.home.memory,
@@ -75,6 +78,7 @@ class _Parts:
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
         self._services, self._own_times, self._work = services, own_times, work
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
+        self._frictions = FrictionReport(services.journal, services.clock)
 
     def looks(self) -> tuple[str, ...]:
         """Return the loops that read the world; each looks anew at its next run."""
@@ -85,6 +89,15 @@ class _Parts:
                 perceiver.look_anew()
         plans = (PLAN_AWARENESS,) if self.addresses() and services.workspaces.all() else ()
         return (*(one.name for one in read), *plans)
+
+    async def figures(self) -> Figures:
+        report, now = await self._services.budget.report(), self._services.clock.now()
+        usd = report.usd.spent if report.usd else 0.0
+        return Figures(usd, iso(now + timedelta(seconds=report.resets_in_s)), await self.frictions())
+
+    async def frictions(self) -> int:
+        """Return by what a SOUL with a newer version is judged: how often something went wrong within a week."""
+        return sum(one.count for one in await self._frictions.counts())
 
     async def start(self) -> AwaitedNext:
         services = self._services
@@ -123,7 +136,9 @@ class _Parts:
             return AwaitedNext("few requests to GitHub are left in this hour")
         open_ones = [one for one in services.workspaces.all() if one.finished_issue_number is None]
         is_needed = bool(open_ones) and bool(self.addresses())
-        return AwaitedNext(due=services.clock.now() + services.clock.real(WORKSPACES) if is_needed else None)
+        return AwaitedNext(
+            due=services.clock.now() + services.clock.real(WORKSPACES) if is_needed else None, is_own=True
+        )
 
     def awaited(self) -> dict[str, Any]:
         """Return where else than on Bluesky something for it may come."""
@@ -139,10 +154,10 @@ class _Parts:
 
     async def expression(self) -> AwaitedNext:
         due = self._own_times.expression.next_at
-        return AwaitedNext(due=due) if due else AwaitedNext("its next thought has no time yet")
+        return AwaitedNext(due=due, is_own=True) if due else AwaitedNext("its next thought has no time yet")
 
     async def reflection(self) -> AwaitedNext:
-        return AwaitedNext(due=await self._own_times.reflection.due())
+        return AwaitedNext(due=await self._own_times.reflection.due(), is_own=True)
 
     async def heartbeat(self) -> AwaitedNext:
         return AwaitedNext(due=await self._own_times.heartbeat.due())
@@ -154,7 +169,7 @@ class _Parts:
             if ritual.role == "initiator":
                 moment = next_opening(ritual, await rituals.runs.over_on(key, now.date()), now)
                 opens += [from_local(moment, self._services.settings.soul_timezone)] if moment else []
-        return AwaitedNext(due=min(opens, default=None))
+        return AwaitedNext(due=min(opens, default=None), is_own=True)
 
     async def forget(self) -> AwaitedNext:
         requests = ForgetRequests(self._services.home.memory).all()

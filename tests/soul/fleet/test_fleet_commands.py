@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from common.clock import SystemClock, iso
+from common.errors import ConfigError
+from modules.runtime.sleep_note import Figures
 from soul import cli
+from soul.fleet.fleet_file import read_fleet
+from soul.fleet.sandboxes import Sandboxes
 from tests.soul.fleet.fleet_files import written
 from tests.town.kube.running import LIVES, RunningCluster, running_cluster
 
@@ -57,6 +63,26 @@ async def test_a_fleet_is_applied_put_to_sleep_and_woken_and_applying_it_again_w
         assert found["ivy"]["detail"] == "not in the file"
         assert await fleet("wake", "wren") == 0
         assert town.is_so("wren", "Ready")
+
+
+async def test_it_is_told_how_far_the_dollars_of_the_day_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running_cluster() as town:
+        monkeypatch.setenv("KUBECONFIG", str(town.kubeconfig(tmp_path)))
+        file = str(written(tmp_path, budget_usd_per_day=3, settings={"BUDGET_USD_PER_DAY": 1}))
+        assert await asyncio.to_thread(cli.run, ["fleet", "apply", file]) == 0
+        ends = iso(SystemClock().now() + timedelta(hours=1))
+        async with town.cluster() as cluster:
+            for usd, told in ((1.5, ""), (2.5, "; wakes for time alone wait")):
+                (await Sandboxes(cluster).note_figures("rowan", Figures(usd, ends))).or_raise()
+                capsys.readouterr()
+                assert await asyncio.to_thread(cli.run, ["fleet", "list", file]) == 0
+                aside = "1.00 set aside for those that never sleep"
+                line = f"Today's dollars: {usd:.2f} of 3.00 used, {aside}{told}"
+                assert capsys.readouterr().out.splitlines()[-1] == line
+    with pytest.raises(ConfigError, match="rowan needs BUDGET_USD_PER_DAY"):
+        read_fleet(written(tmp_path, budget_usd_per_day=3))
 
 
 async def test_one_whose_process_ended_is_told_and_woken_in_a_new_pod(

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from common.errors import ConfigError
 from soul import cli
 from soul.fleet.fleet_file import read_fleet, read_souls
-from soul.fleet.manifests import manifests
+from soul.fleet.manifests import manifests, resource_of
 from tests.soul.fleet.fleet_files import written
 
 
@@ -159,6 +159,17 @@ class _Sandbox(_Known):
     spec: _SandboxSpec
 
 
+_SANDBOX_FIELDS = {
+    "operatingMode",
+    "podTemplate",
+    "service",
+    "shutdownPolicy",
+    "shutdownTime",
+    "volumeClaimTemplates",
+}
+"""All fields of a Sandbox's spec."""
+
+
 def _rendered(folder: Path, **changes: Any) -> list[dict[str, Any]]:
     file = written(folder, **changes)
     fleet = read_fleet(file)
@@ -186,7 +197,9 @@ def test_each_home_is_a_sandbox_of_its_own_with_a_volume_that_one_pod_mounts(tmp
     assert env["SLEEP"] == "on"
     assert container.env_from[0].secret_ref.name == "soul-rowan"
     assert {one.mount_path for one in container.volume_mounts if not one.read_only} == {"/home/soul/life", "/tmp"}  # noqa: S108
-    assert {"name": "SLEEP", "value": "off"} in told[-1]["spec"]["podTemplate"]["spec"]["containers"][0]["env"]
+    assert {"name": "SLEEP", "value": "off"} in _of("Sandbox", told)[-1]["spec"]["podTemplate"]["spec"]["containers"][
+        0
+    ]["env"]
 
 
 def test_a_soul_that_ended_or_sleeps_is_not_started_again_and_one_that_failed_is(tmp_path: Path) -> None:
@@ -243,6 +256,57 @@ def test_the_watcher_may_look_at_sandboxes_and_patch_them_and_gets_the_logins_of
     (tmp_path / "of_the_watcher.yaml").write_text(known["FLEET.yaml"], encoding="utf-8")
     assert read_fleet(tmp_path / "of_the_watcher.yaml") == read_fleet(tmp_path / "FLEET.yaml")
     assert "envFrom" not in pod["containers"][0]
+
+
+class _ResourceRule(_Known):
+    api_groups: list[str]
+    api_versions: list[str]
+    operations: list[Literal["UPDATE"]]
+    resources: list[str]
+
+
+class _Selector(_Known):
+    match_labels: dict[str, str]
+
+
+class _Constraints(_Known):
+    namespace_selector: _Selector
+    resource_rules: list[_ResourceRule]
+
+
+class _Expression(_Known):
+    name: str | None = None
+    expression: str
+
+
+class _PolicySpec(_Known):
+    failure_policy: Literal["Fail"]
+    match_constraints: _Constraints
+    match_conditions: list[_Expression]
+    validations: list[_Expression]
+
+
+class _BindingSpec(_Known):
+    policy_name: str
+    validation_actions: list[Literal["Deny"]]
+
+
+def test_the_watcher_may_change_of_a_sandbox_whether_it_runs_and_its_figures_alone(tmp_path: Path) -> None:
+    told = _rendered(tmp_path)
+    policy, binding = told[-2:]
+    spec = _PolicySpec.model_validate(policy["spec"])
+    assert spec.match_conditions[0].expression.endswith("== 'system:serviceaccount:souls:soul-watch'")
+    assert spec.match_constraints.namespace_selector.match_labels == {"kubernetes.io/metadata.name": "souls"}
+    assert spec.match_constraints.resource_rules[0].resources == ["sandboxes"]
+    kept = " ".join(one.expression for one in spec.validations)
+    for field in _SANDBOX_FIELDS - {"operatingMode"}:
+        assert f"{field} == oldObject.spec." in kept
+    assert "operatingMode" not in kept
+    assert kept.count("k == 'soul.town/figures'") == kept.count("(k, ") == 2
+    assert _BindingSpec.model_validate(binding["spec"]).policy_name == policy["metadata"]["name"] == "soul-watch.souls"
+    assert resource_of(policy).path("souls", "x") == (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/x"
+    )
 
 
 def test_where_nobody_sleeps_there_is_no_watcher(tmp_path: Path) -> None:

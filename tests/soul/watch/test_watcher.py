@@ -17,8 +17,8 @@ from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import SleepNote, woke, write_note
-from soul.watch.policy import BLIND_S, is_blind
+from modules.runtime.sleep_note import Figures, SleepNote, woke, write_note
+from soul.watch.policy import BLIND_S, is_blind, is_over
 from soul.watch.watcher import Sleeper, Source, Watcher
 from tests.patience import until
 from tests.running_town import PASSWORD, RunningTown
@@ -171,7 +171,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
             asleep = SleepWatch(url, name, watch_token(PASSWORD))
             assert await asleep.begin({"github": []}) == Ok(None)
             ends = clock.now() + (timedelta() if name == "late" else timedelta(hours=20))
-            note = SleepNote(name, f"did:plc:{name}", iso(clock.now()), iso(ends), {"bluesky": 0.01})
+            note = SleepNote(name, running_town.account(name), iso(clock.now()), iso(ends), {"bluesky": 0.01})
             assert await asleep.hold(asdict(note)) == Ok(None)
     await first.aclose()
     assert sorted(held) == sorted(names[:4])
@@ -229,7 +229,7 @@ async def test_what_comes_while_the_cluster_suspends_wakes_it_afterwards(
     async with serve(watcher.app()) as url:
         asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
         await asleep.begin({"github": []})
-        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 0.01})
+        note = SleepNote("rowan", running_town.account("rowan"), iso(clock.now()), wake_at, {"bluesky": 0.01})
         watching = asyncio.create_task(watcher.watch())
         holding = asyncio.create_task(asleep.hold(asdict(note)))
         await until(lambda: bool(engine.told), what="the suspension")
@@ -252,7 +252,7 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
     async with serve(watcher.app()) as url:
         asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
         await asleep.begin({"github": []})
-        note = SleepNote("rowan", "did:plc:rowan", iso(clock.now()), wake_at, {"bluesky": 45.0})
+        note = SleepNote("rowan", running_town.account("rowan"), iso(clock.now()), wake_at, {"bluesky": 45.0})
         assert await asleep.hold(asdict(note)) == Ok(None)
         await until(lambda: bool(engine.told), what="the suspension")
         watching = asyncio.create_task(watcher.watch())
@@ -262,6 +262,30 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
     await watcher.aclose()
+
+
+async def test_who_has_another_account_than_its_note_says_may_not_sleep_and_is_woken(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    """The handle of its settings passed on to somebody else, whose mentions would be taken for its own."""
+    engine, clock = Engine(), SystemClock()
+    watcher, wake_at = await handing_over(running_town, tmp_path, engine, clock)
+    async with serve(watcher.app()) as url:
+        asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
+        note = SleepNote("rowan", "did:plc:of-wren", iso(clock.now()), wake_at, {"bluesky": 0.01})
+        await asleep.begin({"github": []})
+        refused = await asleep.hold(asdict(note))
+        assert isinstance(refused, Err)
+        assert "another" in refused.error
+    write_note(tmp_path / "rowan", replace(note, seen={"bluesky": {"notifications": "none"}}))
+    await watcher.aclose()
+    again = Watcher(watcher.load, engine.wake, clock)
+    await again.resume(["rowan"], [])
+    watching = asyncio.create_task(again.watch())
+    await until(lambda: engine.told == ["wake asked"], what="a start")
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await again.aclose()
 
 
 async def watch_for(watcher: Watcher, clock: FakeClock, seconds: int) -> BaseException | None:
@@ -313,6 +337,62 @@ async def test_who_may_sleep_and_whose_note_is_of_no_use_is_woken_until_that_is_
     assert await watch_for(watcher, clock, 60) is None
     assert sorted(tries) == sorted(names[:4] * 2)
     assert not watcher.sleepers
+
+
+async def test_where_the_dollars_of_the_day_are_used_time_alone_wakes_nobody_and_all_else_does(tmp_path: Path) -> None:
+    clock, called, told = FakeClock(), list[str](), list[tuple[str, float]]()
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    async def tell(name: str, figures: Figures) -> None:
+        told.append((name, figures.usd))
+
+    day_ends, hour = iso(clock.now() + timedelta(hours=6)), timedelta(hours=1)
+    watcher = Watcher(lambda name: account(tmp_path, name), wake, clock, told=tell, budget_usd=1.0)
+    for name, looked, promised in (
+        ("mentioned", CAME, ""),
+        ("thinker", NOTHING, ""),
+        ("promised", NOTHING, iso(clock.now() + hour)),
+    ):
+        one = put(watcher, tmp_path, name, Looked(looked), hours=1)
+        assert one.note
+        one.note = replace(one.note, promised_at=promised)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(watcher.app()), base_url="http://watcher.test"
+    ) as client:
+        (tmp_path / "awake").mkdir()
+        for usd in (0.75, 1.25):  # of one that is awake
+            answer = await client.patch(
+                "/sleepers",
+                params={"name": "awake"},
+                headers={"Authorization": f"Bearer {watch_token('of awake')}"},
+                json=asdict(Figures(usd, day_ends)),
+            )
+            assert answer.status_code == httpx.codes.NO_CONTENT
+    assert told == [("awake", 0.75)], "the cluster is not told each minute"
+    watching = asyncio.create_task(watcher.watch())
+
+    async def passes(time: timedelta) -> None:
+        for _ in range(int(time.total_seconds() // 60)):
+            await asyncio.sleep(0)
+            await clock.advance(60)
+
+    await passes(2 * hour)
+    assert sorted(called) == ["mentioned", "promised"]
+    await passes(5 * hour)
+    assert sorted(called) == ["mentioned", "promised", "thinker"], "a new day has begun"
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+def test_nobody_sleeps_longer_than_a_day_and_two_hours_for_dollars() -> None:
+    now = FakeClock().now()
+    note = SleepNote("rowan", "did:plc:rowan", iso(now), iso(now + timedelta(hours=1)))
+    assert is_over(note, now + timedelta(hours=2))
+    assert not is_over(note, now + timedelta(hours=25), is_spent=True)
+    assert is_over(note, now + timedelta(hours=27), is_spent=True)
 
 
 class Faulty(Looked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,11 +91,17 @@ def sandbox(home: str, **spec: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running_cluster(
-    folder: Path | None = None, script: Sequence[str] = LIVES, *, restart_s: float = 0.01, **options: Any
+    folder: Path | None = None,
+    script: Sequence[str] = LIVES,
+    *,
+    restart_s: float = 0.01,
+    images: Mapping[str, Sequence[str]] | None = None,
+    **options: Any,
 ) -> AsyncIterator[RunningCluster]:
     """Serve a cluster; with a `folder` its pods run there."""
     service = KubeService(KubeObjects(), TOKEN, faults=KubeFaults(random.Random(1)), **options)
-    pods = asyncio.create_task(Pods(service.objects, folder, script, restart_s).run()) if folder else None
+    running = Pods(service.objects, folder, script, restart_s, images or {}).run() if folder else None
+    pods = asyncio.create_task(running) if running else None
     try:
         async with serve(service.app()) as url:
             yield RunningCluster(url, service)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from adapters.watch.client import SleepWatch
 from common.clock import FakeClock
 from common.result import ApiResult, Ok
 from modules.runtime.scheduler.types import Outcome
-from modules.runtime.sleep_note import read_note
-from modules.services.sleep.policy import AwaitedNext
+from modules.runtime.sleep_note import Figures, read_note
+from modules.services.sleep.policy import AwaitedNext, judge
 from modules.services.sleep.sleep import SleepLoop
 
 
@@ -25,7 +25,7 @@ class Watched(SleepWatch):
 
     asked: list[str] = field(default_factory=list)
 
-    async def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> ApiResult[None]:
+    async def _ask(self, method: str, body: Mapping[str, Any] | None = None, **_: Any) -> ApiResult[None]:
         self.asked.append(method)
         return Ok(None)
 
@@ -47,6 +47,19 @@ async def nothing() -> AwaitedNext:
     return AwaitedNext()
 
 
+async def figures() -> Figures:
+    return Figures(0.25, "2026-05-02T00:00:00Z", 3)
+
+
+def test_it_is_told_apart_when_somebody_else_waits_for_it_and_when_nobody_does() -> None:
+    now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    thought = AwaitedNext(due=now + timedelta(hours=1), is_own=True)
+    reminder = AwaitedNext(due=now + timedelta(hours=5))
+    rest = judge([thought, reminder], now)
+    assert (rest.wake_at, rest.promised_at) == (thought.due, reminder.due)
+    assert judge([thought], now).promised_at is None
+
+
 @pytest.mark.parametrize("is_read", [True, False])
 async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
     watch, looks = Watched("http://127.0.0.1:1", "rowan", "its token"), Looks(Outcome(ran=is_read, reason="no answer"))
@@ -54,6 +67,7 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
     loop = SleepLoop(
         parts={"work": nothing},
         looks=lambda: ["awareness"],
+        figures=figures,
         awaited=dict,
         watch=watch,
         memory=tmp_path,
@@ -68,4 +82,6 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
     assert loop.asleep.is_set() is is_read
     assert watch.asked == ["DELETE", "POST", "PUT" if is_read else "DELETE"]
     assert (read_note(tmp_path) is not None) is is_read, "its own home says so, wherever the watcher is"
+    note = read_note(tmp_path)
+    assert note is None or note.figures == Figures(0.25, "2026-05-02T00:00:00Z", 3)
     assert is_read or outcome.reason == "awareness: no answer"

@@ -1,0 +1,90 @@
+"""A home that tries a newer image before the others, by what its Sandbox and its pod say. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from common.clock import parse_iso
+from common.errors import UsageError
+from soul.exit_codes import ANEW, ASLEEP, ExitCode
+from soul.fleet.policy import figures_of, image_of, last_exit, restarts_of
+
+UPGRADE = "soul.town/upgrade"
+"""The annotation that holds a `Canary`: whoever goes on with a roll-out reads there how far it is."""
+_TRIED = timedelta(hours=48)
+_STARTS_WITHIN = timedelta(minutes=10)
+_RESTARTS = 3
+_GOOD_ENDS = {0, ANEW, ASLEEP, ExitCode.IN_USE}
+_RISE = 10
+"""So many more frictions, and half as many again, are no chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """How far a home has come with a newer `image`; times are ISO-8601.
+
+    Attributes:
+        before: its image until then.
+        ready: since when it has been awake with the new one; "" if it never was.
+        frictions: its figure when it began; None where it was unknown.
+        stopped: why the roll-out was stopped because of it; "" where it was not.
+
+    """
+
+    image: str
+    before: str
+    began: str
+    ready: str = ""
+    frictions: int | None = None
+    stopped: str = ""
+
+    def text(self) -> str:
+        """Return the annotation."""
+        return json.dumps(asdict(self))
+
+
+_CANARY = TypeAdapter(Canary)
+
+
+def canary_of(sandbox: Mapping[str, Any]) -> Canary | None:
+    """Return how far a home is that tries an image; None where it tries none."""
+    try:
+        return _CANARY.validate_json((sandbox["metadata"].get("annotations") or {}).get(UPGRADE, ""))
+    except ValidationError:
+        return None
+
+
+def trouble_of(canary: Canary, sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None, now: datetime) -> str:
+    """Return why nobody else should take the image; "" while nothing speaks against it."""
+    is_new = image_of(pod or {}) == canary.image
+    if is_new and (code := last_exit(pod)) is not None and code not in _GOOD_ENDS:
+        return f"its process ended with code {code}"
+    if is_new and (restarts := restarts_of(pod)) >= _RESTARTS:
+        return f"its process was started again {restarts} times"
+    if not canary.ready and now - parse_iso(canary.began) > _STARTS_WITHIN:
+        return f"it was not awake within {_STARTS_WITHIN.total_seconds() / 60:g} minutes"
+    figures = figures_of(sandbox)
+    if figures is None or canary.frictions is None:
+        return ""
+    is_rise = figures.frictions - canary.frictions >= max(_RISE, canary.frictions / 2)
+    return f"its frictions within a week rose from {canary.frictions} to {figures.frictions}" if is_rise else ""
+
+
+def has_tried(canary: Canary, now: datetime) -> bool:
+    """Return whether it has lived with the image for long enough."""
+    return bool(canary.ready) and now - parse_iso(canary.ready) >= _TRIED
+
+
+def canaries_of(told: str, homes: int) -> int:
+    """Return how many of so many homes are to try it: a number, or a share such as 5%. Raises `UsageError`."""
+    number = told.removesuffix("%")
+    if not number.isdecimal() or not (count := int(number)):
+        raise UsageError(f"{told} is neither a number of homes nor a share", remedy="Write 3, or 5%.")
+    return min(homes, math.ceil(homes * count / 100) if told.endswith("%") else count)

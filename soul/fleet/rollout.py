@@ -1,0 +1,102 @@
+"""Gives the homes of a fleet a newer image: first to a few, and to all once those have lived with it for two days.
+
+How far it is stands on the Sandboxes, so that a roll-out that was killed goes on where it was. Each step can be done
+again. Sleepers that do not try the image take it at their next wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from adapters.kube.cluster import KubeObject
+from common.clock import Clock, iso
+from common.errors import ConfigError
+from common.result import ApiResult, Ok, answering
+from soul.fleet.canary import UPGRADE, Canary, canary_of, has_tried, trouble_of
+from soul.fleet.fleet_file import Fleet
+from soul.fleet.policy import figures_of, image_of, is_held, state_of
+from soul.fleet.sandboxes import SANDBOXES, Sandboxes, sandbox_name
+
+
+class RollOutStep(NamedTuple):
+    """How a roll-out stands, and what there is to tell of it."""
+
+    standing: Literal["under way", "done", "put back"]
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RollOut:
+    """The roll-out of `image`, which `first` homes try."""
+
+    sandboxes: Sandboxes
+    fleet: Fleet
+    image: str
+    first: int
+    clock: Clock
+
+    @answering
+    async def step(self) -> ApiResult[RollOutStep]:
+        """Look, and do what is due. Raises `ConfigError` where another image is being tried."""
+        now, (found, pods) = self.clock.now(), (await self.sandboxes.all()).or_raise()
+        homes = [home.name for home in self.fleet.homes if home.name in found]
+        tried = {name: canary for name in homes if (canary := canary_of(found[name]))}
+        if other := next((one.image for one in tried.values() if one.image != self.image), ""):
+            raise ConfigError(f"{other} is being tried", remedy=f"Finish that first: `--image {other}`.")
+        for name, canary in tried.items():
+            if why := canary.stopped or trouble_of(canary, found[name], pods.get(name), now):
+                tried[name] = replace(canary, stopped=why)
+                (await self._set(name, canary.image, tried[name])).or_raise()
+                # NOTE(self): who says why is the last to forget it.
+                return await self._put_back({one: tried[one] for one in tried if one != name} | {name: tried[name]})
+        fresh = [one for one in homes if one not in tried and image_of(found[one]) != self.image]
+        if not fresh and not tried:
+            return Ok(RollOutStep("done", (f"All homes have {self.image}; write it into FLEET.yaml",)))
+        for name in [one for one in fresh if not is_held(found[one])][: max(0, self.first - len(tried))]:
+            figures = figures_of(found[name])
+            frictions = figures.frictions if figures else None
+            tried[name] = Canary(self.image, image_of(found[name]), iso(now), frictions=frictions)
+        for name, canary in tried.items():
+            if state_of(found[name]) == "awake" and image_of(pods.get(name, {})) == self.image:
+                tried[name] = replace(canary, ready=canary.ready or iso(now))
+            (await self._set(name, self.image, tried[name])).or_raise()
+            if not tried[name].ready:
+                (await self.sandboxes.wake(name, by_owner=False, image=self.image)).or_raise()
+        if tried and all(has_tried(one, now) for one in tried.values()):
+            return await self._finish(homes, [*tried])
+        lines = (f"{name}: {f'tries it since {one.ready}' if one.ready else 'starts'}" for name, one in tried.items())
+        return Ok(RollOutStep("under way", (*lines,) or ("Nobody can try it: all sleep until you wake them",)))
+
+    @answering
+    async def _put_back(self, tried: dict[str, Canary]) -> ApiResult[RollOutStep]:
+        for name, canary in tried.items():
+            (await self._set(name, canary.before, canary)).or_raise()
+            (await self.sandboxes.wake(name, by_owner=False, image=canary.before)).or_raise()
+            (await self._set(name, canary.before, None)).or_raise()
+        whys = tuple(f"{name}: {canary.stopped}" for name, canary in tried.items() if canary.stopped)
+        return Ok(RollOutStep("put back", (*whys, f"{', '.join(tried)}: the image before is back")))
+
+    @answering
+    async def _finish(self, homes: Sequence[str], tried: Sequence[str]) -> ApiResult[RollOutStep]:
+        never_sleeps = {home.name for home in self.fleet.homes if not home.sleep}
+        for name in (one for one in homes if one not in tried):
+            (await self._set(name, self.image, None)).or_raise()
+            if name in never_sleeps:
+                (await self.sandboxes.wake(name, by_owner=False, image=self.image)).or_raise()
+        for name in tried:
+            (await self._set(name, self.image, None)).or_raise()
+        return await self.step()
+
+    async def _set(self, name: str, image: str, canary: Canary | None) -> ApiResult[KubeObject]:
+        """Let a home have this image from its next pod on, and note how far it is with it."""
+
+        def patch_for(present: KubeObject) -> KubeObject | None:
+            if image_of(present) == image and canary_of(present) == canary:
+                return None
+            first, *others = present["spec"]["podTemplate"]["spec"]["containers"]
+            spec = {"podTemplate": {"spec": {"containers": [{**first, "image": image}, *others]}}}
+            return {"metadata": {"annotations": {UPGRADE: canary and canary.text()}}, "spec": spec}
+
+        return await self.sandboxes.cluster.change(SANDBOXES, sandbox_name(name), patch_for)
