@@ -34,7 +34,7 @@ from adapters.space.discovery import discover_space
 from adapters.space.newest import RoomNewest, RoomSearch
 from adapters.watch.client import wake_token, watch_token
 from adapters.web.client import http_transport_factory
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.errors import SoulError
 from common.lenient_json import parse
 from common.result import ApiResult, Err
