@@ -240,6 +240,11 @@ COMMANDS = (
         where=(*_TYPED, "mcp"),
     ),
     Row(
+        "friction",
+        "List what goes wrong again and again, how often, and what became of it.",
+        "commands.friction:run_friction",
+    ),
+    Row(
         "prompt",
         "Show the prompt that the next turn would send: its parts, their sizes, and what was left out.",
         "commands.prompt:run_prompt",

@@ -30,6 +30,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
+from modules.services.craft.record import frictions
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -169,7 +170,7 @@ def _did(given: Mapping[str, str]) -> str:
 _DAYS = 30
 _LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
 _TOOL_CHARS = 120
-_CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
+_CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN, _FRICTION_SHOWN = 10, 40, 3, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +346,14 @@ class PageFacts:
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
     def growing(self) -> dict[str, Any]:
-        """Return how SELF.md changed, newest first, and the change that waits."""
+        """Return how SELF.md changed, newest first, the change that waits, and what goes wrong again and again."""
+        found = []
+        if self.home.database.exists():
+            with reading(self.home.database) as connection:
+                found = frictions(connection)[:_FRICTION_SHOWN]
         changes, held = self._history(self._changes), self._history(lambda history: history.show_held())
-        return {"changes": changes, "held": held, "held_diff": self._held_diff(held) if held else []}
+        diff = self._held_diff(held) if held else []
+        return {"changes": changes, "held": held, "held_diff": diff, "friction": found}
 
     def _changes(self, history: SelfHistory) -> list[ShownVersion]:
         versions = history.versions()[: _CHANGES_SHOWN + 1]

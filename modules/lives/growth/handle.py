@@ -33,8 +33,9 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
+from modules.services.craft.friction import Friction, lately
+from modules.services.craft.record import FrictionRecord
 from modules.services.day.gathering import readings_between
-from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
@@ -54,6 +55,7 @@ _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
+_MOST_FRICTION, _WORTH_TELLING = 6, 2
 _SENT_BACK, _TURNS_READ, _MOST_SENT_BACK, _SENT_BACK_CHARS = timedelta(days=1), 300, 12, 200
 
 
@@ -68,6 +70,7 @@ class Materials:
     expressions: Expressions
     outbox: Outbox
     journal: Journal
+    friction: FrictionRecord
     clock: Clock
     rng: random.Random
     timezone: str = ""
@@ -88,6 +91,7 @@ class Materials:
             relationships=self._people(),
             posts="\n".join(await self._posts(now)),
             sent_back="\n".join(await self._sent_back(now)),
+            friction="\n".join(self._friction(await self.friction.count(), now)),
             changes=changes,
             taken_back=taken_back,
             reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
@@ -166,6 +170,20 @@ class Materials:
             for (tool, text, why), count in found.most_common(_MOST_SENT_BACK)
         ]
 
+    def _friction(self, found: Sequence[Friction], now: datetime) -> list[str]:
+        """A line for what went wrong most often within a week, and for what was proposed about it."""
+        counted = [(one, lately(one, now, self.friction.day)) for one in found]
+        worst = sorted(
+            (pair for pair in counted if pair[1] >= _WORTH_TELLING or (pair[1] and pair[0].state != "seen")),
+            key=lambda pair: -pair[1],
+        )
+        return [
+            self.skills.render(
+                SKILL, "Friction", what=one.description, count=count, state=one.state, outcome=one.outcome
+            ).strip()
+            for one, count in worst[:_MOST_FRICTION]
+        ]
+
     def _history(self) -> tuple[str, str]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
         history = SelfHistory(self.home)
@@ -215,7 +233,7 @@ class GrowthReport:
     journal: Journal
     database: Database
     experiences: ExperienceLog
-    friction: FrictionReport
+    friction: FrictionRecord
     clock: Clock
 
     async def gather(self) -> dict[str, Any]:
@@ -225,14 +243,18 @@ class GrowthReport:
         """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
-        counted = await self.friction.counts()
+        counted = [(one, lately(one, now, self.friction.day)) for one in await self.friction.all()]
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
             "readings": [asdict(one) for one in reversed(told[-_CHANGES_SHOWN:])],
-            "friction": [{"category": one.category, "loop": one.loop, "count": one.count} for one in counted],
+            "friction": [
+                {"category": one.category, "description": one.description, "count": count, "state": one.state}
+                for one, count in sorted(counted, key=lambda pair: -pair[1])
+                if count
+            ],
         }
 
     async def _change(self, stored: StoredEntry) -> dict[str, Any]:

@@ -414,10 +414,53 @@ WITH seen (name, did, at) AS (
 UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
 """
 _WHAT_A_HELD_CHANGE_REPLACES = "ALTER TABLE intents ADD COLUMN replaces TEXT NOT NULL DEFAULT ''"
+<<<<<<< HEAD
 _WHAT_A_MODEL_MAKES_OF_BYTES = """
 CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, most INTEGER NOT NULL) STRICT;
 -- The upper bound of a call's input; 0 with pictures.
 ALTER TABLE model_calls ADD COLUMN text_bound INTEGER NOT NULL DEFAULT 0;
+=======
+_WHAT_IT_GETS_BETTER_AT = """
+CREATE TABLE friction (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category TEXT NOT NULL,
+    loop TEXT NOT NULL,
+    code TEXT NOT NULL,
+    words TEXT NOT NULL,
+    occurrences INTEGER NOT NULL,
+    own INTEGER NOT NULL,
+    days TEXT NOT NULL,
+    instances TEXT NOT NULL,
+    first_at TEXT NOT NULL,
+    last_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('seen', 'ready', 'proposed', 'mended', 'left')),
+    reason TEXT NOT NULL,
+    own_then INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    UNIQUE (category, loop, code, words)
+) STRICT;
+CREATE TABLE wishes (
+    text TEXT PRIMARY KEY,
+    at TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('skill', 'program', 'habit', 'not_at_all')),
+    reason TEXT NOT NULL,
+    tried_at TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE proposals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    friction INTEGER,
+    wish TEXT NOT NULL,
+    rung TEXT NOT NULL CHECK (rung IN ('', 'skill', 'issue', 'program')),
+    evidence TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'making', 'waiting', 'taken', 'mended', 'again', 'left', 'failed')),
+    reason TEXT NOT NULL,
+    made TEXT NOT NULL DEFAULT '',
+    decided_at TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
+    WHERE state IN ('asked', 'making', 'waiting');
+>>>>>>> ac00d87313ed165fa6087c6132c40787571818f2
 """
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
@@ -426,5 +469,9 @@ MIGRATIONS = {
     35: _SINCE_WHEN_RULES_STAND,
     36: _WHOM_MEMORIES_NAME,
     37: _WHAT_A_HELD_CHANGE_REPLACES,
+<<<<<<< HEAD
     38: _WHAT_A_MODEL_MAKES_OF_BYTES,
+=======
+    39: _WHAT_IT_GETS_BETTER_AT,
+>>>>>>> ac00d87313ed165fa6087c6132c40787571818f2
 }

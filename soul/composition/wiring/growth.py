@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from modules.lives.craft.perceive import CraftPerceiver
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
-from modules.services.experiences.friction import FrictionReport
+from modules.services.craft.record import FrictionRecord
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
 from modules.services.work.types import Handler, Perceiver
@@ -22,12 +23,13 @@ class GrowthLife:
     handlers: tuple[Handler, ...]
     reflection: ReflectionPerceiver
     questions: ReadingPerceiver
+    craft: CraftPerceiver
     report: GrowthReport
 
     @property
     def perceivers(self) -> tuple[Perceiver, ...]:
         """Return what looks for what has come due."""
-        return self.reflection, self.questions
+        return self.craft, self.reflection, self.questions
 
 
 def build_growth_life(
@@ -35,7 +37,7 @@ def build_growth_life(
 ) -> GrowthLife:
     """Return the life; `expressions` are its own posts, `tell` tells the owner what was looked up for them."""
     clock, timezone = services.clock, services.settings.soul_timezone
-    friction = FrictionReport(services.journal, clock)
+    friction = FrictionRecord(services.database, clock, services.me.owner_did, services.home.memory)
     materials = Materials(
         home=services.home,
         skills=services.skills,
@@ -44,6 +46,7 @@ def build_growth_life(
         expressions=expressions,
         outbox=services.outbox,
         journal=services.journal,
+        friction=friction,
         clock=clock,
         rng=services.rng,
         timezone=timezone,
@@ -84,4 +87,4 @@ def build_growth_life(
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
     report = GrowthReport(services.journal, services.database, services.experiences, friction, clock)
-    return GrowthLife((handler, reading), perceiver, questions, report)
+    return GrowthLife((handler, reading), perceiver, questions, CraftPerceiver(friction), report)
