@@ -414,12 +414,11 @@ WITH seen (name, did, at) AS (
 UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
 """
 _WHAT_A_HELD_CHANGE_REPLACES = "ALTER TABLE intents ADD COLUMN replaces TEXT NOT NULL DEFAULT ''"
-<<<<<<< HEAD
 _WHAT_A_MODEL_MAKES_OF_BYTES = """
 CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, most INTEGER NOT NULL) STRICT;
 -- The upper bound of a call's input; 0 with pictures.
 ALTER TABLE model_calls ADD COLUMN text_bound INTEGER NOT NULL DEFAULT 0;
-=======
+"""
 _WHAT_IT_GETS_BETTER_AT = """
 CREATE TABLE friction (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -460,7 +459,6 @@ CREATE TABLE proposals (
 ) STRICT;
 CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
     WHERE state IN ('asked', 'making', 'waiting');
->>>>>>> ac00d87313ed165fa6087c6132c40787571818f2
 """
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
@@ -469,9 +467,6 @@ MIGRATIONS = {
     35: _SINCE_WHEN_RULES_STAND,
     36: _WHOM_MEMORIES_NAME,
     37: _WHAT_A_HELD_CHANGE_REPLACES,
-<<<<<<< HEAD
     38: _WHAT_A_MODEL_MAKES_OF_BYTES,
-=======
     39: _WHAT_IT_GETS_BETTER_AT,
->>>>>>> ac00d87313ed165fa6087c6132c40787571818f2
 }
