@@ -8,6 +8,7 @@ SoulError
 │   │   └── SettingsError  several may be; each is told on its own line
 │   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running; SELF.md is unreadable
 │   ├── HomeLocked       another process lives in this home
+│   ├── PutBack          another version of the program is to live in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     a file cannot be written, or is damaged
@@ -78,6 +79,10 @@ class IdentityError(Fatal):
 
 class HomeLocked(Fatal):
     """Another process lives in this home."""
+
+
+class PutBack(Fatal):
+    """This version proved bad: the one before is to live in this home, which fits it."""
 
 
 class ModelRefused(Fatal):

@@ -28,7 +28,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import SELF
+from modules.services.identity.types import SELF, SelfEdit
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 
@@ -101,18 +101,21 @@ class SelfTools:
             section=args.section,
             drops=args.drops if reflects else None,
         )
-        outcome = Disposition(f"self {change.status}", reason=change.reason)
-        match change.status:
-            case "changed":
-                moved = "".join(f". {line}" for line in what_moved(change))
-                return ToolResult(self.words.answer("Self Changed", file=keeper.document, moved=moved), outcome=outcome)
-            case "held":
-                of = "" if keeper.document == SELF else f" --file {keeper.document}"
-                told = self.words.answer("Self Held", file=keeper.document, reason=change.reason, of=of)
-                return ToolResult(told, outcome=outcome)
-            case _:
-                refused = self.words.error("Self Not Changed", file=keeper.document, reason=change.reason)
-                return replace(refused, outcome=outcome)
+        return told_change(self.words, keeper.document, change)
+
+
+def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:
+    """Return the answer on what became of a document that the model proposed."""
+    outcome = Disposition(f"self {change.status}", reason=change.reason)
+    match change.status:
+        case "changed":
+            moved = "".join(f". {line}" for line in what_moved(change))
+            return ToolResult(words.answer("Self Changed", file=document, moved=moved), outcome=outcome)
+        case "held":
+            told = words.answer("Self Held", file=document, reason=change.reason)
+            return ToolResult(told, outcome=outcome)
+        case _:
+            return replace(words.error("Self Not Changed", file=document, reason=change.reason), outcome=outcome)
 
 
 def is_owners_own(turn: Turn) -> bool:

@@ -1,15 +1,41 @@
-"""What a SOUL can do with skills beyond the shipped ones: load one, to follow it for the rest of the turn."""
+"""What a SOUL can do with skills beyond the shipped ones: load one for the rest of the turn, and propose its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
+from local_tools.self_tools import told_change
 from local_tools.words import OWN_TOOLS, ToolWords
+from modules.lives.bluesky.respond import OWNER_TOOLS
+from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
+from modules.lives.github.respond import WORK_TOOLS
+from modules.lives.github.types import ReviewTurn
+from modules.lives.growth.handle import REFLECTION_TOOLS
+from modules.lives.growth.types import ReflectionTurn
+from modules.lives.messages.types import MessageTurn
+from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.identity.history import held_documents
+from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.types import OWN_SKILL
+from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection
 from modules.services.skills.skills import LocalSkills, Skills
+
+_TURNS: Mapping[str, tuple[type, Collection[str]]] = {
+    "": (type(None), ()),
+    "mentions": (ThreadTurn, OWNER_TOOLS),
+    "messages": (MessageTurn, ()),
+    "posts": (ExpressionTurn, ()),
+    "github": (ReviewTurn, WORK_TOOLS),
+    "rooms": (SpaceTurn, ()),
+    "own-time": (type(None), ()),
+    "reflection": (ReflectionTurn, REFLECTION_TOOLS),
+}
+"""The subject of each kind of turn, and the tools that it has besides those for its subject."""
 
 
 class SkillLoadInput(BaseModel):
@@ -18,23 +44,81 @@ class SkillLoadInput(BaseModel):
     name: str
 
 
-class SkillTools:
-    """The handler, with what it needs."""
+class SkillProposeInput(BaseModel):
+    """A skill of its own."""
 
-    def __init__(self, local: LocalSkills, words: ToolWords) -> None:
-        self._local = local
-        self._words = words
+    name: str
+    purpose: str
+    page: str
+    turns: list[OwnTurns] = Field(default_factory=list)
+    experiences: list[str] = Field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class SkillTools:
+    """The handlers, with what they need. `keeper` is None where the workspace lies elsewhere than in the home."""
+
+    local: LocalSkills
+    skills: Skills
+    keeper: SelfKeeper | None
+    tools: Sequence[Tool]
+    words: ToolWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def load(self, args: SkillLoadInput, turn: Turn) -> ToolResult:
-        text = await self._local.load(args.name.strip())
+        text = await self.local.load(args.name.strip())
         if text is not None:
             return ToolResult(text)
-        names = ", ".join(entry.name for entry in await self._local.listing()) or "none"
-        return self._words.error("No Skill", names=names)
+        names = ", ".join(entry.name for entry in await self.local.listing()) or "none"
+        return self.words.error("No Skill", names=names)
+
+    async def propose(self, args: SkillProposeInput, turn: Turn) -> ToolResult:
+        draft = SkillDraft.of(args.name, args.purpose, args.page, args.turns)
+        document = f"{OWN_SKILL}{draft.name}"
+        if self.keeper is None:
+            return self.words.error("File Elsewhere", file=document)
+        waiting = held_documents(self.keeper.home)
+        problem = objection(
+            draft,
+            shipped=self.skills.names,
+            others={one.name: one.turns for one in await self.local.listing() if one.origin == "own"},
+            waiting=[one.removeprefix(OWN_SKILL) for one in waiting if one.startswith(OWN_SKILL)],
+            words={kind: self._words_of(kind) for kind in _TURNS},
+        )
+        if problem:
+            return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem)
+        cited = turn.subject.cited(args.experiences) if isinstance(turn.subject, ReflectionTurn) else ()
+        change = await self.keeper.of(document).change(
+            draft.text,
+            reason=draft.purpose,
+            by="soul",
+            cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
+            hold=turn.hold or NEEDS_YES,
+        )
+        return told_change(self.words, document, change)
+
+    def _words_of(self, kind: str) -> set[str]:
+        """Return the names of the tools that such a turn may have, and of their fields."""
+        subject, besides = _TURNS[kind]
+        own = [
+            tool
+            for tool in self.tools
+            if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
+        ]
+        return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
 
 
-def skill_tools(local: LocalSkills, skills: Skills) -> Sequence[Tool]:
+def may_propose(turn: Turn) -> bool:
+    """Return whether a turn is a reflection, or the owner's own talk."""
+    return isinstance(turn.subject, ReflectionTurn) or turn.loop == "owner"
+
+
+def skill_tools(tools: SkillTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
-    words = ToolWords(skills, OWN_TOOLS)
-    load = SkillTools(local, words).load
-    return (words.tool("skill_load", SkillLoadInput, "self", Provenance.SELF, load, effect="look"),)
+    own, tool = Provenance.SELF, tools.words.tool
+    return (
+        tool("skill_load", SkillLoadInput, "self", own, tools.load, effect="look"),
+        tool("skill_propose", SkillProposeInput, "self", own, tools.propose, holdable=True, fits=may_propose),
+    )

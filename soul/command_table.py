@@ -142,12 +142,13 @@ COMMANDS = (
         "drafts",
         "List what waits for your approval or to be sent. Also show, edit, approve or reject it; editing approves.",
         "commands.drafts:run_drafts",
+        typed="[FILE]",
         where=(*_TYPED, "mcp"),
     ),
     Row("draft", "Show one of them.", where=("mcp",)),
     Row(
         "approve",
-        "Approve drafts, each by its number or the first characters of its id.",
+        "Approve drafts, each by its number or the first characters of its id, or files by their names.",
         typed="ID…",
         where=(*_TYPED, "mcp acts", "page"),
     ),
@@ -373,6 +374,18 @@ COMMANDS = (
                 "approve", "Approve that change.", "commands.self_:run_self_decide", {"approve": True}, where=("page",)
             ),
             Row("reject", "Reject that change.", "commands.self_:run_self_decide", {"approve": False}, where=("page",)),
+        ),
+    ),
+    Row(
+        "skills",
+        "Show the skills of the SOUL's own. Also undo a change of one, or switch it off.",
+        commands=(
+            Row("list", "List them, and what waits for your approval.", "commands.skills:run_skills_list"),
+            Row("log", "List the versions of one, newest first.", "commands.skills:run_skills_log"),
+            Row("diff", "Show what changed since a version.", "commands.skills:run_skills_diff"),
+            Row("rollback", "Restore a version.", "commands.skills:run_skills_rollback"),
+            Row("off", "Switch one off.", "commands.skills:run_skills_switch", {"off": True}),
+            Row("on", "Switch it on again.", "commands.skills:run_skills_switch", {"off": False}),
         ),
     ),
     Row(

@@ -13,13 +13,14 @@ class ExitCode(IntEnum):
     MACHINE = 74
     IN_USE = 75
     CONFIG = 78
+    PUT_BACK = 80
     INTERRUPTED = 130
 
 
 ANEW, ASLEEP = 76, 79
 """How a SOUL's process ended that is to begin anew at once, and one that sleeps until a watcher wakes it."""
 
-NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG)
+NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG, ExitCode.PUT_BACK)
 """What another start would only repeat, until the owner acts."""
 
 
@@ -31,13 +32,15 @@ def exit_code_of(error: Exception) -> ExitCode:
     match error:
         case errors.HomeLocked():
             return ExitCode.IN_USE
+        case errors.PutBack():
+            return ExitCode.PUT_BACK
         case errors.MachineTrouble():
             return ExitCode.MACHINE
         case errors.UsageError():
             return ExitCode.USAGE
-        case errors.PortTaken():
-            return ExitCode.FAILED
-        case errors.ConfigError() | errors.IdentityError() | errors.Auth() | errors.ModelRefused():
+        case errors.ConfigError() | errors.IdentityError() | errors.Auth() | errors.ModelRefused() if not isinstance(
+            error, errors.PortTaken
+        ):
             return ExitCode.CONFIG
         case _:
             return ExitCode.FAILED

@@ -56,8 +56,12 @@ def pytest_asyncio_loop_factories() -> dict[str, type[CountingLoop]]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_environment() -> None:
-    """A developer's own settings must not reach the SOULs of a test, nor coverage the programs that one starts."""
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A developer's own settings must not reach the SOULs of a test, nor coverage the programs that one starts.
+
+    What these keep of themselves stays with the test.
+    """
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     for name in (*clean_environment(), "COVERAGE_PROCESS_CONFIG"):
         os.environ.pop(name, None)
 

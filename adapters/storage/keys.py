@@ -16,6 +16,8 @@ SIDECAR = ".meta.json"
 MEDIA = "media/"
 SKILLS = "skills/"
 SKILL_FILE = "SKILL.md"
+SKILL_NAME = "[a-z0-9][a-z0-9-]{0,63}"
+"""The names, as a regular expression, that skills beyond the shipped ones may have."""
 
 _MAX_PART_CHARS = 180
 _MAX_NAME_CHARS = 220  # with an ending; a file system takes 255, of which sidecars and half-written files want some

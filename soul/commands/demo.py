@@ -461,6 +461,7 @@ async def _neighbours() -> AsyncIterator[_Children]:
 
 async def _start(root: Path, watched: int) -> _Neighbour:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
+    environment["XDG_STATE_HOME"] = str(root.parent)  # what they keep of the program goes with the demo
     with (root / "life.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable,

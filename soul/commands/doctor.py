@@ -57,6 +57,7 @@ from modules.services.voice_phrases.regenerate import load_phrases
 from modules.services.workspaces.watched import WorkspaceFinder
 from soul.commands import options
 from soul.commands.findings import CALL_DEADLINE_S, Finding, Level, examine_settings, report, with_deadline
+from soul.commands.skills import own_skills
 from soul.resources import SKILLS
 
 _PROBE_TOKENS = 256
@@ -304,7 +305,16 @@ async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
         return findings
     owned = f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}"
     findings = findings or [Finding("settings", "ok", owned)]
-    findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
+    findings += [
+        _env_file(home),
+        _soul(home),
+        _self(home),
+        *_voice(home),
+        _skills(),
+        *_own_skills(home),
+        _memory(home),
+        _lock(home),
+    ]
     findings += [_browser()]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings, home)
@@ -373,6 +383,11 @@ def _skills() -> Finding:
     except SoulError as error:
         return Finding("skills", "fail", str(error), error.remedy)
     return Finding("skills", "ok", f"{len(skills.names)} skills, all sections and variables present")
+
+
+def _own_skills(home: Home) -> list[Finding]:
+    remedy = "Mend its file in the workspace, or delete it; all others are used."
+    return [Finding("own skills", "warn", one, remedy) for one in own_skills(home) if isinstance(one, str)]
 
 
 def _memory(home: Home) -> Finding:

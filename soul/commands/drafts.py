@@ -41,6 +41,7 @@ from soul.commands.draft_lines import (
     with_colours,
 )
 from soul.commands.options import DraftAction, DraftIds
+from soul.commands.self_ import run_self_decide, run_self_held
 from soul.terminal.output import write_coloured, write_json, write_lines
 
 _DONE = {
@@ -72,7 +73,10 @@ def run_drafts(
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
-    ids = ids or []
+    documents, ids = held_among(home, ids or [])
+    if documents:
+        _answer_documents(root, action, documents, ids, as_json=as_json)
+        return
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
@@ -90,6 +94,25 @@ def run_drafts(
         write_lines(f"{_DONE[action]} {draft.intent.id}: {draft.words.line}")
     if action is not DraftAction.REJECT:
         write_lines(leaving_of(settings, home, decided))
+
+
+def _answer_documents(
+    root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], *, as_json: bool
+) -> None:
+    if beside or action is DraftAction.EDIT:
+        remedy = "Approve or reject each file by itself; edit it after that."
+        raise UsageError(f"{documents[0]} is a file, and no draft of an act", remedy=remedy)
+    for document in documents:
+        if action is DraftAction.SHOW:
+            run_self_held(root, file=document, as_json=as_json)
+        else:
+            run_self_decide(root, approve=action is DraftAction.APPROVE, file=document)
+
+
+def held_among(home: Home, given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the documents among what the owner names of which a change waits, and the rest."""
+    held = held_documents(home)
+    return [one for one in given if one in held], [one for one in given if one not in held]
 
 
 def leaving_of(settings: Settings, home: Home, approved: Sequence[Draft]) -> str:

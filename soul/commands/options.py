@@ -27,14 +27,6 @@ class TalkAction(StrEnum):
     SHOW = "show"
 
 
-class SelfFile(StrEnum):
-    """The files that the SOUL may change, for `--file`."""
-
-    SELF = "SELF.md"
-    GOALS = "GOALS.md"
-    HEARTBEAT = "HEARTBEAT.md"
-
-
 class PromptAudience(StrEnum):
     """Who may read what comes of a turn, for `--for`."""
 

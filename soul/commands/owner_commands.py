@@ -32,13 +32,14 @@ from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
-from soul.commands.drafts import plain_lines, word_rules
+from soul.commands.drafts import held_among, plain_lines, word_rules
 from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
 from soul.commands.schedule import remove_schedule, schedule_lines
+from soul.commands.self_ import decided, held_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
@@ -80,14 +81,19 @@ class OwnerCommands(Commands):
     async def run_budget(self, _: str) -> Sequence[str]:
         return budget_lines(await self._services.budget.report())
 
-    async def run_drafts(self, _: str) -> Sequence[str]:
+    async def run_drafts(self, rest: str) -> Sequence[str]:
+        if documents := held_among(self._services.home, rest.split()[:1])[0]:
+            return await asyncio.to_thread(_held_lines, self._services.home, documents[0], self._zone)
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
         return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 
     async def run_approve(self, rest: str) -> Sequence[str]:
-        return await self._leaving(
-            [await self._services.outbox.approve(one) for one in await self._meant(rest.split())]
-        )
+        documents, given = held_among(self._services.home, rest.split())
+        lines = [await decided(self._services.self_keeper.of(one), approve=True) for one in documents]
+        if documents and not given:
+            return lines
+        acts = [await self._services.outbox.approve(one) for one in await self._meant(given)]
+        return [*lines, *await self._leaving(acts)]
 
     async def run_edit(self, rest: str) -> Sequence[str]:
         given, _, words = rest.partition(" ")
@@ -112,6 +118,9 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
+        documents, _ = held_among(self._services.home, rest.split()[:1])
+        if documents:
+            return [await decided(self._services.self_keeper.of(documents[0]), approve=False)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:
@@ -238,6 +247,12 @@ class OwnerCommands(Commands):
     async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()
         return []
+
+
+def _held_lines(home: Home, document: str, timezone: str) -> list[str]:
+    with SelfHistory(home, document).alone() as history:
+        held, now = history.show_held(), history.current()
+    return held_lines(home, document, held, now, timezone)
 
 
 def _history_lines(home: Home) -> list[str]:

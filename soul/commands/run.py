@@ -19,7 +19,7 @@ from typing import TextIO
 
 from adapters.watch.client import SleepWatch, watch_token
 from common.clock import Clock, SystemClock, iso, span
-from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
+from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, PutBack, SoulError, StorageError
 from common.files import storage_error
 from common.settings import Settings
 from modules.lives.messages.alarms import LOST
@@ -38,6 +38,7 @@ from modules.services.sleep.sleep import LifeEnd
 from soul.app import App, open_soul
 from soul.command_table import rows_at
 from soul.commands.at_hand import settings_to_run
+from soul.commands.burn_in import burning_in, go_on_as_before, watch_burn_in
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import complete_cut_off, refuse_moved
@@ -64,7 +65,11 @@ def run_life(
     root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
 ) -> int:
     """Live as `live` does, and begin anew in this process where somebody is to be forgotten; return the exit code."""
-    end = live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
+    try:
+        end = live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
+    except PutBack:
+        go_on_as_before(Home.at(root, settings_to_run(root).memory_dir), _ONCE)
+        raise
     if end == "anew":
         # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
         os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
@@ -97,9 +102,10 @@ def live(
     url, name = watched_at or (settings.sleep_watch_url.rstrip("/"), settings.agent_name)
     watch = SleepWatch(url, name, watch_token(settings.agent_bluesky_password.get_secret_value())) if url else None
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
-    life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page, watch=watch)
     try:
-        return asyncio.run(life)
+        with burning_in(settings, home):
+            life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page, watch=watch)
+            return asyncio.run(life)
     except DiskFull as error:
         remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
         raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
@@ -168,6 +174,7 @@ async def _live(
         watching = _watch_requests(ForgetRequests(home.memory), ended, app.services.clock)
         forgetting = asyncio.create_task(watching, name="forget-requests")
         alive = asyncio.create_task(keep_watched(clock), name="watchdog")
+        burning = asyncio.create_task(watch_burn_in(app), name="burn-in")
         try:
             async with AsyncExitStack() as beside:
                 if page is not None:
@@ -176,9 +183,9 @@ async def _live(
                 beside.enter_context(terminal.hiding_rooms(app.services.knowledge.onboarding.due))
                 how = await _until(ended, app, terminal, take_over=take_over)
         finally:
-            forgetting.cancel()
-            alive.cancel()
-            found, _ = await asyncio.gather(forgetting, alive, return_exceptions=True)
+            for task in (forgetting, alive, burning):
+                task.cancel()
+            found, *_ = await asyncio.gather(forgetting, alive, burning, return_exceptions=True)
     return "anew" if found is True else how
 
 

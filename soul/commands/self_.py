@@ -1,4 +1,4 @@
-"""`soul self …`: what SELF.md, GOALS.md or HEARTBEAT.md was, what changed it, and the owner's word on what waits.
+"""`soul self …`: what SELF.md or another document was, what changed it, and the owner's word on what waits.
 
 Works while the SOUL lives: each step is taken alone with the history, here as there.
 """
@@ -9,13 +9,15 @@ import asyncio
 import difflib
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
+from adapters.storage.keys import SKILL_NAME
 from common.clock import SystemClock, span
 from common.constants import SECOND_MS
 from common.errors import NotWaiting, SoulError
@@ -30,28 +32,43 @@ from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.rows import Journal
 from modules.services.experiences.log import named
 from modules.services.identity.entries import see_held, what_moved
-from modules.services.identity.history import SelfHistory, sha256
+from modules.services.identity.history import SelfHistory, held_documents, sha256
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import SELF, HeldEdit, SelfEdit, Version
+from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand, settings_to_run
-from soul.commands.options import SelfFile
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
 from soul.terminal.plain import moment
 
 T = TypeVar("T")
 
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
+_SKILL = re.compile(OWN_SKILL + SKILL_NAME)
 _EXPERIENCE = re.compile(r"e\d+")
 _QUOTED = re.compile("“([^“”]+)”")
 _UNCHANGED = "It has not changed yet"
 
 
-_File = Annotated[SelfFile, typer.Option("--file", help="Which file; without it, SELF.md.")]
+def document_named(given: str) -> str:
+    """Return the name of a document. Raises `typer.BadParameter` where it is none."""
+    if given in DOCUMENTS or _SKILL.fullmatch(given):
+        return given
+    raise typer.BadParameter(f"{given!r} is none of {', '.join(DOCUMENTS)} and skills/NAME")
+
+
+_File = Annotated[
+    str,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        callback=document_named,
+        help="GOALS.md, HEARTBEAT.md or skills/NAME; without it, SELF.md.",
+    ),
+]
 _Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")]
 
 
-def run_self_log(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> None:
+def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
     """Print every version that is kept, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
@@ -63,19 +80,25 @@ def run_self_log(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> N
     for version in versions:
         mark = "*" if version.sha256 == now else " "
         when = moment(version.at, settings.soul_timezone) if version.at else "?"
-        lines.append(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version)}")
-        lines += _grew_from(home, version)
+        lines.append(
+            f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version.cites)}"
+        )
+        lines += _grew_from(home, version.cites)
     write_answer(listed, lines, as_json=as_json)
 
 
-def run_self_show(root: Path, version: _Version, *, file: _File = SelfFile.SELF) -> None:
+def run_self_show(root: Path, version: _Version, *, file: _File = SELF) -> None:
     """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         found = _found(history, file, version)
         text = history.read(found).decode(errors="replace")
     when = moment(found.at, settings.soul_timezone) if found.at else "?"
-    write_lines(f"{found.name}  {when}  {found.by}  {found.reason}{_plain_cites(found)}", *_grew_from(home, found), "")
+    write_lines(
+        f"{found.name}  {when}  {found.by}  {found.reason}{_plain_cites(found.cites)}",
+        *_grew_from(home, found.cites),
+        "",
+    )
     write_lines(*text.splitlines())
 
 
@@ -113,15 +136,15 @@ def _place_of(warning: str, text: str) -> str:
     return f"line {number}: " if number else ""
 
 
-def _plain_cites(version: Version) -> str:
-    """What a version cites beside experiences."""
-    plain = [cite for cite in version.cites if not _EXPERIENCE.fullmatch(cite)]
+def _plain_cites(cites: Sequence[str]) -> str:
+    """What a change cites beside experiences."""
+    plain = [cite for cite in cites if not _EXPERIENCE.fullmatch(cite)]
     return f" ({', '.join(plain)})" if plain else ""
 
 
-def _grew_from(home: Home, version: Version) -> list[str]:
-    """A line for each experience behind a version that is still kept."""
-    names = [cite for cite in version.cites if _EXPERIENCE.fullmatch(cite)]
+def _grew_from(home: Home, cites: Sequence[str]) -> list[str]:
+    """A line for each experience behind a change that is still kept."""
+    names = [cite for cite in cites if _EXPERIENCE.fullmatch(cite)]
     if not names:
         return []
     try:
@@ -142,7 +165,7 @@ def run_self_diff(
     root: Path,
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")] = "",
     *,
-    file: _File = SelfFile.SELF,
+    file: _File = SELF,
 ) -> None:
     """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
     with SelfHistory(at_hand(root)[1], file).alone() as history:
@@ -152,10 +175,11 @@ def run_self_diff(
     if old is None:
         write_lines(_UNCHANGED)
     else:
-        _show_diff(before, now, old.name, file)
+        for line in _diff(before, now, old.name, file):
+            write_line(line, _COLOURS.get(line[:1]))
 
 
-def run_self_held(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> None:
+def run_self_held(root: Path, *, file: _File = SELF, as_json: bool) -> None:
     """Print the change that waits for the owner, and what it would do."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
@@ -163,25 +187,23 @@ def run_self_held(root: Path, *, file: _File = SelfFile.SELF, as_json: bool) -> 
     _tell_amiss(history)
     if as_json:
         write_json(asdict(held) if held else None)
-    elif held is None:
-        write_lines(f"No change of {file} waits for you")
-    else:
-        _describe(held, settings)
-        _show_diff(now, held.content.encode(), file, "as it would be")
-        of = "" if file == SELF else f" --file {file}"
-        write_lines(f"`soul self approve{of}` lets it happen, `soul self reject{of}` gives it up")
+        return
+    for line in held_lines(home, file, held, now, settings.soul_timezone):
+        write_line(line, _COLOURS.get(line[:1]))
+    if held:
+        write_lines(f"`soul drafts approve {file}` lets it happen, `soul drafts reject {file}` gives it up")
 
 
-def run_self_rollback(root: Path, version: _Version, *, file: _File = SelfFile.SELF) -> None:
+def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> None:
     """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         old = _found(history, file, version)
-    change = asyncio.run(_with_keeper(settings, home, file, lambda keeper: keeper.roll_back(old)))
-    write_lines(_reported(change, file, f"{file} is back to {old.name}"))
+    change = asyncio.run(with_keeper(settings, home, file, lambda keeper: keeper.roll_back(old)))
+    write_lines(reported(change, file, f"{file} is back to {old.name}"))
 
 
-def run_self_decide(root: Path, *, approve: bool, file: _File = SelfFile.SELF) -> None:
+def run_self_decide(root: Path, *, approve: bool, file: _File = SELF) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
@@ -191,15 +213,23 @@ def run_self_decide(root: Path, *, approve: bool, file: _File = SelfFile.SELF) -
 
 async def decide_held(settings: Settings, home: Home, *, approve: bool, file: str = SELF) -> str:
     """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
-    with SelfHistory(home, file).alone() as history:
-        waits = history.held() is not None
-    if waits and approve:
-        change = await _with_keeper(settings, home, file, lambda keeper: keeper.approve())
-        if change is not None:
-            return _reported(change, file, f"Approved: {file} is changed")
-    elif waits and await _with_keeper(settings, home, file, lambda keeper: keeper.reject()) is not None:
+    if file not in held_documents(home):
+        raise _none_waits(file)
+    return await with_keeper(settings, home, file, partial(decided, approve=approve))
+
+
+async def decided(keeper: SelfKeeper, *, approve: bool) -> str:
+    """Let the change of the keeper's document happen, or give it up; return a line. Raises as `decide_held`."""
+    file = keeper.document
+    if approve and (change := await keeper.approve()) is not None:
+        return reported(change, file, f"Approved: {file} is changed")
+    if not approve and await keeper.reject() is not None:
         return f"Rejected: {file} stays as it is"
-    raise NotWaiting(f"No change of {file} waits for you", remedy=f"`{see_held(file)}` shows what waits.")
+    raise _none_waits(file)
+
+
+def _none_waits(file: str) -> NotWaiting:
+    return NotWaiting(f"No change of {file} waits for you", remedy=f"`{see_held(file)}` shows what waits.")
 
 
 def _tell_amiss(history: SelfHistory) -> None:
@@ -223,28 +253,34 @@ def _before(history: SelfHistory, now: bytes) -> Version | None:
     return next(iter(earlier), None)
 
 
-async def _with_keeper(settings: Settings, home: Home, file: str, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
+async def with_keeper(settings: Settings, home: Home, file: str, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
+    """Let `use` have the keeper of a document, whether the SOUL is awake or not."""
     async with await Database.beside(home.database) as database:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)
         return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor, document=file))
 
 
-def _reported(change: SelfEdit, file: str, done: str) -> str:
+def reported(change: SelfEdit, file: str, done: str) -> str:
+    """Return the line on what was `done`. Raises `SoulError` where it was refused."""
     if change.status == "refused":
         raise SoulError(f"{file} was not changed: {change.reason}", remedy=f"`{see_held(file)}` shows what waits.")
     return "; ".join([done, *what_moved(change)])
 
 
-def _describe(held: HeldEdit, settings: Settings) -> None:
-    write_lines(f"Waits since {moment(held.at, settings.soul_timezone)}, because {held.why}")
-    write_lines(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
+def held_lines(home: Home, file: str, held: HeldEdit | None, now: bytes, timezone: str) -> list[str]:
+    """Return why the change of a document waits that is `now` so, from what it grew, and what it would do."""
+    if held is None:
+        return [f"No change of {file} waits for you"]
+    return [
+        f"Waits since {moment(held.at, timezone)}, because {held.why}",
+        f"Wanted because: {held.reason}{_plain_cites(held.cites)}",
+        *_grew_from(home, held.cites),
+        *_diff(now, held.content.encode(), file, "as it would be"),
+    ]
 
 
-def _show_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> None:
+def _diff(old: bytes, new: bytes, old_name: str, new_name: str) -> list[str]:
     before, after = (text.decode(errors="replace").splitlines() for text in (old, new))
     lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
-    if not lines:
-        write_lines(f"{old_name} and {new_name} are the same")
-    for line in lines:
-        write_line(line, _COLOURS.get(line[0]))
+    return lines or [f"{old_name} and {new_name} are the same"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ def look(home: Home) -> dict[str, Any]:
     `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
     `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not, or nobody would wake it.
+    `burnIn` is the trial of a version (`BurnIn.fields`); None without one.
     `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
@@ -91,6 +93,7 @@ def look(home: Home) -> dict[str, Any]:
         "ended": ended,
         "asleep": asleep,
         "moved": moved_away(home),
+        "burnIn": _burn_in(home),
     }
 
 
@@ -125,6 +128,7 @@ def status_lines(name: str, status: dict[str, Any], timezone: str = "", *, with_
     Times are those of `timezone`, or of this machine.
     """
     lines = [_headline(name, status, timezone), *_left_out(status), *end_lines(status, timezone)]
+    lines += [_trial(trial, timezone)] if (trial := status.get("burnIn")) else []
     lines += _life(status, timezone)
     return [*lines, *_details(status, timezone)] if with_loops else lines
 
@@ -275,6 +279,24 @@ def _end(home: Home) -> dict[str, str] | None:
     except SoulError:
         return None
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
+
+
+def _trial(told: dict[str, Any], timezone: str) -> str:
+    """Return a line for a version on trial, or one that was put back."""
+    if told["bad"]:
+        return f"  version {told['version']} was put back: {told['bad']}; version {told['before']} is to live here"
+    lived = f"{told['livedHours']:.1f} of {told['hours']:.0f} hours lived, until {moment(told['until'], timezone)}"
+    return f"  version {told['version']} is on trial: {lived} or later; then it stays, or {told['before']} comes back"
+
+
+def _burn_in(home: Home) -> dict[str, object] | None:
+    with suppress(SoulError), reading(home.database) as connection:
+        if marks.get(connection, marks.BURN_IN):
+            from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
+
+            known = current(connection)
+            return known.fields(SystemClock().now()) if known else None
+    return None
 
 
 def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:

@@ -25,6 +25,10 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of
 from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
+from modules.runtime.program import kept as trial_kept
+from modules.runtime.program import this_program
+from modules.services.burn_in.burn_in import begin
+from modules.services.burn_in.policy import BURN_IN_S
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
 from soul.commands.waking import refuse_moved
@@ -67,6 +71,7 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
     for line in _wakes(trial, settings):
         write_lines(f"◆ {line}")
     write_lines(f"Version {__version__} wakes in the copy")
+    _begin_burn_in(home)
     if before == max(MIGRATIONS):
         write_lines("The home needs no change: `soul run` goes on")
         return
@@ -98,6 +103,19 @@ async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None
         if lost := app.services.notice:
             raise SoulError(lost)
         await app.make_ready()
+
+
+def _begin_burn_in(home: Home) -> None:
+    """Put this version on trial, before the home changes: a kill in between leaves both versions able to live."""
+    with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        trial = begin(connection, this_program(), SystemClock().now())
+        connection.execute("COMMIT")
+    if trial:
+        stays = "it stops, for the version before could not read the changed database"
+        back = f"version {trial.before.version} comes back{'' if trial_kept(trial.before) else ' once you install it'}"
+        hours = f"{BURN_IN_S / 3600:.0f} hours of its life"
+        write_lines(f"On trial for {hours}: if it goes wrong, {back if trial.fits else stays}")
 
 
 async def _migrate(home: Home) -> None:

@@ -36,8 +36,7 @@ from modules.services.day.rendering import NOTHING, case_text, did, led_to, stor
 from modules.services.explanation import rendering, why
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
-from modules.services.identity.entries import waiting_line
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF, HeldEdit, Version
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
@@ -58,7 +57,7 @@ from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.rituals import ritual_facts
-from soul.commands.self_ import decide_held
+from soul.commands.self_ import decide_held, document_named
 from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.terminal.output import printable
@@ -103,11 +102,11 @@ class PageActs:
         decided = await decide(self.settings, self.home, DraftAction.REJECT, _needed(given, "id").split(), reason)
         return f"Rejected: {_decided(decided)}"
 
-    async def run_self_approve(self, _: Mapping[str, str]) -> str:
-        return await decide_held(self.settings, self.home, approve=True)
+    async def run_self_approve(self, given: Mapping[str, str]) -> str:
+        return await decide_held(self.settings, self.home, approve=True, file=document_named(given.get("file", SELF)))
 
-    async def run_self_reject(self, _: Mapping[str, str]) -> str:
-        return await decide_held(self.settings, self.home, approve=False)
+    async def run_self_reject(self, given: Mapping[str, str]) -> str:
+        return await decide_held(self.settings, self.home, approve=False, file=document_named(given.get("file", SELF)))
 
     async def run_memory_forget(self, given: Mapping[str, str]) -> str:
         return await forget_memory(self.settings, self.home, _needed(given, "id"))
@@ -216,8 +215,7 @@ class PageFacts:
             "troubles": troubles_text(status, zone) if status["awake"] else (),
             "drafts": [self._draft(draft) for draft in (*now.drafts, *now.on_the_way)],
             "leaving": leaving_lines({"leaving": [one for one in now.leaving if not one["number"]]}, zone),
-            "held": self._history(lambda history: history.held()),
-            "documents": [waiting_line(one) for one in now.documents if one != SELF],
+            "documents": list(now.documents),
             "report": now.budget,
             "meters": _meters(now.budget),
             "day": self._day(),
@@ -346,14 +344,20 @@ class PageFacts:
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
     def growing(self) -> dict[str, Any]:
-        """Return how SELF.md changed, newest first, the change that waits, and what goes wrong again and again."""
+        """Return how SELF.md changed, what waits of each document, and what goes wrong again and again."""
         found = []
         if self.home.database.exists():
             with reading(self.home.database) as connection:
                 found = frictions(connection)[:_FRICTION_SHOWN]
-        changes, held = self._history(self._changes), self._history(lambda history: history.show_held())
-        diff = self._held_diff(held) if held else []
-        return {"changes": changes, "held": held, "held_diff": diff, "friction": found}
+        with SelfHistory(self.home).alone() as history:
+            changes = self._changes(history)
+        waiting = list(filter(None, map(self._held, held_documents(self.home))))
+        return {"changes": changes, "waiting": waiting, "friction": found}
+
+    def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str]] | None:
+        with SelfHistory(self.home, document).alone() as history:
+            held, now = history.show_held(), history.current().decode(errors="replace")
+        return (document, held, _diff(now.splitlines(), held.content.splitlines())) if held else None
 
     def _changes(self, history: SelfHistory) -> list[ShownVersion]:
         versions = history.versions()[: _CHANGES_SHOWN + 1]
@@ -364,14 +368,6 @@ class PageFacts:
             ShownVersion(one, moment(one.at, zone) if one.at else "", _diff(before, after))
             for one, after, before in list(shown)[:_CHANGES_SHOWN]
         ]
-
-    def _held_diff(self, held: HeldEdit) -> Sequence[str]:
-        now = self._history(lambda history: history.current())
-        return _diff(now.decode(errors="replace").splitlines(), held.content.splitlines())
-
-    def _history(self, read: Any) -> Any:  # noqa: ANN401
-        with SelfHistory(self.home).alone() as history:
-            return read(history)
 
     @property
     def _days(self) -> DayReader:

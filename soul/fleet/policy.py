@@ -15,6 +15,7 @@ _ENDS = {
     ExitCode.USAGE: "its arguments are wrong",
     ExitCode.IN_USE: "another copy of the home is active",
     ExitCode.CONFIG: "a setting, a password or SOUL.md is wrong",
+    ExitCode.PUT_BACK: "its version proved bad; put the image before back",
     ASLEEP: "asleep, and its pod is still there",
 }
 

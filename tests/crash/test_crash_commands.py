@@ -1,6 +1,7 @@
 """A command in a direct message, killed at each of its transactions: done at most once, and answered once.
 
-`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on.
+`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on; the new
+version is on trial.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,8 @@ from tests.patience import HANG_S
 from tests.running_town import write_home
 
 KILLS = 16
+BEFORE = "a" * 64
+"""The version before, by the hash of its files."""
 STATES = ("pending", "sending", "done", "failed")
 
 
@@ -42,6 +46,7 @@ async def test_an_upgrade_killed_at_any_step_loses_nothing_and_is_taken_up_again
             assert (await upgrade(child, home, 0))[0] == 0, at
             assert shape(home) == NEXT
             assert intents(home) == [*STATES], at
+            assert trial(home)["before"]["fingerprint"] == BEFORE, at
             assert not (home.root / ".upgrade").exists()
     assert found == {NEXT - 1, NEXT}
 
@@ -57,8 +62,16 @@ def an_old_home(root: Path) -> Home:
                 " state, attempts, deferrals, urgent) VALUES (?1, 'like', ?1, '{}', ?1, ?1, ?1, ?2, ?2, ?1, 0, 0, 0)",
                 (state, f"2126-01-05T12:00:0{number}.000Z"),
             )
+        lived_here = {"version": "0.1", "fingerprint": BEFORE, "schema": NEXT - 1}
+        connection.execute("INSERT INTO marks (name, value) VALUES ('program', ?)", (json.dumps(lived_here),))
         connection.commit()
     return home
+
+
+def trial(home: Home) -> dict[str, Any]:
+    with closing(sqlite3.connect(home.database)) as connection:
+        found = connection.execute("SELECT value FROM marks WHERE name = 'burn_in'").fetchone()
+    return dict(json.loads(found[0]))
 
 
 def shape(home: Home) -> int:

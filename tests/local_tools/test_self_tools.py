@@ -15,7 +15,7 @@ import pytest
 from adapters.storage.local import open_storage
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
-from local_tools.skill_tools import skill_tools
+from local_tools.skill_tools import SkillTools, skill_tools
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
@@ -191,7 +191,8 @@ async def executor(tmp_path: Path) -> Executor:
     await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
     storage = open_storage("", root=tmp_path / "store")
     local = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
-    return Executor(Registry(skill_tools(local, Skills.load(ROOT / "skills")), social_only=True), SHIPPED)
+    tools = SkillTools(local=local, skills=Skills.load(ROOT / "skills"), keeper=None, tools=())
+    return Executor(Registry(skill_tools(tools), social_only=True), SHIPPED)
 
 
 async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:

@@ -53,7 +53,7 @@ async def test_with_a_strangers_words_in_the_owners_turn_the_change_waits_for_th
         await answered(life.app.owner, "What is new? Learn from it.")
         assert not _changed(home)
         assert any("waits for your approval" in message for _, message, _ in life.console.lines)
-        assert "soul self approve" in running_town.mind.asked[-1].messages[-1].text
+        assert "soul drafts approve SELF.md" in running_town.mind.asked[-1].messages[-1].text
         listed = await owner_commands(life.app, asyncio.Event()).answer("/drafts")
         assert "soul self held" in listed[-1]
         await answered(life.app.owner, "What waits?")

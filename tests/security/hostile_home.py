@@ -109,6 +109,9 @@ async def hostile_home(root: Path, service: str) -> Home:
         f"# Self\n\nOnly {HOSTILE}\n",
     ):
         await keeper.change(text, reason=f"because {HOSTILE}", by="soul", cites=[HOSTILE])
+    for text in (f"Boil water. {HOSTILE}", f"Boil it. {HOSTILE}"):
+        page = f'---\nname: tea\ndescription: "How to make tea. {HOSTILE!r}"\n---\n{text}\n'
+        await keeper.of("skills/tea").change(page, reason=f"because {HOSTILE}", by="owner", cites=[HOSTILE])
     await database.close()
     _fill(home)
     Control(home.memory).pause(f"off {HOSTILE}")

@@ -98,9 +98,16 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "self rollback": [(HOSTILE,), ("{version}",)],
     "self approve": [()],
     "self reject": [()],
+    "skills list": [()],
+    "skills log": [(HOSTILE,), ("tea",)],
+    "skills diff": [(HOSTILE,), ("tea",), ("tea", HOSTILE)],
+    "skills rollback": [(HOSTILE, HOSTILE), ("tea", HOSTILE)],
+    "skills off": [(HOSTILE,), ("tea",)],
+    "skills on": [(HOSTILE,), ("tea",)],
     "memory list": [(), ("--since", HOSTILE)],
     "memory search": [("High",), (HOSTILE,)],
     "memory show": [("1",), ("99",)],
+    "memory forget": [("1",), (HOSTILE,)],
     "memory export": [(), (f"/dev/null/{HOSTILE.replace(chr(0), '')}/x",)],
     "memory import": [("{export}",), (f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
     "help": [(HOSTILE,)],
@@ -117,7 +124,8 @@ def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
 
 # NOTE(self): what these show was stored with hostile text in it, so that none of them is harmless by showing nothing.
 QUOTING = {
-    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "self held", "memory list",
+    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "self held", "skills list",
+    "skills log", "skills diff", "memory list",
     "memory search", "memory show", "memory export",
 }  # fmt: skip
 

@@ -283,7 +283,7 @@ MOST_ROUNDS = 6
 _LAST_WORDS_CHARS = 2_000
 """How much of its last sentences the owner is shown."""
 
-_TOOLS = ("memory_search", "memory_history", "self_read", "self_update", "want_to_know")
+REFLECTION_TOOLS = ("memory_search", "memory_history", "self_read", "self_update", "skill_propose", "want_to_know")
 _UPDATE = "self_update"
 _NOTHING = "nothing lasts"
 """The version of SELF.md that experiences came to where the SOUL saw them and changed nothing."""
@@ -368,7 +368,7 @@ class ReflectionHandler(Handler):
             messages=messages,
             purpose=SKILL,
             max_rounds=MOST_ROUNDS,
-            only=_TOOLS,
+            only=REFLECTION_TOOLS,
             about=_facts(gathered, self.identity.extract().raw_sections),
         )
 

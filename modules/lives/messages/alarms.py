@@ -1,4 +1,4 @@
-"""Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
+"""Alarms for the owner: that it stopped, that a budget, a draft or a file waits for them, or a commitment was given up.
 
 A plan that they asked for in a direct message, and that is done, is told in the same way. So are a reflection that they
 ordered and that no command waited for, a reminder, and what a turn of the SOUL's own came to: what was found about a
@@ -36,7 +36,7 @@ from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
-AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection", "own"]
+AlarmKind = Literal["stopped", "budget", "draft", "document", "commitment", "plan", "reflection", "own"]
 
 LOST = "lost"
 """What the journal notes of a run that ended unexpectedly, at the next start."""
@@ -44,6 +44,7 @@ _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
 """What happened longer ago, while nobody was awake, is no alarm any more."""
 _LINE_CHARS = 250
+_DECIDED = "the owner decided before they were told"
 _DEADLINE_S = 10.0
 _POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
 """An address that fails is asked again after five minutes, ten, twenty … four hours: for 17 hours in all."""
@@ -68,6 +69,16 @@ class Alarm:
         """Return its row of work; `is_posted` says that only the direct message is left to send."""
         payload = {**asdict(self), "posted": is_posted}
         return NewWork(NOTICE, f"{self.kind}/{self.name}", payload, not_before=not_before)
+
+
+def stopped_alarm(name: str, why: str, at: datetime, timezone: str) -> Alarm:
+    """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
+    return _end_told(f"{name} stopped: {why}", at, timezone)
+
+
+def _end_told(text: str, at: datetime, timezone: str) -> Alarm:
+    line = one_line(text, _LINE_CHARS)
+    return Alarm("stopped", f"{local(at, timezone).date()}/{line}", line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +176,13 @@ class AlarmHandler(Handler, Perceiver):
         ]
 
     def _stopped(self, at: datetime, why: str) -> Alarm:
-        return self._end_told(at, f"{self.name} stopped: {why}")
+        return stopped_alarm(self.name, why, at, self.timezone)
 
     def _lost(self, at: datetime, told: str) -> Alarm:
-        return self._end_told(at, f"{self.name}: {told}")
-
-    def _end_told(self, at: datetime, text: str) -> Alarm:
-        """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
-        line = one_line(text, _LINE_CHARS)
-        return Alarm("stopped", f"{local(at, self.timezone).date()}/{line}", line)
+        return _end_told(f"{self.name}: {told}", at, self.timezone)
 
     def _waiting(self, now: Situation) -> Iterator[Alarm]:
-        """Yield the alarms of a budget that is nearly used up, and of each draft."""
+        """Yield the alarms of a budget that is nearly used up, of each draft, and of each file that waits."""
         if now.no_answer:
             yield Alarm("budget", f"{NO_BUDGET}/{now.budget.day}", f"{self.name}: {now.no_answer}")
         elif (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
@@ -184,6 +190,9 @@ class AlarmHandler(Handler, Perceiver):
             yield Alarm("budget", now.budget.day, text)
         for draft in now.drafts:
             yield Alarm("draft", draft.intent.id, f"{self.name}: a draft waits for your approval")
+        for document, at in now.documents.items():
+            text = f"{self.name}: a change of {document} waits for your approval: /drafts {document} shows it"
+            yield Alarm("document", f"{document} {at}", text)
 
     async def _plans(self, now: datetime) -> list[Alarm]:
         done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]
@@ -207,11 +216,16 @@ class AlarmHandler(Handler, Perceiver):
         if item.payload["kind"] == "draft":
             draft = await self.outbox.get(item.payload["name"])
             if draft is None or draft.state != "held":
-                return Disposition("silent", "decided", "the owner decided before they were told")
+                return Disposition("silent", "decided", _DECIDED)
+        elif item.payload["kind"] == "document" and not await self._still_waits(item.payload["name"]):
+            return Disposition("silent", "decided", _DECIDED)
         elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # an answer of the day tells it too
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
             await self.notices.send(text, item.cause_id)
         return await self._post(item)
+
+    async def _still_waits(self, name: str) -> bool:
+        return name in {f"{document} {at}" for document, at in (await self.situation()).documents.items()}
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Post what was said by direct message already."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 RESTORED = "restored_from"
 """The mark of a database that is an earlier copy, until its owners have made up for what it does not know."""
 RUNNING = "running_since"
+BURN_IN = "burn_in"
+"""The mark of a version on trial, or put back (`modules/services/burn_in`)."""
 KILLED = "it was killed, it crashed, or the machine stopped"
 """Why nobody is awake, where the mark `RUNNING` is left."""
 """The mark of a run: when it began, ISO-8601. One that is left behind says that the run ended unexpectedly."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,7 +50,7 @@ class Situation:
         blocked: the tasks of plans that cannot go on by themselves.
         schedules: what is scheduled, that which is due next first.
         budget: what is used of the day's.
-        documents: the files of its own of which a change waits for the owner's approval.
+        documents: the files of its own of which a change waits for the owner's approval, each with when it came.
 
     """
 
@@ -63,7 +63,7 @@ class Situation:
     blocked: tuple[DayTrouble, ...]
     schedules: tuple[Schedule, ...]
     budget: Report
-    documents: tuple[str, ...]
+    documents: Mapping[str, str]
 
     @property
     def no_answer(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.line_kind import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.identity.types import SELF, HeldEdit, ProposedSelf, SelfEdit, Version
+from modules.services.identity.types import OWN_SKILL, SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 
 
 def _loop(document: str) -> str:
@@ -13,6 +13,8 @@ def _loop(document: str) -> str:
 
 def see_held(document: str) -> str:
     """Return the command that shows the change of a document that waits."""
+    if document.startswith(OWN_SKILL):
+        return f"soul drafts show {document}"
     return "soul self held" + ("" if document == SELF else f" --file {document}")
 
 

@@ -1,6 +1,7 @@
 """What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
 
-GOALS.md and HEARTBEAT.md of the workspace are kept alike, in `goals-history` and `heartbeat-history`.
+GOALS.md and HEARTBEAT.md of the workspace are kept alike, in `goals-history` and `heartbeat-history`, and each skill of
+the SOUL's own, in `skill-NAME-history`.
 
 A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
 leaves behind, the next to come knows whether it came to be. The one change that waits for the owner lies in
@@ -23,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self, TypeGuard
 
+from adapters.storage.keys import SKILL_FILE, SKILL_NAME
 from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
@@ -30,7 +32,7 @@ from common.files import read_bounded, storage_error, write_atomic
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.policy import reapplied
-from modules.services.identity.types import DOCUMENTS, SELF, HeldEdit, Version
+from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
 STALE = "; lines that it changes were changed since: it cannot be applied, and the newer text stands"
 HISTORY_KEPT = 50
@@ -40,12 +42,13 @@ LOCK_WAIT_S = 10.0
 _PRIVATE = 0o600
 _LOCK_PAUSE_S = 0.02
 _NAME = re.compile(r"\d{8}T\d{9}Z")
+_SKILL = re.compile(f"skill-({SKILL_NAME})-history")
 _NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 _TOLD = ("at", "by", "reason", "sha256")
 
 
 class SelfHistory:
-    """The versions of one document, of `DOCUMENTS`; to be used inside `alone` only.
+    """The versions of one document, of `DOCUMENTS` or a skill of its own; to be used inside `alone` only.
 
     Attributes:
         amiss: a line for the owner, once the change that waits could not be read and was set aside.
@@ -53,8 +56,8 @@ class SelfHistory:
     """
 
     def __init__(self, home: Home, document: str = SELF) -> None:
-        stem = document.removesuffix(".md").lower()
-        self._document = home.self_md if document == SELF else home.workspace / document
+        stem = document.removesuffix(".md").lower().replace(OWN_SKILL, "skill-")
+        self._document = path_of(home, document)
         self._folder = home.memory / f"{stem}-history"
         self.held_file = home.memory / f"{stem}-held.json"
         self.amiss = ""
@@ -285,14 +288,39 @@ class SelfHistory:
         return self._folder / f"{name}.next"
 
 
+def path_of(home: Home, document: str) -> Path:
+    """Return where a document lies."""
+    inside = f"{document}/{SKILL_FILE}" if document.startswith(OWN_SKILL) else document
+    return home.self_md if document == SELF else home.workspace / inside
+
+
 def kept_documents(home: Home) -> list[str]:
     """Return the documents of a home that the SOUL changed, and SELF.md."""
-    return [name for name in DOCUMENTS if name == SELF or SelfHistory(home, name).is_kept]
+    return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
 
 
-def held_documents(home: Home) -> tuple[str, ...]:
-    """Return the documents of a home of which a change waits for the owner's approval."""
-    return tuple(name for name in DOCUMENTS if SelfHistory(home, name).held_file.exists())
+def held_documents(home: Home) -> dict[str, str]:
+    """Return the documents of a home of which a change waits for the owner's approval, each with when it came.
+
+    "" stands for when where the change cannot be read.
+    """
+    files = {name: SelfHistory(home, name).held_file for name in _documents(home)}
+    return {name: _came(file) for name, file in files.items() if file.exists()}
+
+
+def _came(held_file: Path) -> str:
+    try:
+        return str(json.loads(read_bounded(held_file, TEXT_MAX_BYTES))["at"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+
+
+def _documents(home: Home) -> tuple[str, ...]:
+    """Return the names of all that have, or may have, a history."""
+    skills = (
+        found[1] for path in sorted(home.memory.glob("skill-*-history")) if (found := _SKILL.fullmatch(path.name))
+    )
+    return (*DOCUMENTS, *(f"{OWN_SKILL}{name}" for name in skills))
 
 
 def sha256(content: bytes) -> str:

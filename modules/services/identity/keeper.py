@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from common.clock import Clock, iso
@@ -156,7 +156,7 @@ class SelfKeeper:
     With another `document` it does so for that, and publishes nothing.
     """
 
-    home: InitVar[Home]
+    home: Home
     clock: Clock
     journal: Journal
     redactor: Redactor
@@ -164,8 +164,12 @@ class SelfKeeper:
     document: str = SELF
     _history: SelfHistory = field(init=False)
 
-    def __post_init__(self, home: Home) -> None:
-        self._history = SelfHistory(home, self.document)
+    def __post_init__(self) -> None:
+        self._history = SelfHistory(self.home, self.document)
+
+    def of(self, document: str) -> SelfKeeper:
+        """Return the keeper of another document of the same home."""
+        return replace(self, document=document)
 
     async def wake(self) -> None:
         """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.

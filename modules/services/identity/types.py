@@ -9,6 +9,8 @@ Author = Literal["soul", "owner"]
 SELF = "SELF.md"
 DOCUMENTS = (SELF, "GOALS.md", "HEARTBEAT.md")
 """The files that the SOUL may change: its first, and two of the workspace."""
+OWN_SKILL = "skills/"
+"""A skill of its own is the document `skills/NAME`: the file `skills/NAME/SKILL.md` of the workspace."""
 Status = Literal["changed", "held", "refused", "unchanged"]
 
 

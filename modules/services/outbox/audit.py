@@ -59,21 +59,11 @@ def edited(intent: Intent, before: str) -> Entry:
     return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
 
 
-<<<<<<< HEAD
 def stopped(intent: Intent) -> Entry:
     """Return the entry of an intent that the owner rejected, or that was withdrawn before it set out."""
-    verb = "Withdrew" if intent.outcome == "withdrawn" else "Rejected"
-    return _entry(intent, "done", f"{verb} {_what(intent, PREVIEW_CHARS)}", intent.error or "")
-=======
-def rejected(intent: Intent) -> Entry:
-    """Return the entry of an intent that the owner refused."""
-    return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "", what="rejected")
-
-
-def withdrawn(intent: Intent) -> Entry:
-    """Return the entry of an intent that was given up before it set out, as the owner wants none of its kind now."""
-    return _entry(intent, "done", f"Withdrew {_what(intent, PREVIEW_CHARS)}", intent.error or "", what="withdrawn")
->>>>>>> ac00d87313ed165fa6087c6132c40787571818f2
+    is_withdrawn = intent.outcome == "withdrawn"
+    summary = f"{'Withdrew' if is_withdrawn else 'Rejected'} {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "done", summary, intent.error or "", what="withdrawn" if is_withdrawn else "rejected")
 
 
 def kept_in(intent: Intent, wait: Wait) -> Entry:

@@ -31,7 +31,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
 from modules.services.identity.entries import see_held
-from modules.services.identity.history import SelfHistory, kept_documents
+from modules.services.identity.history import SelfHistory, kept_documents, path_of
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.inbox.received import INBOX_OF_PEOPLE
 from modules.services.memory import rows as memory_rows
@@ -155,7 +155,7 @@ class Forgetting:
         notes = {}
         for keeper in keepers:
             change = await keeper.forget(person.is_named_in, person.holds_did, reason=_REASON)
-            notes[keeper.document] = _NOTES.get(change.status, "").format(
+            notes[self._shown(path_of(self._home, keeper.document))] = _NOTES.get(change.status, "").format(
                 why=change.reason, see=see_held(keeper.document)
             )
         stored, packed = await self._scrub_store(trace) if person.did else (0, [])
@@ -195,8 +195,8 @@ class Forgetting:
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""
-        own = kept_documents(self._home) if person.did else []
-        return [one.path for one in self._left(person, {}) if PurePath(one.path).name in own]
+        own = [self._shown(path_of(self._home, one)) for one in kept_documents(self._home)] if person.did else []
+        return [one.path for one in self._left(person, {}) if one.path in own]
 
     async def _person(self, who: str) -> Person:
         relationships = self._home.memory / "relationships.json"
@@ -311,8 +311,8 @@ class Forgetting:
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
             at_home = path.parent == self._home.root
-            its_note = notes.get(path.name, "") if at_home or path.parent == self._home.workspace else ""
-            if found := _naming(self._shown(path), text, person, its_note, is_ours=at_home):
+            shown = self._shown(path)
+            if found := _naming(shown, text, person, notes.get(shown, ""), is_ours=at_home):
                 yield found
         yield from (NamingFile(path.name, note=_COPY) for path in sorted(self._home.root.glob("*.soul")))
 

@@ -23,7 +23,7 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import TypeAdapter
 
-from adapters.storage.keys import SKILL_FILE, SKILLS, skill_key
+from adapters.storage.keys import SKILL_FILE, SKILL_NAME, SKILLS, skill_key
 from adapters.storage.local import Storage
 from adapters.storage.types import ObjectInfo
 from common.constants import TEXT_MAX_BYTES
@@ -33,6 +33,7 @@ from common.result import Err
 from common.text.markdown import Heading, split_at
 from common.text.untrusted import clean, one_line
 from modules.services.owner_files import OwnerFiles
+from modules.services.skills.own import MOST_IN_TURN, MOST_PAGE_CHARS, READ_IN, is_off
 
 Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
@@ -285,23 +286,30 @@ Origin = Literal["own", "shared"]
 
 MAX_SKILL_BYTES = 64 * 1024
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_NAME = re.compile(SKILL_NAME)
 _LINE_CHARS = 240
 _MAX_FRONT_CHARS = 2048  # what reads it takes four times as long for twice as much
 
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """One line of the listing: what the skill is for, and when to load it ("" if it does not say)."""
+    """One line of the listing: what the skill is for, and when to load it ("" if it does not say).
+
+    `turns` are those in which its page is read without being loaded; `is_off`: the owner switched it off.
+    """
 
     name: str
     description: str
     when: str
     origin: Origin
+    turns: tuple[str, ...] = ()
+    is_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _SkillPage:
+class LocalPage:
+    """A skill beyond the shipped ones, and its text."""
+
     entry: SkillEntry
     text: str
 
@@ -325,7 +333,7 @@ class LocalSkills:
         self._shipped = frozenset(shipped)
         self._warn = warn
         self._troubles: dict[str, str] = {}
-        self._seen: dict[str, tuple[str, _SkillPage]] = {}
+        self._seen: dict[str, tuple[str, LocalPage]] = {}
 
     async def listing(self) -> tuple[SkillEntry, ...]:
         """All that can be loaded, by name."""
@@ -344,6 +352,13 @@ class LocalSkills:
         page = await self._own_page(name) or await self._shared_page(name)
         return page.text if page else None
 
+    async def told(self, task: str) -> str:
+        """Return the pages of its own that are read in turns whose task is the skill `task`; "" for none."""
+        turn = next((turn for turn, tasks in READ_IN.items() if task in tasks), None)
+        pages = await asyncio.gather(*map(self._own_page, await self._own_names() if turn else ()))
+        there = [page for page in pages if page and turn in page.entry.turns]
+        return "\n\n".join(f"{page.entry.description}\n{page.text}" for page in there[:MOST_IN_TURN])
+
     async def _own_names(self) -> Sequence[str]:
         try:
             names = await self._owner_files.names(SKILLS)
@@ -353,7 +368,7 @@ class LocalSkills:
         self._tell("own skills", "")
         return self._names_in([name.removeprefix(SKILLS) for name in names])
 
-    async def _own_page(self, name: str) -> _SkillPage | None:
+    async def _own_page(self, name: str) -> LocalPage | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"
         try:
             text = await self._owner_files.read(where)
@@ -362,7 +377,7 @@ class LocalSkills:
             return None
         return None if text is None else self._page(where, name, text, "own")
 
-    async def _shared(self) -> Sequence[_SkillPage | None]:
+    async def _shared(self) -> Sequence[LocalPage | None]:
         listed = await self._storage.list(SKILLS)
         if isinstance(listed, Err):
             self._tell("shared skills", listed.error)
@@ -373,7 +388,7 @@ class LocalSkills:
         self._seen = {name: seen for name, seen in self._seen.items() if name in infos}
         return await asyncio.gather(*(self._unless_seen(name, info) for name, info in infos.items()))
 
-    async def _unless_seen(self, name: str, info: ObjectInfo) -> _SkillPage | None:
+    async def _unless_seen(self, name: str, info: ObjectInfo) -> LocalPage | None:
         """The page, fetched anew only if the listing says that it is another one."""
         etag, page = self._seen.get(name, ("", None))
         if page and info.etag and info.etag == etag:
@@ -382,7 +397,7 @@ class LocalSkills:
             self._seen[name] = (info.etag, page)
         return page
 
-    async def _shared_page(self, name: str) -> _SkillPage | None:
+    async def _shared_page(self, name: str) -> LocalPage | None:
         where = skill_key(name)
         found = await self._storage.get(where)
         if isinstance(found, Err):
@@ -401,15 +416,15 @@ class LocalSkills:
     def _possible(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and name not in self._shipped
 
-    def _page(self, where: str, name: str, text: str, origin: Origin) -> _SkillPage | None:
+    def _page(self, where: str, name: str, text: str, origin: Origin) -> LocalPage | None:
         """The skill that a text is, or None after a warning."""
         try:
-            page = _parsed(name, text, origin)
+            page = read_page(name, text, origin)
         except ValueError as error:
             self._tell(where, one_line(str(error), _LINE_CHARS))
             return None
         self._tell(where, "")
-        return page
+        return None if page.entry.is_off else page
 
     def _tell(self, what: str, trouble: str) -> None:
         if trouble and self._troubles.get(what) != trouble:
@@ -417,7 +432,8 @@ class LocalSkills:
         self._troubles[what] = trouble
 
 
-def _parsed(name: str, text: str, origin: Origin) -> _SkillPage:
+def read_page(name: str, text: str, origin: Origin) -> LocalPage:
+    """Return the skill of a file. Raises `ValueError` with what is wrong in it."""
     if len(text.encode(errors="replace")) > MAX_SKILL_BYTES:
         raise ValueError(f"it is larger than {MAX_SKILL_BYTES // 1024} KiB")
     if text.startswith("---") and len(text.partition("\n---")[0]) > _MAX_FRONT_CHARS:
@@ -433,7 +449,13 @@ def _parsed(name: str, text: str, origin: Origin) -> _SkillPage:
         raise ValueError("it does not say what it is for: there is no description in front")
     if not (said := clean(body)):
         raise ValueError("there is nothing in it")
-    return _SkillPage(SkillEntry(name, description, _line(front, "when"), origin), said)
+    turns = front.get("turns") or []
+    if not isinstance(turns, list) or not all(turn in READ_IN for turn in turns):
+        raise ValueError(f"turns is a list of some of: {', '.join(READ_IN)}")
+    if turns and len(said) > MOST_PAGE_CHARS:
+        raise ValueError(f"it has {len(said)} characters; the page of a skill with turns has at most {MOST_PAGE_CHARS}")
+    entry = SkillEntry(name, description, _line(front, "when"), origin, tuple(turns), is_off=is_off(front))
+    return LocalPage(entry, said)
 
 
 def _line(front: dict[str, Any], name: str) -> str:

@@ -84,6 +84,7 @@ def build_sources(
         attention_list=attention_list.text,
         wakeup_context=wakeup_context,
         skills_listing=skills_listing,
+        own_skills=knowledge.local_skills.told,
         peers=peers,
         said_before=said_before,
         onboarding=onboarding,

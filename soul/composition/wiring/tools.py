@@ -23,7 +23,7 @@ from local_tools.repositories import repository_tools
 from local_tools.repository_reading import repository_reading_tools
 from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, self_tools
-from local_tools.skill_tools import skill_tools
+from local_tools.skill_tools import SkillTools, skill_tools
 from local_tools.space_tool import space_tools
 from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
@@ -46,16 +46,16 @@ READ_REPOS = ".readrepos"
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:
     """Return all tools that a model may be offered."""
-    tools = (
+    tools: tuple[Tool, ...] = (
         *_bluesky_tools(services, state),
         *_github_tools(services),
         *_self_tools(services),
         *_memory_tools(services),
         *_talk_tools(services),
         *schedule_tools(ScheduleTools(services.schedules, services.skills)),
-        *skill_tools(services.knowledge.local_skills, services.skills),
         *space_tools(services.skills),
     )
+    tools = (*tools, *_skill_tools(services, tools))
     return registry_of(tools, services.skills, social_only=services.social_only)
 
 
@@ -140,6 +140,13 @@ def _self_tools(services: Services) -> Sequence[Tool]:
         skills=services.skills,
     )
     return self_tools(tools)
+
+
+def _skill_tools(services: Services, others: Sequence[Tool]) -> Sequence[Tool]:
+    """Return those for skills beyond the shipped ones; `others` are the tools that a skill may name."""
+    keeper = services.self_keeper if services.settings.soul_workspace == "home" else None
+    local = services.knowledge.local_skills
+    return skill_tools(SkillTools(local=local, skills=services.skills, keeper=keeper, tools=others))
 
 
 def _memory_tools(services: Services) -> Sequence[Tool]:

@@ -31,6 +31,13 @@ I'm rowan, and I listen to roofs more than I talk.
 ALONE = "- Patience: {} showed me what it is worth.\n"
 SELF = _SELF.format(alone="")
 TOGETHER = "Two people taught me to wait:\n@quillon.test and the keeper of the weir.\n"
+SKILL = """---
+name: weir
+description: How I tell of the weir.
+---
+
+- When somebody asks how high the water stands, wait until it is seen.
+"""
 USER = "# Me\n\nI live by the weir.\nMy oldest friend is @quillon.test.\n"
 BEWARE = "\n## Beware\n\nNever lend quillon.test a ladder.\n"
 
@@ -136,6 +143,9 @@ async def test_a_change_that_waits_already_loses_what_names_the_person_too(runni
         goals = soul.app.services.keepers["GOALS.md"]
         for text in (before, before + "- Learn to wait.\n"):
             assert (await goals.change(text, reason="rain", by="soul", cites=[f"at://{did}/x/1"])).status == "changed"
+        skill = soul.app.services.self_keeper.of("skills/weir")
+        for page in (SKILL + ALONE.format(did), SKILL + ALONE.format(did) + "- Go home.\n"):
+            assert (await skill.change(page, reason="rain", by="owner", cites=[did])).status == "changed"
     await ask_to_be_forgotten(running_town, home, did)
     await carry_out(home)
     with SelfHistory(home).alone() as history:
@@ -143,6 +153,7 @@ async def test_a_change_that_waits_already_loses_what_names_the_person_too(runni
     assert held is not None
     assert held.content == proposed.replace(ALONE.format(did), "")
     assert (home.workspace / "GOALS.md").read_text() == SELF + "- Learn to wait.\n"
+    assert (home.workspace / "skills" / "weir" / "SKILL.md").read_text() == SKILL + "- Go home.\n"
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
 
 

@@ -300,7 +300,7 @@ class Prompter:
 
         """
         task = self.skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = PromptTurn(audience, session_key, query, now, self.timezone, least, peers, began, person, thread)
+        asked = PromptTurn(audience, session_key, query, now, self.timezone, least, peers, began, person, thread, skill)
         onboarding = audience == "owner" and self.sources.onboarding()
         wanted = BARE if bare else rows_for(audience, onboarding=onboarding)
         found = await gather(self.sources, self.home, self.soul, asked, wanted)

@@ -29,7 +29,7 @@ CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"
 USER, AGENTS, GOALS = "USER.md", "AGENTS.md", "GOALS.md"
 MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
-PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
+PROFILE, SKILLS, OWN_SKILLS, EXTRA = "profile", "skills", "own skills", "extra"
 DAYS, DAYS_BEFORE = "memory/", "memory/ before the talk"
 MEMORY_SINCE = "MEMORY.md since the talk began"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
@@ -79,6 +79,7 @@ ROWS: Mapping[str, PromptRow] = {
     HEARTBEAT: PromptRow(7.5, "dynamic", owner_only=True, tracked=True),
     CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: PromptRow(9, "semi-static", owner_only=True),
+    OWN_SKILLS: PromptRow(9.2, "semi-static"),
     TASK: PromptRow(9.5, "semi-static", whole=True),
     # NOTE(self): what was noted before a talk with the owner began stays as it is while they talk; so does MEMORY.md.
     DAYS_BEFORE: PromptRow(9.7, "semi-static", owner_only=True, tracked=True, views=True),
@@ -190,6 +191,7 @@ class Sources:
         attention_list: what asks for attention.
         wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
         skills_listing: name, description, and when to load each skill.
+        own_skills: the pages of its own skills that are read in turns with a task.
         peers: what the SOUL and the peers in a turn did together.
         said_before: what the SOUL and the person in a turn said to each other before.
         extra: more files for a session.
@@ -206,6 +208,7 @@ class Sources:
     attention_list: Views = nothing
     wakeup_context: Callable[[str], Awaitable[str]] = nothing
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
+    own_skills: Callable[[str], Awaitable[str]] = nothing
     peers: Peers = nothing
     said_before: Before = nothing_said
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
@@ -218,7 +221,7 @@ class PromptTurn:
 
     `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
     `peers`, the peers who take part in it; `began`, when the talk with the owner did that it belongs to; `person`, the
-    DID of whom it is about, and `thread` the root of the thread that it shows.
+    DID of whom it is about, `thread` the root of the thread that it shows, and `task` the skill that is its task.
     """
 
     audience: Audience
@@ -231,6 +234,7 @@ class PromptTurn:
     began: datetime | None = None
     person: str = ""
     thread: str = ""
+    task: str = ""
 
     @property
     def public(self) -> bool:
@@ -330,6 +334,7 @@ def _questions(
         DAYS: days,
         PROSOCHE: lambda: of(sources.attention_list(public=asked.public)),
         SKILLS: skills,
+        OWN_SKILLS: lambda: of(sources.own_skills(asked.task)),
         EXTRA: extra,
         PEERS: lambda: of(sources.peers(asked.peers, least=asked.least) if asked.peers else nothing()),
         SAID_BEFORE: said_before,

@@ -130,7 +130,7 @@ async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_bef
 ) -> None:
     await self_home.keeper.change("# Rowan\n\nNobody saw this.\n", reason="before", by="soul")
     await self_home.keeper.change(TIRED, reason="first", by="soul")
-    assert held_documents(self_home.home) == (SELF,)
+    assert list(held_documents(self_home.home)) == [SELF]
     shown = SelfHistory(self_home.home).show_held()
     assert (shown and shown.content) == TIRED, "the newest waits, where nobody looked at the other"
     assert (await self_home.keeper.change(TIRED, reason="the same again", by="soul")).status == "held"
@@ -143,7 +143,7 @@ async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_bef
 async def test_a_change_that_waits_is_gone_once_the_same_text_is_applied(self_home: SelfHome) -> None:
     await self_home.keeper.change(GROWN, reason="asked to", by="soul", hold="a stranger's words")
     assert (await self_home.keeper.change(GROWN, reason="asked to again", by="soul")).status == "changed"
-    assert (self_home.text, self_home.held, held_documents(self_home.home)) == (GROWN, None, ())
+    assert (self_home.text, self_home.held, held_documents(self_home.home)) == (GROWN, None, {})
 
 
 @pytest.mark.parametrize("is_by_hand", [False, True])

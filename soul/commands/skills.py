@@ -1,0 +1,98 @@
+"""`soul skills …`: the skills of the SOUL's own, their versions, and the owner's switch for each.
+
+Each is a document like SELF.md: what `soul self … --file skills/NAME` does, these do by the name alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adapters.storage.keys import SKILL_NAME
+from common.constants import TEXT_MAX_BYTES
+from common.errors import UsageError
+from common.files import read_bounded
+from modules.runtime.home import Home
+from modules.services.identity.history import held_documents, path_of
+from modules.services.identity.types import OWN_SKILL
+from modules.services.skills.own import switched
+from modules.services.skills.skills import FILE, SkillEntry, read_page
+from soul.commands.at_hand import at_hand
+from soul.commands.self_ import document_named, reported, run_self_diff, run_self_log, run_self_rollback, with_keeper
+from soul.resources import SKILLS
+from soul.terminal.output import write_answer, write_lines
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The skill.")]
+_Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")]
+_Since = Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")]
+
+
+def own_skills(home: Home) -> list[SkillEntry | str]:
+    """Return each skill that lies in the workspace, or for one that cannot be used a line that says why."""
+    found: list[SkillEntry | str] = []
+    for path in sorted(home.workspace.glob(f"{OWN_SKILL}*/{FILE}")):
+        name = path.parent.name
+        if not re.fullmatch(SKILL_NAME, name) or (SKILLS / name).exists():
+            found.append(f"{name}: left out, its name is the program's, or has other signs than a-z, 0-9 and -")
+            continue
+        try:
+            found.append(read_page(name, read_bounded(path, TEXT_MAX_BYTES).decode(), "own").entry)
+        except (OSError, ValueError) as error:
+            found.append(f"{name}: left out, {error}")
+    return found
+
+
+def run_skills_list(root: Path, *, as_json: bool) -> None:
+    """Print each skill of its own: what it is for, where its page is read, whether it is on, and what waits."""
+    _, home = at_hand(root)
+    found = own_skills(home)
+    lines = [one if isinstance(one, str) else _line(one) for one in found]
+    waiting = [one for one in held_documents(home) if one.startswith(OWN_SKILL)]
+    lines += [f"{one.removeprefix(OWN_SKILL)} waits for your approval: soul drafts show {one}" for one in waiting]
+    listed = [{"problem": one} if isinstance(one, str) else asdict(one) for one in found]
+    write_answer(listed, lines or ["There are no skills of its own"], as_json=as_json)
+
+
+def run_skills_log(root: Path, name: _Name, *, as_json: bool) -> None:
+    """Print every version that is kept, newest first. Raises `UsageError` where there is no such skill."""
+    run_self_log(root, file=_document(root, name), as_json=as_json)
+
+
+def run_skills_diff(root: Path, name: _Name, version: _Since = "") -> None:
+    """Print what changed since a version. Raises `SoulError`."""
+    run_self_diff(root, version, file=_document(root, name))
+
+
+def run_skills_rollback(root: Path, name: _Name, version: _Version) -> None:
+    """Make the skill what it was. Raises `SoulError`."""
+    run_self_rollback(root, version, file=_document(root, name))
+
+
+def run_skills_switch(root: Path, name: _Name, *, off: bool) -> None:
+    """Switch the skill off, or on: a change by the owner like any other. Raises `SoulError`."""
+    settings, home = at_hand(root)
+    document, state = _document(root, name), "off" if off else "on"
+    text = switched(path_of(home, document).read_text(encoding="utf-8"), off=off)
+    change = asyncio.run(
+        with_keeper(
+            settings, home, document, lambda keeper: keeper.change(text, reason=f"switched {state}", by="owner")
+        )
+    )
+    write_lines(reported(change, document, f"{name} is {state}"))
+
+
+def _document(root: Path, name: str) -> str:
+    document = document_named(f"{OWN_SKILL}{name}")
+    if not path_of(at_hand(root)[1], document).is_file():
+        raise UsageError(f"There is no skill {name} of its own", remedy="`soul skills list` shows them.")
+    return document
+
+
+def _line(one: SkillEntry) -> str:
+    where = ", ".join(("talks with you", *one.turns))
+    return f"{one.name}{' (off)' if one.is_off else ''}: {one.description} ({where})"

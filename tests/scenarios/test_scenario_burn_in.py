@@ -1,0 +1,200 @@
+"""A version that proves bad after `soul upgrade` goes back by itself, once; what the SOUL did stays done."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from soul.exit_codes import ExitCode
+from tests.patience import until as until_true
+from tests.program import until
+from tests.running_town import RunningTown, call
+from tests.scenarios.phone import Phone
+from tests.versions import DIES_AT_STEP, Edits, Installation
+from town.model.types import ChatRequest, Completion
+
+CRASHES: Edits = {
+    "soul/app.py": (
+        "        self.stages.reach(Stage.LOGGED_IN)\n",
+        "        self.stages.reach(Stage.LOGGED_IN)\n        __import__('os').kill(__import__('os').getpid(), 9)\n",
+    )
+}
+FAILS: Edits = {
+    "modules/lives/bluesky/perceive.py": (
+        "return await self.expression.run_if_due()",
+        "raise ValueError('planted')",
+    )
+}
+CONVERTS: Edits = {
+    "modules/runtime/database/schema.py": (
+        f"    {max(MIGRATIONS)}: ",
+        f"    {max(MIGRATIONS) + 1}: 'ALTER TABLE work ADD COLUMN next TEXT',\n    {max(MIGRATIONS)}: ",
+    )
+}
+NOT_OURS: Edits = {"modules/runtime/program.py": ("return os.access(_SOURCE, os.W_OK)", "return False")}
+"""As in a container image, whose files this user cannot change."""
+
+
+def mark(home: Home, name: str) -> dict[str, Any]:
+    with closing(sqlite3.connect(home.database)) as connection:
+        row = connection.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+    return dict(json.loads(row[0])) if row else {}
+
+
+def replies_alone(request: ChatRequest) -> Completion:
+    offered = {offer.name for offer in request.offers}
+    said = "Slate, because it remembers the rain."
+    return call("bluesky_reply", text=said) if "bluesky_reply" in offered else Completion(text="Nothing to say.")
+
+
+class World:
+    """A SOUL that lived well with version 0.4.0, its owner, and somebody who asks."""
+
+    def __init__(self, town: RunningTown, folder: Path) -> None:
+        self.town, self.phone = town, Phone(town, "owner", "rowan")
+        self.home = town.make_home("rowan")
+        self.program = Installation(folder / "program")
+        self.program.install("0.4.0")
+        town.mind.answer = replies_alone
+
+    async def lives_well(self) -> None:
+        async with self.program.started(self.home, "run") as process:
+            await until(process, "Awake")
+            await until_true(lambda: mark(self.home, "program") and [*self.program.kept()])
+            process.terminate()
+            assert await process.wait() == 0
+
+    def asks(self) -> str:
+        return self.town.network.post_as(self.town.account("kit"), "@rowan.test tin or slate?")[0]
+
+    def replies_to(self, uri: str) -> int:
+        did = self.town.account("rowan")
+        posts = self.town.network.posts(1000)
+        return sum(one.author.did == did and one.reply is not None and one.reply.parent.uri == uri for one in posts)
+
+    def told(self) -> list[str]:
+        return [one for one in self.phone.answers if "is put back" in one]
+
+    async def crashes(self, times: int = 3) -> None:
+        for _ in range(times):
+            assert (await self.program.run(self.home, "run")).code == -9
+
+    async def goes_on(self, uri: str, *, said: str = "") -> None:
+        """The version before lives here, answers what was asked meanwhile once, and the owner knows why."""
+        async with self.program.started(self.home, "run") as process:
+            assert said in await until(process, "Awake")
+            await until_true(lambda: self.replies_to(uri) and self.told())
+            beside = await self.program.run(self.home, "run")
+            assert beside.code == ExitCode.IN_USE, beside.output
+            process.terminate()
+            assert await process.wait() == 0
+        assert self.replies_to(uri) == 1
+        assert len(self.told()) == 1
+
+
+@pytest.fixture
+def world(running_town: RunningTown, tmp_path: Path) -> World:
+    return World(running_town, tmp_path)
+
+
+@pytest.mark.smoke
+async def test_a_version_that_crashes_again_and_again_goes_back_and_is_told_once(world: World) -> None:
+    await world.lives_well()
+    world.program.install("0.5.0", CRASHES)
+    upgraded = await world.program.run(world.home, "upgrade")
+    assert "if it goes wrong, version 0.4.0 comes back" in upgraded.output
+    status = await world.program.run(world.home, "status")
+    assert "version 0.5.0 is on trial: 0.0 of 48 hours lived" in status.output
+    asked = world.asks()
+    await world.crashes()
+    await world.goes_on(asked, said="0.4.0 goes on")
+    await world.goes_on(asked, said="0.4.0 goes on")
+    status = await world.program.run(world.home, "status")
+    assert "version 0.5.0 was put back: it crashed 3 times in a row; version 0.4.0 is to live here" in status.output
+    world.program.install("0.5.1")
+    upgraded = await world.program.run(world.home, "upgrade")
+    assert "if it goes wrong, version 0.4.0 comes back" in upgraded.output
+    async with world.program.started(world.home, "run") as process:
+        assert "goes on" not in await until(process, "Awake")
+
+
+@pytest.mark.crash
+async def test_killed_before_each_step_of_going_back_it_goes_back_all_the_same_and_once(world: World) -> None:
+    await world.lives_well()
+    world.program.install("0.5.0", {**CRASHES, **DIES_AT_STEP})
+    assert (await world.program.run(world.home, "upgrade")).code == 0
+    asked = world.asks()
+    await world.crashes()
+    kills = 0
+    while True:
+        at = {"DIE_AT": str(kills + 1), "DIE_IN": str(world.home.root)}
+        async with world.program.started(world.home, "run", **at) as process:
+            try:
+                await until(process, "Awake")
+            except AssertionError:  # it ended
+                assert await process.wait() == -9
+                kills += 1
+            else:
+                break
+    assert kills > 5
+    await world.goes_on(asked, said="0.4.0 goes on")
+
+
+@pytest.mark.slow
+async def test_a_version_whose_program_fails_in_a_new_place_goes_back_within_its_life(world: World) -> None:
+    await world.lives_well()
+    world.program.install("0.5.0", FAILS)
+    assert (await world.program.run(world.home, "upgrade")).code == 0
+    asked = world.asks()
+    async with world.program.started(world.home, "run") as process:
+        said = await until(process, "goes on")
+        assert "times by a fault of the program, and never before" in said
+        await until(process, "Awake")
+        await until_true(lambda: world.replies_to(asked) and world.told())
+        process.terminate()
+        assert await process.wait() == 0
+    await world.goes_on(asked, said="0.4.0 goes on")
+
+
+@pytest.mark.slow
+async def test_a_version_that_changed_the_database_stops_and_nothing_goes_back_by_itself(world: World) -> None:
+    await world.lives_well()
+    world.program.install("0.5.0", {**CRASHES, **CONVERTS})
+    assert "it stops, for the version before could not read" in (await world.program.run(world.home, "upgrade")).output
+    await world.crashes()
+    before = world.home.database.read_bytes()
+    for _ in range(2):
+        ended = await world.program.run(world.home, "run")
+        assert ended.code == ExitCode.CONFIG
+        assert "cannot read its database" in ended.output
+        assert "before-*.soul" in ended.output
+    assert len(before) == world.home.database.stat().st_size
+    assert "On trial" not in (await world.program.run(world.home, "upgrade")).output
+    await world.crashes(5)
+
+
+@pytest.mark.slow
+async def test_an_image_that_proves_bad_ends_with_code_80_until_the_image_before_is_back(world: World) -> None:
+    await world.lives_well()
+    world.program.state = "container"
+    world.program.install("0.5.0", {**CRASHES, **NOT_OURS})
+    asked = world.asks()
+    await world.crashes()
+    for _ in range(2):
+        ended = await world.program.run(world.home, "run")
+        assert ended.code == ExitCode.PUT_BACK
+        assert "Install version 0.4.0, or its image" in ended.output
+    status = json.loads((await world.program.run(world.home, "status", "--json")).output)
+    assert status["burnIn"]["bad"] == "it crashed 3 times in a row"
+    world.program.install("0.4.0")
+    await world.goes_on(asked)
+    world.program.state = "another container"
+    world.program.install("0.5.0", {**CRASHES, **NOT_OURS})
+    assert (await world.program.run(world.home, "run")).code == ExitCode.PUT_BACK

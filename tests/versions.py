@@ -1,0 +1,96 @@
+"""Versions of the program in folders of their own, as an installation has them, to be replaced by one another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.git.client import abort_input
+from modules.runtime.home import Home
+from tests.patience import HANG_S
+from tests.program import Ended
+from tests.project import ROOT
+
+PACKAGES = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town")
+Edits = Mapping[str, tuple[str, str]]
+"""By the path of a file: words in it, and what stands there instead in that version."""
+DIES_AT_STEP: Edits = {
+    "soul/cli.py": (
+        "    sys.exit(run(sys.argv[1:]))",
+        """    steps, at, where = [0], os.environ.pop("DIE_AT", ""), os.environ.pop("DIE_IN", "")
+    def hook(event, args):
+        if event in {"open", "os.rename", "os.remove", "os.mkdir", "sqlite3.connect", "fcntl.flock", "os.exec"}:
+            steps[0] += event in {"fcntl.flock", "os.exec"} or where in str(args[0])
+            if steps[0] == int(at):
+                os.kill(os.getpid(), 9)
+    if at:
+        sys.addaudithook(hook)
+    sys.exit(run(sys.argv[1:]))""",
+    )
+}
+"""It kills itself before its step number `DIE_AT`: what it does to files in `DIE_IN`, with locks, and going on."""
+
+
+@dataclass
+class Installation:
+    """One installed program, and where this user keeps the state of programs."""
+
+    root: Path
+    state: str = "state"
+
+    def kept(self) -> Iterator[Path]:
+        """The versions of which copies are kept."""
+        return (path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum())
+
+    def install(self, version: str, edits: Edits | None = None) -> None:
+        """Put a version in the place of the one that is there."""
+        shutil.rmtree(self.root / "installed", ignore_errors=True)
+        (self.root / "installed").mkdir(parents=True)
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in PACKAGES:
+            shutil.copytree(ROOT / name, self.root / "installed" / name, ignore=ignored)
+        for name in (".env.example", "BOOTSTRAP.md", "SELF.md", "SOUL.md"):
+            shutil.copyfile(ROOT / name, self.root / "installed" / name)
+        (self.root / "installed/common/version.py").write_text(f'"""The version."""\n\n__version__ = "{version}"\n')
+        for path, (old, new) in (edits or {}).items():
+            text = (self.root / "installed" / path).read_text(encoding="utf-8")
+            assert old in text, path
+            (self.root / "installed" / path).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    @asynccontextmanager
+    async def started(self, home: Home, *words: str, **more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Start a command of the installed version; it is killed in the end if it still lives."""
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(self.root / "installed"),
+            "XDG_STATE_HOME": str(self.root / self.state),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **more,
+        }
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "soul.cli", *words, "--home", str(home.root)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=env,
+            cwd=self.root,
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            await abort_input(process)
+
+    async def run(self, home: Home, *words: str, **more: str) -> Ended:
+        """Run a command of the installed version to its end."""
+        async with self.started(home, *words, **more) as process:
+            output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
+            return Ended(process.returncode or 0, output.decode())
