@@ -27,6 +27,7 @@ from modules.services.craft.proposals import (
     ProposalState,
     ProposalStep,
     Rung,
+    counted_at,
     evidence_of,
     outcome_of,
 )
@@ -37,7 +38,8 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
-_HOUR_S = timedelta(hours=1).total_seconds()
+_LOOK_S = timedelta(hours=6).total_seconds()
+"""So often it looks how a proposal stands: a SOUL that sleeps wakes for it."""
 _DECIDED_WITHIN = timedelta(days=14)
 """What nobody decides for so long is left, so that it keeps no other waiting."""
 
@@ -78,17 +80,20 @@ class ImprovementHandler(Handler):
             return Disposition("silent", "gone", "it is not counted any more")
         proposal = await self._begun(item, friction, wish)
         if proposal is None:
-            return Disposition("later", "one-open", "another proposal is open", _HOUR_S)
+            return Disposition("later", "one-open", "another proposal is open", _LOOK_S)
         if proposal.state == "asked":
             proposal = await self._decided(item, proposal, friction)
         if proposal.state in {"making", "waiting"}:
             proposal = await self._advanced(proposal)
+        left_s = 0.0
         if proposal.state == "taken" and friction:
-            came = outcome_of(proposal, friction, self.clock.now(), self.friction.day)
-            proposal = await self._put(proposal, came) if came else proposal
+            left = counted_at(proposal, self.friction.day) - self.clock.now()
+            left_s = self.clock.lived(left).total_seconds()
+            if left_s <= 0:
+                proposal = await self._put(proposal, outcome_of(proposal, friction, self.friction.day))
         if friction:
             await self.friction.decide(_as_it_stands(friction, proposal))
-        return _disposition(proposal, is_counted=friction is not None)
+        return _disposition(proposal, left_s)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Give up a proposal that the model never decided, and tell the owner what came of what they wanted."""
@@ -176,12 +181,13 @@ def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
     return replace(friction, state=state, reason=told, outcome=told, own_then=own_then)
 
 
-def _disposition(proposal: Proposal, *, is_counted: bool) -> Disposition:
+def _disposition(proposal: Proposal, left_s: float) -> Disposition:
+    """Return what becomes of the row; `left_s` are the lived seconds until what came of it is counted."""
     reason = ": ".join(filter(None, (proposal.made, proposal.reason)))
     if proposal.state == "asked":
         return Disposition("undecided", "unanswered", "the model did not decide")
-    if proposal.state in {"making", "waiting"} or (proposal.state == "taken" and is_counted):
-        return Disposition("later", proposal.state, reason, _HOUR_S)
+    if proposal.state in {"making", "waiting"} or left_s > 0:
+        return Disposition("later", proposal.state, reason, left_s if left_s > 0 else _LOOK_S)
     is_no = proposal.state in {"left", "failed"}
     return Disposition("silent" if is_no else "done", proposal.state, reason, is_chosen=proposal.state == "left")
 

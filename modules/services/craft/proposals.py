@@ -103,12 +103,15 @@ def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, 
     return {"occurrences": count, "own": own, "days": days, "entries": entries}
 
 
-def outcome_of(proposal: Proposal, friction: Friction, now: datetime, day: timedelta) -> ProposalStep | None:
-    """Return whether a proposal that was taken mended its friction, and how often it occurred; None before a week."""
-    since = parse_iso(day_of(parse_iso(proposal.decided_at), day)) + day
-    if now < since + COUNTED_DAYS * day:
-        return None
-    before, after = int(proposal.evidence["occurrences"]), friction.within(since, since + COUNTED_DAYS * day)[0]
+def counted_at(proposal: Proposal, day: timedelta) -> datetime:
+    """Return when the seven days after a proposal was taken are over."""
+    return parse_iso(day_of(parse_iso(proposal.decided_at), day)) + (COUNTED_DAYS + 1) * day
+
+
+def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> ProposalStep:
+    """Return whether a proposal that was taken mended its friction, and how often that occurred."""
+    end = counted_at(proposal, day)
+    before, after = int(proposal.evidence["occurrences"]), friction.within(end - COUNTED_DAYS * day, end)[0]
     told = f"{before} in the seven days before, {after} in the seven days after"
     if 2 * after <= before:
         return ProposalStep("mended", reason=f"mended: {told}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
 
+from common.clock import parse_iso
 from common.provenance import Provenance
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.perceive import NOTHING, CraftPerceiver
@@ -20,8 +22,10 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import Proposal, ProposalGates, ProposalStep, Rung
+from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
+from modules.services.work.types import NewWork
 from soul.commands.run import owner_commands
 from tests.modules.services.craft.test_friction import turn
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -130,12 +134,19 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
         assert (await life.friction()).state == "proposed"
         assert await life.proposed() == [("waiting", "skill")]
         (asked,) = life.mind.decisions
+        services = life.soul.app.services
+        days = DayReader(services.settings, services.home, life.soul.clock)
+        spent = (await asyncio.to_thread(days.read)).spent
+        print(f"\na decision costs {round(spent.tokens)} tokens in {spent.calls} calls")  # noqa: T201 - it is what a proposal costs
+        assert spent.tokens < 4_000
         assert "expression: bluesky_post Wrong Fields" in asked
-        await life.works(2 * HOUR_S)
+        await life.works(7 * HOUR_S)
         assert len(life.mind.decisions) == 1, "it decides once"
         life.maker.step = ProposalStep("taken", "a-page")
-        await life.works(2 * HOUR_S)
+        await life.works(7 * HOUR_S)
         assert await life.proposed() == [("taken", "skill")]
+        (row,) = await life.soul.app.services.work.newest("improvement", 5)
+        assert parse_iso(row.not_before) - life.soul.clock.now() > timedelta(days=6), "nothing wakes it before"
         await life.works(3 * DAY_S)
         await life.meets(turn())
         await life.works(3 * DAY_S)
@@ -314,3 +325,36 @@ async def test_a_reflection_takes_no_wish_from_what_others_said(running_town: Ru
     assert objection("", f"- {WISH}", [*others, own], section) == "Wish Of Others"
     assert objection("", f"- {WISH}", [own], section) is None
     assert objection(page, f"{page}\n## Values\n\n- Care.", others) is None, "it stood there before"
+
+
+async def test_a_kill_after_the_decision_asks_and_makes_nothing_twice(running_town: RunningTown) -> None:
+    home, mind = home_of(running_town), Decider()
+    async with three_days_old(running_town, home, mind) as life:
+        await life.meets_three_times()
+        life.maker.step = ProposalStep("left", reason="my owner said no")
+        await life.works()
+        assert await life.proposed() == [("left", "skill")]
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("UPDATE work SET state = 'pending', outcome = '', not_before = ''")
+        connection.commit()
+    async with awake(home, clock=life.soul.clock) as soul:
+        again = Life(soul, mind, PageMaker())
+        await again.works()
+        assert (len(mind.decisions), again.maker.made) == (1, [])
+        assert await again.proposed() == [("left", "skill")]
+        assert (await again.friction()).state == "left"
+
+
+async def test_a_kill_before_the_decision_leaves_one_proposal_that_goes_on(running_town: RunningTown) -> None:
+    home, mind = home_of(running_town), Decider()
+    async with three_days_old(running_town, home, mind) as life:
+        await life.meets_three_times()
+        number = (await life.friction()).id
+        assert await life.craft.proposals.begin(number, "", {"occurrences": 3, "days": 2, "entries": []})
+        assert await life.craft.proposals.begin(None, WISH, {}) is None, "one is open"
+        await life.soul.app.services.work.add(NewWork("improvement", f"friction:{number}", {"friction": number}))
+    async with awake(home, clock=life.soul.clock) as soul:
+        again = Life(soul, mind, PageMaker())
+        await again.works()
+        assert await again.proposed() == [("waiting", "skill")]
+        assert len(mind.decisions) == 1
