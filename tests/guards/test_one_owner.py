@@ -58,7 +58,6 @@ OWNERS = {
     "session_messages": "modules/services/sessions",
     "sessions": "modules/services/sessions",
     "task_leases": "modules/services/claims",
-    "wishes": "modules/services/craft",
     "work": "modules/services/work",
 }
 

@@ -438,24 +438,17 @@ CREATE TABLE friction (
     outcome TEXT NOT NULL,
     UNIQUE (category, loop, code, words)
 ) STRICT;
-CREATE TABLE wishes (
-    text TEXT PRIMARY KEY,
-    at TEXT NOT NULL,
-    verdict TEXT NOT NULL CHECK (verdict IN ('skill', 'program', 'habit', 'not_at_all')),
-    reason TEXT NOT NULL,
-    tried_at TEXT NOT NULL DEFAULT ''
-) STRICT;
 CREATE TABLE proposals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at TEXT NOT NULL,
     friction INTEGER,
     wish TEXT NOT NULL,
-    rung TEXT NOT NULL CHECK (rung IN ('', 'skill', 'issue', 'program')),
+    rung TEXT NOT NULL CHECK (rung IN ('', 'skill', 'issue', 'program', 'habit', 'not_at_all')),
     evidence TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('asked', 'making', 'waiting', 'taken', 'mended', 'again', 'left', 'failed')),
     reason TEXT NOT NULL,
-    made TEXT NOT NULL DEFAULT '',
-    decided_at TEXT NOT NULL DEFAULT ''
+    made TEXT NOT NULL,
+    decided_at TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
     WHERE state IN ('asked', 'making', 'waiting');

@@ -5,8 +5,8 @@ A friction consists of codes and of words of this program, so that no text of an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -16,35 +16,21 @@ from common.text.untrusted import one_line
 FrictionCategory = Literal["pacing", "expression", "memory", "social", "tools", "understanding", "other"]
 FrictionState = Literal["seen", "ready", "proposed", "mended", "left"]
 
-MENDED = "mended"
-"""The outcome of a proposal after which a friction fell by half or more."""
 COUNTED_DAYS, READY_DAYS, READY_OCCURRENCES = 7, 2, 3
 KEPT_DAYS, KEPT_INSTANCES = 30, 10
 _WORDS_CHARS, _CODE_CHARS = 50, 80
 _NOT_OURS = frozenset(":@#/\"'“”`([{<0123456789")
 """What may begin a part of a summary that somebody else chose: a name, an address, a quotation, an error's text."""
 
-_BY_LOOP: Mapping[str, FrictionCategory] = {
-    "awareness": "social",
-    "message-others": "social",
-    "messages": "social",
-    "message-talk": "social",
-    "space-participation": "social",
-    "expression": "expression",
-    "expression-check": "expression",
-    "owner": "understanding",
-    "reflection": "understanding",
-    "self": "understanding",
-    "work": "understanding",
-    "github-awareness": "tools",
-    "commitment-fulfillment": "tools",
-    "task": "tools",
-    "prompt": "memory",
-    "sessions": "memory",
-    "memory": "memory",
-    "budget": "pacing",
-    "scheduler": "pacing",
+_LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
+    "social": ("awareness", "message-others", "messages", "message-talk", "space-participation"),
+    "expression": ("expression", "expression-check"),
+    "understanding": ("owner", "reflection", "self", "work"),
+    "tools": ("github-awareness", "commitment-fulfillment", "task"),
+    "memory": ("prompt", "sessions", "memory"),
+    "pacing": ("budget", "scheduler"),
 }
+_BY_LOOP = {loop: category for category, loops in _LOOPS.items() for loop in loops}
 _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
@@ -64,23 +50,15 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Friction:
-    """A friction, as it is stored.
+    """A friction, as it is stored. Times are ISO-8601 UTC.
 
     Attributes:
-        id: its number.
-        category: what it hinders.
-        loop: where it occurs.
-        code: of the decision, or the tool and its answer.
         words: the first words of the program's own summary; "" where the code says it.
-        occurrences: how often it occurred, ever.
-        own: how many of these were with no words of strangers or peers.
-        days: how many of both there were on each day that had some, by its beginning (ISO-8601 UTC).
+        own: how many of the occurrences were without words of strangers or peers; `own_then`: when it was left or
+            mended, 0 if it was not.
+        days: how many of both there were on each day that had some, by its beginning.
         instances: the last ones: when, the number of the entry in the journal, and whether it was an own one.
-        first_at: when it was first noticed, ISO-8601 UTC.
-        last_at: when it was last noticed.
-        state: `ready` for a proposal, `left` where the SOUL or its owner said no.
         reason: why it is in this state.
-        own_then: `own` when it was left or mended.
         outcome: what came of the last proposal.
 
     """
@@ -92,14 +70,19 @@ class Friction:
     words: str
     occurrences: int
     own: int
-    days: Mapping[str, tuple[int, int]]
-    instances: tuple[tuple[str, int, bool], ...]
+    days: Mapping[str, Sequence[int]]
+    instances: Sequence[tuple[str, int, bool]]
     first_at: str
     last_at: str
     state: FrictionState = "seen"
     reason: str = ""
     own_then: int = 0
     outcome: str = ""
+
+    @property
+    def key(self) -> tuple[FrictionCategory, str, str, str]:
+        """What makes two occurrences the same friction."""
+        return self.category, self.loop, self.code, self.words
 
     @property
     def description(self) -> str:
@@ -196,13 +179,9 @@ def day_of(moment: datetime, day: timedelta) -> str:
     return iso(datetime.fromtimestamp(moment.timestamp() // day.total_seconds() * day.total_seconds(), UTC))
 
 
-def lately(friction: Friction, now: datetime, day: timedelta) -> int:
-    """Return how often it occurred within a week."""
-    return friction.within(_week(now, day), now + day)[0]
-
-
-def _week(now: datetime, day: timedelta) -> datetime:
-    return parse_iso(day_of(now, day)) - (COUNTED_DAYS - 1) * day
+def within_a_week(friction: Friction, now: datetime, day: timedelta) -> tuple[int, int, int]:
+    """Return what `Friction.within` does of the last seven days, with today."""
+    return friction.within(parse_iso(day_of(now, day)) - (COUNTED_DAYS - 1) * day, now + day)
 
 
 def is_ready(friction: Friction, now: datetime, day: timedelta) -> bool:
@@ -211,12 +190,22 @@ def is_ready(friction: Friction, now: datetime, day: timedelta) -> bool:
     Only own occurrences count, so that nobody can make a SOUL change by what they write. What was left or mended has to
     double first.
     """
-    _, own, days = friction.within(_week(now, day), now + day)
-    if friction.state not in {"seen", "ready"} and friction.own < 2 * friction.own_then:
+    _, own, days = within_a_week(friction, now, day)
+    if friction.state == "proposed" or (friction.own_then and friction.own < 2 * friction.own_then):
         return False
-    return friction.state != "proposed" and own >= READY_OCCURRENCES and days >= READY_DAYS
+    return own >= READY_OCCURRENCES and days >= READY_DAYS
 
 
-def lasting(days: Mapping[str, tuple[int, int]], now: datetime, day: timedelta) -> dict[str, tuple[int, int]]:
-    """Return the counts that are still kept."""
-    return {at: count for at, count in days.items() if parse_iso(at) >= now - KEPT_DAYS * day}
+def met(one: Friction, at: str, entry: int, now: datetime, day: timedelta, *, is_own: bool) -> Friction:
+    """Return a friction with one more occurrence, at this time and in this entry of the journal."""
+    today = day_of(parse_iso(at), day)
+    kept = {begun: count for begun, count in one.days.items() if parse_iso(begun) >= now - KEPT_DAYS * day}
+    count, own = kept.get(today, (0, 0))
+    return replace(
+        one,
+        occurrences=one.occurrences + 1,
+        own=one.own + is_own,
+        days={**kept, today: (count + 1, own + is_own)},
+        instances=[*one.instances, (at, entry, is_own)][-KEPT_INSTANCES:],
+        last_at=at,
+    )

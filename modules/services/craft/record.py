@@ -5,41 +5,50 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from common.clock import Clock, iso, parse_iso
+from common.clock import Clock, iso
 from common.state import save_state
+from common.text.untrusted import one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal import rows
-from modules.services.craft.friction import (
-    KEPT_INSTANCES,
-    MENDED,
-    Friction,
-    FrictionState,
-    day_of,
-    is_ready,
-    lasting,
-    signs,
-)
+from modules.services.craft.friction import Friction, first_words, is_ready, met, signs, within_a_week
 
 FRICTION_FILE = "friction.json"
 _COUNTED_TO = "friction_counted_to"
 """The mark that holds the number of the last entry of the journal that was counted."""
-_BATCH = 500
-_MOST, _FORGOTTEN_DAYS = 300, 90
-_KEY = "category, loop, code, words"
-_COLUMNS = f"{_KEY}, occurrences, own, days, instances, first_at, last_at, state, reason, own_then, outcome"
-_PUT = f"""
-INSERT INTO friction ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT ({_KEY}) DO UPDATE SET occurrences = excluded.occurrences, own = excluded.own, days = excluded.days,
-    instances = excluded.instances, last_at = excluded.last_at, state = excluded.state, reason = excluded.reason,
-    own_then = excluded.own_then, outcome = excluded.outcome
-"""  # noqa: S608 - constants
+_BATCH, _MOST, _FORGOTTEN_DAYS = 500, 300, 90
+_TEXT_CHARS = 200
+_AS_JSON = frozenset({"days", "instances", "evidence"})
+
+
+class _Stored(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def id(self) -> int: ...
+
+
+T = TypeVar("T", bound=_Stored)
+
+
+def read_all(connection: sqlite3.Connection, table: str, kind: type[T]) -> list[T]:
+    """Return the rows of a table of this package, newest first, as a step of a caller's transaction."""
+    found = map(dict, connection.execute(f"SELECT * FROM {table} ORDER BY id DESC"))  # noqa: S608 - our own tables
+    return [kind(**{name: json.loads(one) if name in _AS_JSON else one for name, one in row.items()}) for row in found]
+
+
+def put_row(connection: sqlite3.Connection, table: str, one: _Stored) -> None:
+    """Add a row, whose id is 0 then, or let a known one be as it is here, as a step of a caller's transaction."""
+    values = {name: json.dumps(value) if name in _AS_JSON else value for name, value in asdict(one).items()}
+    into, given = ", ".join(values), ", ".join(f":{name}" for name in values)
+    values["id"] = one.id or None
+    connection.execute(f"INSERT OR REPLACE INTO {table} ({into}) VALUES ({given})", values)  # noqa: S608 - the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,87 +70,74 @@ class FrictionRecord:
 
         What was counted and how far is one transaction, so that a crash loses and doubles nothing.
         """
-        is_changed = False
-        while read := await self.database.run(self._count_batch):
-            is_changed |= read > 0
-        found = await self.all()
-        path = self.folder / FRICTION_FILE
-        if is_changed or not await asyncio.to_thread(path.exists):
+        before = await self.all()
+        while await self.database.run(self._count_batch):
+            pass
+        found, path = await self.all(), self.folder / FRICTION_FILE
+        if found != before or not await asyncio.to_thread(path.exists):
             await asyncio.to_thread(save_state, path, view(found))
         return found
 
     async def all(self) -> list[Friction]:
-        """Return all frictions, those noticed last first."""
+        """Return all frictions, newest first."""
         return await self.database.run(frictions)
 
     async def get(self, number: int) -> Friction | None:
         """Return one friction."""
         return next((one for one in await self.all() if one.id == number), None)
 
-    async def put(self, friction: Friction) -> None:
-        """Store a friction as it is here."""
-        await self.database.run(lambda connection: put(connection, friction))
+    async def of_the_week(self) -> list[tuple[Friction, int]]:
+        """Return what occurred within a week, and how often: the most frequent first."""
+        now = self.clock.now()
+        counted = [(one, within_a_week(one, now, self.day)[0]) for one in await self.all()]
+        return sorted((pair for pair in counted if pair[1]), key=lambda pair: -pair[1])
+
+    async def evidence(self, numbers: Collection[int]) -> str:
+        """Return a line for each of these entries of the journal, which must be own occurrences.
+
+        It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said.
+        """
+        return "\n".join(await self.database.run(lambda connection: _evidence(connection, numbers)))
+
+    async def decide(self, friction: Friction) -> None:
+        """Store what was decided about a friction; what was counted meanwhile stays."""
+
+        def put(connection: sqlite3.Connection) -> None:
+            for one in frictions(connection):
+                if one.id == friction.id:
+                    decided = {name: getattr(friction, name) for name in ("state", "reason", "own_then", "outcome")}
+                    put_row(connection, "friction", replace(one, **decided))
+
+        await self.database.run(put)
 
     def _count_batch(self, connection: sqlite3.Connection) -> int:
         now = self.clock.now()
         entries = rows.after(connection, int(marks.get(connection, _COUNTED_TO) or 0), _BATCH)
-        if not entries:
-            return 0
-        stored = frictions(connection)
-        known = {_key(one): one for one in stored}
+        stored = {one.id: one for one in frictions(connection)}
+        known = {one.key: one for one in stored.values()}
         for entry in entries:
             for sign in signs(entry, self.owner_did):
-                key = sign.category, sign.loop, sign.code, sign.words
-                before = known.get(key) or Friction(0, *key, 0, 0, {}, (), entry["at"], entry["at"])
-                known[key] = self._met(before, entry, now, is_own=sign.is_own)
+                key, at = (sign.category, sign.loop, sign.code, sign.words), entry["at"]
+                before = known.get(key) or Friction(0, *key, 0, 0, {}, [], at, at)
+                known[key] = met(before, at, entry["id"], now, self.day, is_own=sign.is_own)
         for one in known.values():
-            after = replace(one, state="ready") if is_ready(one, now, self.day) else _unready(one)
-            if after not in stored:
-                put(connection, after)
-        marks.put(connection, {_COUNTED_TO: str(entries[-1]["id"])})
+            after = replace(one, state="seen") if one.state == "ready" else one
+            after = replace(one, state="ready") if is_ready(one, now, self.day) else after
+            if after != stored.get(one.id):
+                put_row(connection, "friction", after)
+        if entries:
+            marks.put(connection, {_COUNTED_TO: str(entries[-1]["id"])})
         _trim(connection, now - _FORGOTTEN_DAYS * self.day)
         return len(entries)
 
-    def _met(self, one: Friction, entry: rows.JournalRow, now: datetime, *, is_own: bool) -> Friction:
-        """Return a friction with one more occurrence."""
-        day = day_of(parse_iso(entry["at"]), self.day)
-        met, own = one.days.get(day, (0, 0))
-        instances = (*one.instances, (entry["at"], entry["id"], is_own))
-        return replace(
-            one,
-            occurrences=one.occurrences + 1,
-            own=one.own + is_own,
-            days={**lasting(one.days, now, self.day), day: (met + 1, own + is_own)},
-            instances=instances[-KEPT_INSTANCES:],
-            last_at=entry["at"],
-        )
-
 
 def frictions(connection: sqlite3.Connection) -> list[Friction]:
-    """Return all frictions, those noticed last first, as a step of a caller's transaction."""
-    query = f"SELECT id, {_COLUMNS} FROM friction ORDER BY last_at DESC, id DESC"  # noqa: S608 - constants
-    return [
-        Friction(
-            **{
-                **dict(row),
-                "days": {at: tuple(count) for at, count in json.loads(row["days"]).items()},
-                "instances": tuple((at, number, bool(own)) for at, number, own in json.loads(row["instances"])),
-            }
-        )
-        for row in connection.execute(query)
-    ]
-
-
-def put(connection: sqlite3.Connection, one: Friction) -> None:
-    """Store a friction as it is here, as a step of a caller's transaction."""
-    stored = {"days": json.dumps(one.days), "instances": json.dumps(one.instances)}
-    values = [stored.get(name, getattr(one, name)) for name in _COLUMNS.split(", ")]
-    connection.execute(_PUT, values)
+    """Return all frictions, newest first, as a step of a caller's transaction."""
+    return read_all(connection, "friction", Friction)
 
 
 def view(found: Sequence[Friction]) -> dict[str, Any]:
     """Return the frictions as `friction.json` holds them."""
-    tried = [one for one in found if one.outcome]
     return {
         "frictions": [
             {
@@ -151,35 +147,34 @@ def view(found: Sequence[Friction]) -> dict[str, Any]:
                 "occurrences": one.occurrences,
                 "firstNoticed": one.first_at,
                 "lastNoticed": one.last_at,
-                "instances": [
-                    {"timestamp": at, "context": f"journal entry {number}{'' if own else ', with words of others'}"}
-                    for at, number, own in one.instances
-                ],
+                "instances": [{"timestamp": at, "context": f"entry {entry}"} for at, entry, _ in one.instances],
                 "attempted": one.state in {"proposed", "mended", "left"},
                 "resolved": one.state == "mended",
                 **({"attemptResult": one.outcome} if one.outcome else {}),
             }
             for one in found
         ],
-        "improvements": [{"friction": f"friction-{one.id}", "outcome": one.outcome} for one in tried],
+        "improvements": [{"frictionId": f"friction-{one.id}", "result": one.outcome} for one in found if one.outcome],
     }
 
 
-def _key(one: Friction) -> tuple[str, str, str, str]:
-    return one.category, one.loop, one.code, one.words
-
-
-def _unready(one: Friction) -> Friction:
-    """Return a friction that was ready and, as time passed, is so no more."""
-    before: FrictionState = "mended" if one.outcome == MENDED else "left" if one.own_then else "seen"
-    return replace(one, state=before) if one.state == "ready" else one
+def _evidence(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:
+    lines: list[str] = []
+    for entry in rows.entries(connection, numbers):
+        calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]
+        is_shown, is_all_own = entry["loop"] != "owner", entry["data"].get("sank_to") == "self"
+        for call in calls:
+            given = call["input"].get("text", "") if isinstance(call["input"], dict) else ""
+            text = f", “{one_line(str(given), _TEXT_CHARS)}”" if given and is_shown and is_all_own else ""
+            told = call["error"].removeprefix("Error: ") if is_shown and not call.get("went_wrong") else ""
+            why = one_line(told or call.get("answer", ""), _TEXT_CHARS)
+            lines.append(f"- {entry['at'][:16]} {call['tool']}{text}: {why}")
+        if not calls:
+            lines.append(f"- {entry['at'][:16]} {entry['loop']}: {first_words(entry['summary'])}")
+    return lines
 
 
 def _trim(connection: sqlite3.Connection, before: datetime) -> None:
-    """Forget what was noticed long ago, and of too many those without a decision that were noticed first."""
-    connection.execute("DELETE FROM friction WHERE state = 'seen' AND last_at < ?", (iso(before),))
-    connection.execute(
-        "DELETE FROM friction WHERE id IN (SELECT id FROM friction"
-        " ORDER BY state <> 'seen' DESC, last_at DESC LIMIT -1 OFFSET ?)",
-        (_MOST,),
-    )
+    """Forget what was noticed long ago and not decided, and of too many the oldest of these."""
+    kept = "SELECT id FROM friction WHERE state <> 'seen' OR last_at >= ? ORDER BY state = 'seen', last_at DESC LIMIT ?"
+    connection.execute(f"DELETE FROM friction WHERE id NOT IN ({kept})", (iso(before), _MOST))  # noqa: S608 - a constant

@@ -164,3 +164,38 @@ async def test_each_kind_of_trouble_is_a_friction_with_a_code(
 ) -> None:
     found = await on_two_days(running, record_of(running, tmp_path), entry)
     assert (found.code, found.occurrences, found.state) == (code, 3, "ready")
+
+
+def attacks() -> list[Entry]:
+    """A hundred ways to try to make a SOUL change by what one writes, is called, or has it read."""
+    found: list[Entry] = []
+    for number in range(20):
+        words, did = f"{HOSTILE}, number {number}", f"did:plc:mallory{number}"
+        address = f"at://{did}/app.bsky.feed.post/3k"
+        dropped = {"act": "dropped", "kind": "mention", "code": "failed", "impression": "challenge"}
+        blocked = {"kind": "reply", "state": "blocked", "target": address, "rules": [{"rule": words, "says": "pass"}]}
+        found += [
+            Entry(
+                "decision", "work", words, reason=words, trigger_uri=address, author=words, data=dropped, dids=(did,)
+            ),
+            Entry("error", "github-awareness", words, reason=words, trigger_uri="https://github.com/acme/site/pull/1"),
+            Entry("error", "awareness", f"{words} could not be read", reason=words, author=words, dids=(did,)),
+            Entry("act", "outbox", f"Blocked reply: {words}", reason=words, trigger_uri=address, data=blocked),
+            turn("web_read", sank_to="stranger"),
+        ]
+    return found
+
+
+async def test_a_hundred_attacks_become_no_friction_that_is_ready_and_leave_no_word(
+    running: RunningOutbox, tmp_path: Path
+) -> None:
+    record = record_of(running, tmp_path)
+    for _ in range(3):
+        for entry in attacks():
+            await running.journal.record(entry)
+        await running.clock.advance(DAY_S)
+        found = await record.count()
+    assert sum(one.occurrences for one in found) == 300
+    assert {(one.own, one.state) for one in found} == {(0, "seen")}
+    assert "IGNORE" not in (tmp_path / FRICTION_FILE).read_text()
+    assert "IGNORE" not in str(found)
