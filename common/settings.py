@@ -253,6 +253,8 @@ class Settings(RoomSettings):
     budget_usd_per_day: float | None = Field(default=None, ge=0)
     model_prices: Prices = {}
 
+    improvement_min_hours: int = Field(default=24, ge=0, le=720)
+    improvement_burn_in_ms: int = Field(default=172_800_000, ge=0)
     reading_per_day: int = Field(default=4, ge=0, le=24)
 
     soul_coding: bool = True

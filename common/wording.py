@@ -29,6 +29,7 @@ _PURPOSES = {
     "plan-synthesis": "making plans",
     "pr-review": "reviewing pull requests",
     "reflection": "looking back on what it lived through",
+    "self-improvement-decision": "deciding how to get better",
     "own-time": "what is due at a set time",
     "reading": "looking up what it wants to know",
     "repository-pages": "finding the rules of repositories",

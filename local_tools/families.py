@@ -41,7 +41,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "workspace": (
         *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
     ),
-    "self": ("self_read", "self_update", "profile_update", "skill_propose", "memory_history"),
+    "self": ("self_read", "self_update", "profile_update", "skill_propose", "memory_history", "self_improve"),
     "schedules": ("schedule_add", "schedule_list", "schedule_remove"),
 }
 """The tools of each family; what the model reads of it stands in the skill `own-tools`."""

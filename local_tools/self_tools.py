@@ -88,7 +88,7 @@ class SelfTools:
             return self.words.error("File Elsewhere", file=args.file)
         if isinstance(turn.subject, ReflectionTurn):
             cited = turn.subject.cited(args.experiences)
-            if problem := objection(read_self(self.home), args.content, cited):
+            if problem := objection(read_self(self.home), args.content, cited, args.section):
                 return self.words.error(problem)
             cites += tuple(one.name for one in cited)
         change = await keeper.change(

@@ -125,7 +125,7 @@ class ToolWords:
 
     def error(self, name: str, **values: object) -> ToolResult:
         """Return an answer that asks for something else."""
-        return failed(self.answer(name, **values))
+        return replace(failed(self.answer(name, **values)), answer=name)
 
     def stop(self, name: str, **values: object) -> NoReturn:
         """Let a handler end with an answer that asks for something else."""

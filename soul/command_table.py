@@ -241,6 +241,17 @@ COMMANDS = (
         where=(*_TYPED, "mcp"),
     ),
     Row(
+        "improve",
+        "Have the SOUL get better at something: it decides how, and proposes it.",
+        typed="WORDS",
+        where=_TYPED,
+    ),
+    Row(
+        "friction",
+        "List what goes wrong again and again, how often, and what became of it.",
+        "commands.friction:run_friction",
+    ),
+    Row(
         "prompt",
         "Show the prompt that the next turn would send: its parts, their sizes, and what was left out.",
         "commands.prompt:run_prompt",

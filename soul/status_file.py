@@ -91,7 +91,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "growth": _record(
         open=_count,
         changes=_list_of(_record(at=_text, version=_text, reason=_text, learned=_text, diff=_list_of(_text))),
-        friction=_list_of(_record(category=_text, loop=_text, count=_count)),
+        friction=_list_of(_record(description=_text, count=_count)),
     ),
     "watched": _list_of(_record(repo=_text, url=_text, requested=lambda value: isinstance(value, bool))),
     "commitments": _list_of(_record(what=_text, type=_text, status=_text)),

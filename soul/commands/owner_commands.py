@@ -15,6 +15,7 @@ from common.github_address import github_address
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.wording import counted
+from modules.lives.craft.perceive import improve
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.control import Control
 from modules.runtime.home import Home
@@ -147,6 +148,10 @@ class OwnerCommands(Commands):
 
     async def run_unmute(self, rest: str) -> Sequence[str]:
         return [await mute_account(self._services.settings, self._services.home, rest, off=True)]
+
+    async def run_improve(self, rest: str) -> Sequence[str]:
+        is_new = await improve(self._services.work, rest)
+        return ["Noted: it decides within minutes, and tells you what came of it" if is_new else "That waits already"]
 
     async def run_trust(self, rest: str) -> Sequence[str]:
         names = self._services.pinned_names

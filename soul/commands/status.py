@@ -255,7 +255,7 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
 def _growth(growth: dict[str, Any] | None) -> list[str]:
     """Return lines for what goes wrong again and again; none for what an older version did not write."""
     troubles = growth["friction"][:_TROUBLES_SHOWN] if growth else []
-    told = ", ".join(f"{one['category']} in {loop_name(one['loop'])} ({one['count']})" for one in troubles)
+    told = ", ".join(printable(f"{one['description']} ({one['count']})") for one in troubles)
     return [f"  trouble within a week: {told}"] if told else []
 
 

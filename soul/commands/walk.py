@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Annotated
+
+import typer
 
 from common.clock import SystemClock
 from common.errors import Fatal, SoulError
@@ -30,17 +33,25 @@ from soul.terminal.plain import PlainConsole
 Step = Callable[[App], Awaitable[Outcome]]
 
 
-def run_walk(root: options.Home, *, social_only: options.SocialOnly = False) -> bool:
+def run_walk(
+    root: options.Home,
+    *,
+    social_only: options.SocialOnly = False,
+    skip_improvement: Annotated[
+        bool, typer.Option("--skip-improvement", "-s", help="Propose nothing to get better at.")
+    ] = False,
+) -> bool:
     """Walk; True if every step succeeded."""
     settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
     if home.database.exists():
         forget_who_is_due(settings, home)
-    return asyncio.run(_walk(settings, home, social_only=social_only))
+    steps = {name: step for name, step in _STEPS.items() if not (skip_improvement and step is _improve)}
+    return asyncio.run(_walk(settings, home, steps, social_only=social_only))
 
 
-async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
+async def _walk(settings: Settings, home: Home, steps: Mapping[str, Step], *, social_only: bool) -> bool:
     clock = SystemClock()
     console = PlainConsole(clock, timezone=settings.soul_timezone)
     async with open_soul(
@@ -48,7 +59,7 @@ async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
     ) as app:
         await app.wake()
         succeeded = True
-        for name, step in _STEPS.items():
+        for name, step in steps.items():
             console.line("act", name)
             succeeded &= await _take(app, name, step, console)
         await app.services.lease.give_back()
@@ -117,6 +128,12 @@ async def _drain(app: App) -> Outcome:
     return await app.scheduler.run_guarded("outbox")
 
 
+async def _improve(app: App) -> Outcome:
+    told = await app.lives.growth.craft.propose_now()
+    await app.scheduler.run_guarded("work")
+    return Outcome(ran=True, reason=told)
+
+
 async def _sum_up(app: App) -> Outcome:
     known, reflection = app.services.relationships.summary(), app.services.relationships.reflection
     grown = (
@@ -134,5 +151,6 @@ _STEPS: dict[str, Step] = {
     "Engagement": _engage,
     "GitHub": _look_at_github,
     "Outbox": _drain,
+    "Self-improvement": _improve,
     "Summary": _sum_up,
 }

@@ -30,6 +30,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
+from modules.services.craft.record import frictions
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -168,7 +169,7 @@ def _did(given: Mapping[str, str]) -> str:
 _DAYS = 30
 _LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
 _TOOL_CHARS = 120
-_CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
+_CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN, _FRICTION_SHOWN = 10, 40, 3, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,10 +344,15 @@ class PageFacts:
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
     def growing(self) -> dict[str, Any]:
-        """Return how SELF.md changed, newest first, and of each document the change that waits."""
+        """Return how SELF.md changed, what waits of each document, and what goes wrong again and again."""
+        found = []
+        if self.home.database.exists():
+            with reading(self.home.database) as connection:
+                found = frictions(connection)[:_FRICTION_SHOWN]
         with SelfHistory(self.home).alone() as history:
             changes = self._changes(history)
-        return {"changes": changes, "waiting": list(filter(None, map(self._held, held_documents(self.home))))}
+        waiting = list(filter(None, map(self._held, held_documents(self.home))))
+        return {"changes": changes, "waiting": waiting, "friction": found}
 
     def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str]] | None:
         with SelfHistory(self.home, document).alone() as history:

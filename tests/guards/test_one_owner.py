@@ -37,6 +37,7 @@ OWNERS = {
     "experiences": "modules/services/experiences",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
+    "friction": "modules/services/craft",
     "intents": "modules/services/outbox",
     "journal": "modules/runtime/journal",
     "marks": "modules/runtime/database",
@@ -51,6 +52,7 @@ OWNERS = {
     "pending_notifications": "modules/services/inbox",
     "profiles": "modules/services/memory",
     "repository_verdicts": "modules/services/repository_rules",
+    "proposals": "modules/services/craft",
     "ritual_runs": "modules/services/rituals",
     "seen_locks": "modules/services/claims",
     "session_messages": "modules/services/sessions",
@@ -60,8 +62,8 @@ OWNERS = {
 }
 
 WITHOUT_PEOPLE = {
-    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls", "model_densities"),
-    *("other_writes", "repository_verdicts", "seen_locks", "task_leases"),
+    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "friction", "memories_fts", "model_calls"),
+    *("model_densities", "other_writes", "repository_verdicts", "seen_locks", "task_leases"),
 }
 """Tables that hold counts, hashes, our own addresses, names of repositories, what was coded there, or an index."""
 

@@ -381,6 +381,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "plan-missing": missing,
     "workspace-health": _verdict,
+    "self-improvement-decision": lambda _: {"pursue": True, "reason": "it comes again and again", "rung": "skill"},
     "review-wishes": lambda _: {"title": "", "wishes": []},
     "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import difflib
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,8 +33,9 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
+from modules.services.craft.proposals import SKILL_PROPOSE, Proposals
+from modules.services.craft.record import FrictionRecord
 from modules.services.day.gathering import readings_between
-from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
@@ -54,7 +55,7 @@ _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
-_SENT_BACK, _TURNS_READ, _MOST_SENT_BACK, _SENT_BACK_CHARS = timedelta(days=1), 300, 12, 200
+_MOST_FRICTION, _OFTEN = 12, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class Materials:
     expressions: Expressions
     outbox: Outbox
     journal: Journal
+    friction: FrictionRecord
+    proposals: Proposals
     clock: Clock
     rng: random.Random
     timezone: str = ""
@@ -87,7 +90,8 @@ class Materials:
             insights="\n".join(self._insights()),
             relationships=self._people(),
             posts="\n".join(await self._posts(now)),
-            sent_back="\n".join(await self._sent_back(now)),
+            friction="\n".join(await self._friction(now)),
+            proposal=await self._proposal(),
             changes=changes,
             taken_back=taken_back,
             reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
@@ -152,19 +156,24 @@ class Materials:
             for one, came in found
         ]
 
-    async def _sent_back(self, now: datetime) -> list[str]:
-        """A line for each reason why an act was sent back since the last reflection, the most frequent first."""
-        found = Counter[tuple[str, str, str]]()
-        for stored in await self.journal.recent(_TURNS_READ, {"model"}):
-            if stored.entry.loop == KIND or now - parse_iso(stored.at) > _SENT_BACK:
-                break
-            found.update(_sent_back_in(stored))
-        return [
-            self.skills.render(
-                SKILL, "Sent Back", tool=tool, text=text, why=why, count=count if count > 1 else ""
-            ).strip()
-            for (tool, text, why), count in found.most_common(_MOST_SENT_BACK)
-        ]
+    async def _friction(self, now: datetime) -> list[str]:
+        """A line for each thing that went wrong again and again within a week, or once since yesterday."""
+        await self.friction.count()
+        lines: list[str] = []
+        for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]:
+            if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day:
+                last = [number for _, number, is_own in one.instances if is_own][-1:]
+                told = {"what": one.description, "count": count, "last": await self.friction.evidence(last)}
+                lines.append(self.skills.render(SKILL, "Friction", **told, outcome=one.outcome).strip())
+        return lines
+
+    async def _proposal(self) -> str:
+        """What the SOUL decided to write a skill for, if it is to be written now."""
+        if (proposal := await self.proposals.to_write()) is None:
+            return ""
+        about = await self.friction.get(proposal.friction) if proposal.friction else None
+        what, evidence = about.description if about else proposal.wish, await self.friction.evidence(proposal.entries)
+        return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.reason).strip()
 
     def _history(self) -> tuple[str, str]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
@@ -176,22 +185,6 @@ class Materials:
         changes = diff_lines(texts[1], texts[0]) if len(texts) > 1 else []
         lines = "\n".join(f"- {line}" for line in sorted(undone))
         return "\n".join(changes), self.skills.render(SKILL, "Owner Took Back", lines=lines) if lines else ""
-
-
-def _sent_back_in(stored: StoredEntry) -> Iterator[tuple[str, str, str]]:
-    """What a turn was refused: the tool, the text where nobody else's words were in the turn, and why.
-
-    The owner's own turns are left out, and so is what went wrong outside: that may quote others.
-    """
-    data = stored.entry.data
-    if stored.entry.loop == "owner":
-        return
-    is_own = data.get("sank_to") == Provenance.SELF.name.lower()
-    for call in data.get("calls", ()):
-        tool, why = str(call["tool"]), one_line(str(call["error"]).removeprefix("Error: "), _SENT_BACK_CHARS)
-        if why and not call.get("went_wrong"):
-            text = call["input"].get("text", "") if is_own and isinstance(call["input"], dict) else ""
-            yield tool, one_line(str(text), _SENT_BACK_CHARS), why
 
 
 def diff_lines(old: str, new: str) -> list[str]:
@@ -215,7 +208,7 @@ class GrowthReport:
     journal: Journal
     database: Database
     experiences: ExperienceLog
-    friction: FrictionReport
+    friction: FrictionRecord
     clock: Clock
 
     async def gather(self) -> dict[str, Any]:
@@ -225,14 +218,16 @@ class GrowthReport:
         """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
-        counted = await self.friction.counts()
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
             "readings": [asdict(one) for one in reversed(told[-_CHANGES_SHOWN:])],
-            "friction": [{"category": one.category, "loop": one.loop, "count": one.count} for one in counted],
+            "friction": [
+                {"category": one.category, "description": one.description, "count": count, "state": one.state}
+                for one, count in await self.friction.of_the_week()
+            ],
         }
 
     async def _change(self, stored: StoredEntry) -> dict[str, Any]:
@@ -306,8 +301,11 @@ class ReflectionHandler(Handler):
         is_forced = bool(item.payload.get("forced"))
         if not is_forced and is_quiet(self.clock.now(), self.timezone, keeps_hours=self.clock.keeps_hours):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
+        has_proposal = await self.materials.proposals.to_write() is not None
         gathered = shown(await self.experiences.open())
-        if not gathered and not is_forced:
+        # NOTE(self): a skill is written where nobody else's words are.
+        gathered = [one for one in gathered if not (has_proposal and one.trust in OTHERS)]
+        if not gathered and not (is_forced or has_proposal):
             return Disposition("silent", "nothing-new", "nothing happened that is worth a thought")
         try:
             thought = await self._think(item, gathered)
@@ -326,9 +324,20 @@ class ReflectionHandler(Handler):
         told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
         result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
+        await self._proposed(result)
         statuses = tuple((one.outcome.act or "self refused").removeprefix("self ") for one in outcomes)
         reason = next((one.outcome.reason or one.content for one in reversed(outcomes)), result.text)
         return _Thought(result.text, statuses, reason)
+
+    async def _proposed(self, result: TurnResult) -> None:
+        """Note which skill it proposed, or that it proposed none although it had decided to."""
+        if (proposal := await self.materials.proposals.to_write()) is None:
+            return
+        done = [call for call, one in result.calls if call.name == SKILL_PROPOSE and not one.is_error]
+        if done:
+            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]))
+        elif not result.cut_off:
+            await self.materials.proposals.put(proposal, state="left", reason=one_line(result.text, _INSIGHT_CHARS))
 
     async def _run(self, item: WorkItem, gathered: Sequence[Experience], messages: Sequence[Message]) -> TurnResult:
         system = await self.prompter.prompt(

@@ -10,6 +10,7 @@ from common.clock import Since
 from common.text.injections import gives_orders
 from modules.lives.growth.types import Objection
 from modules.services.experiences.types import Experience
+from modules.services.identity.identity import extract_from_self
 
 INTERVAL = timedelta(hours=6)
 SOONEST = timedelta(hours=1)
@@ -85,15 +86,24 @@ def is_private(experiences: Sequence[Experience]) -> bool:
     return any(one.trust == "owner" and one.source in _PRIVATE for one in experiences)
 
 
-def objection(before: str, content: str, cited: Sequence[Experience]) -> Objection | None:
+def adds_wish(before: str, content: str, section: str) -> bool:
+    """Return whether a new text of a section, or of all of SELF.md, holds a wish that did not stand there before."""
+    after = extract_from_self(f"## {section}\n\n{content}" if section else content)
+    return bool(set(after.wishes) - set(extract_from_self(before).wishes))
+
+
+def objection(before: str, content: str, cited: Sequence[Experience], section: str = "") -> Objection | None:
     """Return why a text may not come into SELF.md; None if it may.
 
     What came from others needs two of them who are independent of each other, or the owner: one account, however often
-    it comes, is one, and what the SOUL did on its own beside it makes it no other. That alone needs nobody.
+    it comes, is one, and what the SOUL did on its own beside it makes it no other. That alone needs nobody. A wish for
+    what it wants to be able to do never comes from others.
     """
     if not cited:
         return "Needs Experience"
     others = [one for one in cited if one.trust in OTHERS]
+    if others and adds_wish(before, content, section):
+        return "Wish Of Others"
     if others and all(one.trust != "owner" for one in cited):
         people = {one.did for one in others if one.did}
         if len(people) < _SOURCES_NEEDED:

@@ -16,7 +16,7 @@ READING = "reading"
 READ = "read"
 """The `act` of the journal entry of a question that was looked up."""
 
-Objection = Literal["Needs Experience", "One Source", "Gives Orders"]
+Objection = Literal["Needs Experience", "One Source", "Wish Of Others", "Gives Orders"]
 """Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
 
 

@@ -135,7 +135,8 @@ class Execution:
             reason = f"{reason}. What was made is kept: soul why {lease.key}"
         line: LineKind = "done" if isinstance(result, Opened | AlreadyDone) else "warn"
         if not isinstance(result, Deferred):
-            await self.journal.record(Entry("life", "task", summary, line=line, reason=reason))
+            data = {"act": type(result).__name__.lower(), "code": result.problem if isinstance(result, Failed) else ""}
+            await self.journal.record(Entry("life", "task", summary, line=line, reason=reason, data=data))
         if isinstance(result, Stopped):
             return result
         if isinstance(result, Lost | Deferred):

@@ -419,6 +419,40 @@ CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, 
 -- The upper bound of a call's input; 0 with pictures.
 ALTER TABLE model_calls ADD COLUMN text_bound INTEGER NOT NULL DEFAULT 0;
 """
+_WHAT_IT_GETS_BETTER_AT = """
+CREATE TABLE friction (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    category TEXT NOT NULL,
+    loop TEXT NOT NULL,
+    code TEXT NOT NULL,
+    words TEXT NOT NULL,
+    occurrences INTEGER NOT NULL,
+    own INTEGER NOT NULL,
+    days TEXT NOT NULL,
+    instances TEXT NOT NULL,
+    first_at TEXT NOT NULL,
+    last_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('seen', 'ready', 'proposed', 'mended', 'left')),
+    reason TEXT NOT NULL,
+    own_then INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    UNIQUE (category, loop, code, words)
+) STRICT;
+CREATE TABLE proposals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    friction INTEGER,
+    wish TEXT NOT NULL,
+    rung TEXT NOT NULL CHECK (rung IN ('', 'skill', 'issue', 'program', 'habit', 'not_at_all')),
+    evidence TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'making', 'waiting', 'taken', 'mended', 'again', 'left', 'failed')),
+    reason TEXT NOT NULL,
+    made TEXT NOT NULL,
+    decided_at TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
+    WHERE state IN ('asked', 'making', 'waiting');
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
@@ -427,4 +461,5 @@ MIGRATIONS = {
     36: _WHOM_MEMORIES_NAME,
     37: _WHAT_A_HELD_CHANGE_REPLACES,
     38: _WHAT_A_MODEL_MAKES_OF_BYTES,
+    39: _WHAT_IT_GETS_BETTER_AT,
 }

@@ -265,6 +265,11 @@ def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, 
     return [tuple(row) for row in connection.execute(query, (since,))]
 
 
+def after(connection: sqlite3.Connection, number: int, most: int) -> list[JournalRow]:
+    """Return the entries after the one with this number, the oldest first."""
+    return _read(connection.execute("SELECT * FROM journal WHERE id > ? ORDER BY id LIMIT ?", (number, most)))
+
+
 def newest_errors(connection: sqlite3.Connection, most: int) -> list[JournalRow]:
     """Return what went wrong last, the oldest first."""
     query = "SELECT * FROM (SELECT * FROM journal WHERE kind = 'error' ORDER BY id DESC LIMIT ?) ORDER BY id"
@@ -437,10 +442,6 @@ class Journal:
     async def began(self) -> datetime | None:
         """Return the time of the oldest entry; None if there is none."""
         return parse_iso_or_none(await self._database.run(first_at))
-
-    async def counts(self, since: datetime) -> list[tuple[str, str, str, int]]:
-        """Return how many entries there were since then, by kind, loop and the `act` of their data ("" for none)."""
-        return await self._database.run(lambda connection: counts_since(connection, iso(since)))
 
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES

@@ -68,7 +68,7 @@ class YesNoJudge:
         false, reason = await self._says_yes(_FALSE_REPORT, importance, line=line, reply=answer, done=done)
         if false or reason:
             summary = "An answer to the owner tells as done what was not" if false else "An answer was not checked"
-            await self._note(summary, reason, loop, cause_id)
+            await self._note(summary, reason, loop, cause_id, "false_report" if false else "")
         return false
 
     async def _says_yes(self, question: str, importance: Importance, **fields: str) -> tuple[bool, str]:
@@ -82,6 +82,7 @@ class YesNoJudge:
             return False, f"no answer of the judge: {failure}"
         return answer.startswith(_YES), ""
 
-    async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None) -> None:
-        entry = Entry("decision", loop, summary, reason=reason or "the model judged it so", trigger_uri=cause_id)
+    async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None, code: str = "") -> None:
+        why, data = reason or "the model judged it so", {"code": code} if code else {}
+        entry = Entry("decision", loop, summary, reason=why, trigger_uri=cause_id, data=data)
         await self.journal.record(replace(entry, line="warn") if reason else entry)

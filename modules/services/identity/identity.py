@@ -41,6 +41,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "patterns": ("patterns i notice", "patterns", "what i observe", "things i see"),
     "learnings": ("recent learnings", "learnings", "what i've learned", "insights"),
     "explorations": ("what i want to explore", "explorations", "curiosities", "topics to explore"),
+    "wishes": ("what i want to be able to do",),
     "currentFocus": ("current focus", "focus", "what i'm working on", "goals"),
     "relationships": ("relationships", "people i care about", "connections", "community"),
     "voice": ("voice", "how i sound", "tone", "my voice"),
@@ -89,6 +90,7 @@ class SelfExtract:
     patterns: tuple[str, ...] = ()
     learnings: tuple[str, ...] = ()
     explorations: tuple[str, ...] = ()
+    wishes: tuple[str, ...] = ()
     current_focus: tuple[str, ...] = ()
     relationships: tuple[str, ...] = ()
     social_mechanics: SocialMechanics = field(default_factory=SocialMechanics)
@@ -130,6 +132,7 @@ def extract_from_self(content: str) -> SelfExtract:
         patterns=listed("patterns", _bullets),
         learnings=tuple(filter(None, (_DATE.sub("", item, count=1) for item in listed("learnings", _bullets, _cells)))),
         explorations=listed("explorations", _bullets, _cells),
+        wishes=listed("wishes", _bullets),
         current_focus=listed("currentFocus", _bullets),
         relationships=listed("relationships", _bullets),
         social_mechanics=mechanics,

@@ -55,20 +55,21 @@ def approved(intent: Intent) -> Entry:
 def edited(intent: Intent, before: str) -> Entry:
     """Return the entry of an intent that the owner edited and so approved; `data` has its words and those `before`."""
     summary = f"Edited and approved {_what(intent, PREVIEW_CHARS)}"
-    entry = _entry(intent, "done", summary, "the owner gave its words")
+    entry = _entry(intent, "done", summary, "the owner gave its words", what="edited")
     return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
 
 
 def stopped(intent: Intent) -> Entry:
     """Return the entry of an intent that the owner rejected, or that was withdrawn before it set out."""
-    verb = "Withdrew" if intent.outcome == "withdrawn" else "Rejected"
-    return _entry(intent, "done", f"{verb} {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+    is_withdrawn = intent.outcome == "withdrawn"
+    summary = f"{'Withdrew' if is_withdrawn else 'Rejected'} {_what(intent, PREVIEW_CHARS)}"
+    return _entry(intent, "done", summary, intent.error or "", what="withdrawn" if is_withdrawn else "rejected")
 
 
 def kept_in(intent: Intent, wait: Wait) -> Entry:
     """Return the entry of a due intent that a gate keeps in; it tells until when, where that is known."""
     reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason
-    return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason)
+    return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason, what="kept in")
 
 
 def sending(intent: Intent) -> Entry:
@@ -126,7 +127,7 @@ def _what(intent: Intent, chars: int | None = None) -> str:
     return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 
-def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
+def _entry(intent: Intent, line: LineKind, summary: str, reason: str, *, what: str = "") -> Entry:
     cause = intent.cause_id or ""
     return Entry(
         kind="act",
@@ -143,6 +144,7 @@ def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
             "state": intent.state,
             "attempts": intent.attempts,
             "deferrals": intent.deferrals,
+            **({"what": what} if what else {}),
         },
     )
 

@@ -29,6 +29,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
+from modules.services.craft.proposals import CRAFT_OF_PEOPLE
 from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents, path_of
@@ -73,6 +74,7 @@ STORES = (
     JOURNAL_OF_PEOPLE,
     MARKS,
     RITUALS_OF_PEOPLE,
+    CRAFT_OF_PEOPLE,
 )
 
 

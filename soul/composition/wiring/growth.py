@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
+from modules.lives.craft.handle import ImprovementHandler, SkillMaker
+from modules.lives.craft.perceive import CraftPerceiver
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
-from modules.lives.growth.perceive import ReflectionPerceiver
+from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
-from modules.services.experiences.friction import FrictionReport
+from modules.services.craft.proposals import SKILL_PROPOSE, Maker, ProposalGates, Proposals, ProposalState
+from modules.services.craft.record import FrictionRecord
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
 from modules.services.work.types import Handler, Perceiver
@@ -22,12 +26,13 @@ class GrowthLife:
     handlers: tuple[Handler, ...]
     reflection: ReflectionPerceiver
     questions: ReadingPerceiver
+    craft: CraftPerceiver
     report: GrowthReport
 
     @property
     def perceivers(self) -> tuple[Perceiver, ...]:
         """Return what looks for what has come due."""
-        return self.reflection, self.questions
+        return self.craft, self.reflection, self.questions
 
 
 def build_growth_life(
@@ -35,7 +40,7 @@ def build_growth_life(
 ) -> GrowthLife:
     """Return the life; `expressions` are its own posts, `tell` tells the owner what was looked up for them."""
     clock, timezone = services.clock, services.settings.soul_timezone
-    friction = FrictionReport(services.journal, clock)
+    improvement, craft = _build_craft(services, turn_services, tell)
     materials = Materials(
         home=services.home,
         skills=services.skills,
@@ -44,6 +49,8 @@ def build_growth_life(
         expressions=expressions,
         outbox=services.outbox,
         journal=services.journal,
+        friction=craft.friction,
+        proposals=craft.proposals,
         clock=clock,
         rng=services.rng,
         timezone=timezone,
@@ -83,5 +90,54 @@ def build_growth_life(
         timezone=timezone,
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
-    report = GrowthReport(services.journal, services.database, services.experiences, friction, clock)
-    return GrowthLife((handler, reading), perceiver, questions, report)
+    report = GrowthReport(services.journal, services.database, services.experiences, craft.friction, clock)
+    return GrowthLife((handler, reading, improvement), perceiver, questions, craft, report)
+
+
+def _build_craft(
+    services: Services, turn_services: TurnServices, tell: TellOwner
+) -> tuple[ImprovementHandler, CraftPerceiver]:
+    """Return what proposes to get better, and what looks whether there is something to propose."""
+    clock, settings = services.clock, services.settings
+    friction = FrictionRecord(services.database, clock, services.me.owner_did, services.home.memory)
+    proposals = Proposals(services.database, clock)
+    improvement = ImprovementHandler(
+        friction=friction,
+        proposals=proposals,
+        makers=_makers(services, turn_services),
+        prompter=turn_services.prompter,
+        turn_runner=turn_services.turn_runner,
+        skills=services.skills,
+        clock=clock,
+        tell=tell,
+        name=settings.agent_name,
+    )
+    perceiver = CraftPerceiver(
+        friction=friction,
+        proposals=proposals,
+        table=services.work,
+        identity=services.identity,
+        gates=ProposalGates(
+            timedelta(milliseconds=settings.improvement_burn_in_ms), timedelta(hours=settings.improvement_min_hours)
+        ),
+        began=services.journal.began,
+        attention=services.attention,
+        clock=clock,
+    )
+    return improvement, perceiver
+
+
+def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...]:
+    """Return what can be made, by rung; in a social-only life a skill alone."""
+    registry = turn_services.turn_runner.executor.registry
+
+    async def standing(name: str) -> ProposalState:
+        listed = await services.knowledge.local_skills.listing()
+        return "taken" if name in {one.name for one in listed} else "waiting"
+
+    async def reflect() -> None:
+        why = "it writes a skill that it decided to propose"
+        await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
+
+    skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
+    return (skill,)

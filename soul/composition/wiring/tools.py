@@ -10,6 +10,7 @@ from common.files import delete_tree
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_turns import BlueskyLooks
+from local_tools.craft_tools import craft_tools
 from local_tools.families import registry_of
 from local_tools.github import GitHubTools, github_tools
 from local_tools.github_acting import GitHubActing
@@ -51,6 +52,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *_github_tools(services),
         *_self_tools(services),
         *_memory_tools(services),
+        *craft_tools(services.work, services.skills),
         *_talk_tools(services),
         *schedule_tools(ScheduleTools(services.schedules, services.skills)),
         *space_tools(services.skills),

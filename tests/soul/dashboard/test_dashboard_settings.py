@@ -76,6 +76,8 @@ async def test_settings_stand_under_the_headings_of_the_example_with_every_mista
         "BUDGET_USD_PER_DAY",
         "MODEL_PRICES",
         "READING_PER_DAY",
+        "IMPROVEMENT_MIN_HOURS",
+        "IMPROVEMENT_BURN_IN_MS",
     ]
     places = [page.index(f"<code>{name}</code>") for name in names]
     assert places == sorted(places)

@@ -324,7 +324,8 @@ class Executor:
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
         """Return the answer of a call that did not run, after the status that marks it as a failure."""
-        return ToolResult(f"{status}: {self._skills.render(_SKILL, 'Answers', name, **values).strip()}", is_error=True)
+        told = self._skills.render(_SKILL, "Answers", name, **values).strip()
+        return ToolResult(f"{status}: {told}", is_error=True, answer=name)
 
 
 def _said(error: Exception) -> str:

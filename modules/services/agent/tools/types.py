@@ -143,6 +143,7 @@ class ToolResult:
         decision: what the call decided, as the life that offers the tool reads it.
         went_wrong: whether it ran and did not end: its words may be those of somebody outside.
         malformed: whether the tool does not take the call as it was written: that tells the model what to write.
+        answer: the name of the answer of its skill, where the call came to nothing by it.
         traceback: where a handler broke.
 
     """
@@ -159,6 +160,7 @@ class ToolResult:
     decision: Mapping[str, Any] = field(default_factory=dict)
     went_wrong: bool = False
     malformed: bool = False
+    answer: str = ""
     traceback: str = ""
 
 

@@ -470,7 +470,13 @@ class TurnRunner:
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
             entry = Entry(
-                "model", turn.loop, summary, line=None, reason=str(error), trigger_uri=turn.cause_id, data=given
+                "model",
+                turn.loop,
+                summary,
+                line=None,
+                reason=str(error),
+                trigger_uri=turn.cause_id,
+                data={**given, "failed": type(error).__name__},
             )
             await self.journal.record(entry)
             raise
@@ -512,6 +518,7 @@ class TurnRunner:
                     "usd": turn_result.usage.cost_usd,
                     "step": turn_result.usage.step,
                     "calls": [_call(call, result) for call, result in turn_result.calls],
+                    **({"cut_off": turn_result.stopped} if cut_off else {}),
                 },
             )
         )
@@ -523,6 +530,7 @@ def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
         "intent_id": result.outcome.intent_id,
         "went_wrong": result.went_wrong,
         "malformed": result.malformed,
+        "answer": result.answer,
     }
     return said | {name: value for name, value in more.items() if value}
 

@@ -1,0 +1,63 @@
+"""Tools by which a SOUL decides how it gets better, and by which its owner has it get better at something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, Field
+
+from common.provenance import Provenance
+from local_tools.self_tools import is_owners_own
+from local_tools.words import OWN_TOOLS, ToolWords
+from modules.lives.craft.handle import DecisionTurn
+from modules.lives.craft.perceive import WISH_CHARS, improve
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.craft.proposals import RungVerdict
+from modules.services.skills.skills import Skills
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition
+
+
+class ImproveInput(BaseModel):
+    """What the SOUL is to be able to do."""
+
+    wish: str = Field(min_length=1, max_length=WISH_CHARS)
+
+
+class DecisionInput(BaseModel):
+    """Yes or no, why, and by what."""
+
+    pursue: bool
+    reason: str = Field(min_length=1)
+    rung: RungVerdict = "skill"
+
+
+@dataclass(frozen=True, slots=True)
+class CraftTools:
+    """The handlers, with what they need."""
+
+    table: WorkTable
+    words: ToolWords
+
+    async def improve(self, args: ImproveInput, turn: Turn) -> ToolResult:
+        """Note what the owner wants."""
+        is_new = await improve(self.table, args.wish)
+        return self.words.done("Wish Noted") if is_new else self.words.error("Wish Waits")
+
+    async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
+        """End a turn with the SOUL's decision."""
+        rungs = turn.subject.rungs if isinstance(turn.subject, DecisionTurn) else ()
+        if args.pursue and args.rung not in (*rungs, "habit", "not_at_all"):
+            return self.words.error("No Rung", names=", ".join(rungs))
+        return replace(self.words.end("Decided", Disposition("decided")), decision=args.model_dump())
+
+
+def craft_tools(table: WorkTable, skills: Skills) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    words = ToolWords(skills, OWN_TOOLS)
+    tools, own, tool = CraftTools(table, words), Provenance.SELF, words.tool
+    return (
+        tool("self_improve", ImproveInput, "self", Provenance.OWNER, tools.improve, fits=is_owners_own),
+        tool("improvement_decide", DecisionInput, "self", own, tools.decide, subject=DecisionTurn, effect="look"),
+    )

@@ -1,0 +1,220 @@
+"""Handles one proposal: asks the SOUL for its yes or no, has it made, looks how it stands, and counts what came of it.
+
+It is stored before anything is asked or made, so that a crash leaves it as far as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from common.clock import Clock, parse_iso
+from common.facts import QuestionFacts
+from common.provenance import Provenance
+from common.text.untrusted import one_line
+from modules.lives.craft.perceive import KIND
+from modules.runtime.llm.dialect import Message
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.craft.friction import Friction, FrictionState
+from modules.services.craft.proposals import (
+    Maker,
+    Proposal,
+    Proposals,
+    ProposalState,
+    ProposalStep,
+    Rung,
+    counted_at,
+    evidence_of,
+    outcome_of,
+)
+from modules.services.craft.record import FrictionRecord
+from modules.services.owner.notices import TellOwner
+from modules.services.skills.skills import Skills
+from modules.services.work.types import Disposition, Handler, WorkItem
+
+_SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
+_ROUNDS, _REASON_CHARS = 3, 300
+_LOOK_S = timedelta(hours=6).total_seconds()
+"""So often it looks how a proposal stands: a SOUL that sleeps wakes for it."""
+_DECIDED_WITHIN = timedelta(days=14)
+"""What nobody decides for so long is left, so that it keeps no other waiting."""
+
+_LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
+"""The state in which a proposal that is over leaves its friction."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTurn:
+    """A turn in which the SOUL decides whether to take up a proposal, and by which of these rungs."""
+
+    rungs: Sequence[Rung]
+
+
+@dataclass(kw_only=True)
+class ImprovementHandler(Handler):
+    """Takes one proposal from the question to what came of it. The row waits until then."""
+
+    kind = KIND
+    is_public = False
+    line = "refl"
+
+    friction: FrictionRecord
+    proposals: Proposals
+    makers: Sequence[Maker]
+    prompter: Prompter
+    turn_runner: TurnRunner
+    skills: Skills
+    clock: Clock
+    tell: TellOwner
+    name: str
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Take it as far as it can go now."""
+        number, wish = item.payload.get("friction"), str(item.payload.get("wish", ""))
+        friction = await self.friction.get(int(number)) if number else None
+        if number and friction is None:
+            return Disposition("silent", "gone", "it is not counted any more")
+        proposal = await self._begun(item, friction, wish)
+        if proposal is None:
+            return Disposition("later", "one-open", "another proposal is open", _LOOK_S)
+        if proposal.state == "asked":
+            proposal = await self._decided(item, proposal, friction)
+        if proposal.state in {"making", "waiting"}:
+            proposal = await self._advanced(proposal)
+        left_s = 0.0
+        if proposal.state == "taken" and friction:
+            left = counted_at(proposal, self.friction.day) - self.clock.now()
+            left_s = self.clock.lived(left).total_seconds()
+            if left_s <= 0:
+                proposal = await self._put(proposal, outcome_of(proposal, friction, self.friction.day))
+        if friction:
+            await self.friction.decide(_as_it_stands(friction, proposal))
+        return _disposition(proposal, left_s)
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Give up a proposal that the model never decided, and tell the owner what came of what they wanted."""
+        proposal, number = await self.proposals.open(), item.payload.get("friction")
+        is_its = proposal and (proposal.friction, proposal.wish) == (number, item.payload.get("wish", ""))
+        if disposition.act == "dropped" and proposal and is_its:
+            proposal = await self._put(proposal, ProposalStep("failed", reason=disposition.reason))
+            if friction := await self.friction.get(number or 0):
+                await self.friction.decide(_as_it_stands(friction, proposal))
+        if item.importance == "owner":
+            words = f"{item.payload.get('wish', item.key)}\n{disposition.reason}"
+            headline = f"{self.name}, on what you wanted it to get better at"
+            await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it, without its reason."""
+        return "Thought about getting better" if disposition.settles else "A proposal to get better waits"
+
+    async def _begun(self, item: WorkItem, friction: Friction | None, wish: str) -> Proposal | None:
+        """Return the proposal of a row, which is begun with it; None where another is open."""
+        about = (friction.id if friction else None, wish)
+        for one in await self.proposals.all():
+            if (one.friction, one.wish) == about and one.at >= item.created_at:
+                return one
+        evidence = evidence_of(friction, self.clock.now(), self.friction.day) if friction else {}
+        return await self.proposals.begin(*about, evidence)
+
+    async def _decided(self, item: WorkItem, proposal: Proposal, friction: Friction | None) -> Proposal:
+        """Return the proposal with the SOUL's yes or no; as it was where it did not decide."""
+        rungs = [one.rung for one in self.makers if one.is_ready()]
+        told = {
+            "category": friction.category if friction else "",
+            "description": friction.description if friction else "",
+            "outcome": friction.outcome if friction else "",
+            "occurrences": proposal.evidence.get("occurrences", 0),
+            "days": proposal.evidence.get("days", 0),
+            "evidence": await self.friction.evidence(proposal.entries),
+            "wish": proposal.wish,
+            "is_owners": item.importance == "owner",
+            "rungs": ", ".join([*rungs, *(["habit", "not_at_all"] if proposal.wish else [])]),
+        }
+        if not (decided := await self._ask(item, DecisionTurn(rungs), told)):
+            return proposal
+        is_pursued = decided["pursue"] and decided["rung"] in rungs
+        proposal = replace(proposal, rung=decided["rung"])
+        reason = one_line(str(decided["reason"]), _REASON_CHARS)
+        return await self._put(proposal, ProposalStep("making" if is_pursued else "left", reason=reason))
+
+    async def _ask(self, item: WorkItem, subject: DecisionTurn, told: Mapping[str, object]) -> Mapping[str, Any]:
+        """Return what the SOUL decided in a turn of its own; nothing where it did not."""
+        result = await self.turn_runner.run_turn(
+            turn=Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance),
+            system=await self.prompter.prompt(
+                skill=_SKILL, audience="bluesky", session_key=KIND, now=self.clock.now(), least=Provenance.SELF
+            ),
+            messages=(Message("user", self.skills.render(_SKILL, "User Message Template", **told)),),
+            purpose=_SKILL,
+            tool_choice="required",
+            only=(_TOOL,),
+            max_rounds=_ROUNDS,
+            about=QuestionFacts(_SKILL, {name: (str(value),) for name, value in told.items()}),
+        )
+        return next((answer.decision for _, answer in reversed(result.calls) if answer.ends_turn), {})
+
+    async def _advanced(self, proposal: Proposal) -> Proposal:
+        maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
+        step = ProposalStep("failed", reason="it cannot be made here any more")
+        step = await maker.advance(proposal) if maker else step
+        if step.state in {"making", "waiting"} and self.clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
+            step = ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
+        return await self._put(proposal, step)
+
+    async def _put(self, proposal: Proposal, step: ProposalStep) -> Proposal:
+        made, reason = step.made or proposal.made, step.reason or proposal.reason
+        return await self.proposals.put(proposal, state=step.state, made=made, reason=reason)
+
+
+def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
+    """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
+    if proposal.state not in _LEAVES:
+        return replace(friction, state="proposed", reason=": ".join(filter(None, (proposal.state, proposal.made))))
+    state, told = _LEAVES[proposal.state], proposal.reason
+    told = f"left: {told}" if state == "left" else told
+    own_then = 0 if state == "seen" else friction.own
+    return replace(friction, state=state, reason=told, outcome=told, own_then=own_then)
+
+
+def _disposition(proposal: Proposal, left_s: float) -> Disposition:
+    """Return what becomes of the row; `left_s` are the lived seconds until what came of it is counted."""
+    reason = ": ".join(filter(None, (proposal.made, proposal.reason)))
+    if proposal.state == "asked":
+        return Disposition("undecided", "unanswered", "the model did not decide")
+    if proposal.state in {"making", "waiting"} or left_s > 0:
+        return Disposition("later", proposal.state, reason, left_s if left_s > 0 else _LOOK_S)
+    is_no = proposal.state in {"left", "failed"}
+    return Disposition("silent" if is_no else "done", proposal.state, reason, is_chosen=proposal.state == "left")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillMaker:
+    """The first rung: the SOUL writes a skill of its own in its next reflection, and its owner approves it.
+
+    Attributes:
+        has_tool: tells whether a skill can be proposed.
+        reflect: lets a reflection be due, unless one waits.
+        standing: returns how the skill of this name stands: `waiting`, `taken` or `left`.
+
+    """
+
+    has_tool: Callable[[], bool]
+    reflect: Callable[[], Awaitable[object]]
+    standing: Callable[[str], Awaitable[ProposalState]]
+    rung: Rung = "skill"
+
+    def is_ready(self) -> bool:
+        """Return whether a skill can be proposed."""
+        return self.has_tool()
+
+    async def advance(self, proposal: Proposal) -> ProposalStep:
+        """Let a reflection be due, or look what the owner said of the skill that it proposed."""
+        if proposal.state == "making":
+            await self.reflect()
+            return ProposalStep("making")
+        return ProposalStep(await self.standing(proposal.made))

@@ -1,0 +1,211 @@
+"""What goes wrong again and again, as entries of the journal tell it. Pure.
+
+A friction consists of codes and of words of this program, so that no text of anybody else can become part of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from common.clock import iso, parse_iso
+from common.text.untrusted import one_line
+
+FrictionCategory = Literal["pacing", "expression", "memory", "social", "tools", "understanding", "other"]
+FrictionState = Literal["seen", "ready", "proposed", "mended", "left"]
+
+COUNTED_DAYS, READY_DAYS, READY_OCCURRENCES = 7, 2, 3
+KEPT_DAYS, KEPT_INSTANCES = 30, 10
+_WORDS_CHARS, _CODE_CHARS = 50, 80
+_NOT_OURS = frozenset(":@#/\"'“”`([{<0123456789")
+"""What may begin a part of a summary that somebody else chose: a name, an address, a quotation, an error's text."""
+
+_LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
+    "social": ("awareness", "message-others", "messages", "message-talk", "space-participation"),
+    "expression": ("expression", "expression-check"),
+    "understanding": ("owner", "reflection", "self", "work"),
+    "tools": ("github-awareness", "commitment-fulfillment", "task"),
+    "memory": ("prompt", "sessions", "memory"),
+    "pacing": ("budget", "scheduler"),
+}
+_BY_LOOP = {loop: category for category, loops in _LOOPS.items() for loop in loops}
+_DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
+_STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
+_FALSE_REPORT = "false_report"
+_ENDED = frozenset({"blocked", "failed", "expired"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One occurrence of a friction. `is_own`: no words of strangers or peers were behind it."""
+
+    category: FrictionCategory
+    loop: str
+    code: str
+    words: str = ""
+    is_own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Friction:
+    """A friction, as it is stored. Times are ISO-8601 UTC.
+
+    Attributes:
+        words: the first words of the program's own summary; "" where the code says it.
+        own: how many of the occurrences were without words of strangers or peers; `own_then`: when it was left or
+            mended, 0 if it was not.
+        days: how many of both there were on each day that had some, by its beginning.
+        instances: the last ones: when, the number of the entry in the journal, and whether it was an own one.
+        reason: why it is in this state.
+        outcome: what came of the last proposal.
+
+    """
+
+    id: int
+    category: FrictionCategory
+    loop: str
+    code: str
+    words: str
+    occurrences: int
+    own: int
+    days: Mapping[str, Sequence[int]]
+    instances: Sequence[tuple[str, int, bool]]
+    first_at: str
+    last_at: str
+    state: FrictionState = "seen"
+    reason: str = ""
+    own_then: int = 0
+    outcome: str = ""
+
+    @property
+    def key(self) -> tuple[FrictionCategory, str, str, str]:
+        """What makes two occurrences the same friction."""
+        return self.category, self.loop, self.code, self.words
+
+    @property
+    def description(self) -> str:
+        """What it is, in codes and words of this program."""
+        return f"{self.loop}: {self.code}{f' ({self.words})' if self.words else ''}"
+
+    def within(self, begin: datetime, end: datetime) -> tuple[int, int, int]:
+        """Return how many occurrences there were, how many of them were own, and on how many days those were."""
+        found = [count for day, count in self.days.items() if begin <= parse_iso(day) < end]
+        return sum(one[0] for one in found), sum(one[1] for one in found), sum(one[1] > 0 for one in found)
+
+
+def signs(entry: Mapping[str, Any], owner_did: str) -> list[Sign]:
+    """Return the frictions of which an entry of the journal is an occurrence; `entry` is its row."""
+    data, loop, is_own = entry["data"], str(entry["loop"]), _names_nobody(entry, owner_did)
+    match entry["kind"]:
+        case "model":
+            return list(_of_turn(data, loop))
+        case "act":
+            return list(_of_act(data, is_own=is_own))
+        case "error":
+            words = first_words(str(entry["summary"])) if is_own else ""
+            code = _code(data.get("kind"), data.get("code") or "error")
+            return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own)]
+    challenged = data.get("impression") == "challenge" and entry["dids"].split() == [owner_did]
+    is_own = is_own or challenged or data.get("status") == "rejected"
+    words = first_words(str(entry["summary"])) if loop == "scheduler" else ""
+    code = "the owner disagreed" if challenged else _decided(entry)
+    return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own)] if code else []
+
+
+def _decided(entry: Mapping[str, Any]) -> str:
+    """Return the code of a decision, or of a line of life, that is a friction; "" for any other."""
+    data, loop = entry["data"], entry["loop"]
+    act, code = str(data.get("act", "")), str(data.get("code", ""))
+    if loop == "budget" and data.get("step", "normal") != "normal":
+        return _code("budget", data["step"])
+    if loop == "scheduler" and entry["line"] == "warn":
+        return "late"
+    if data.get("status") in {"rejected", "refused"}:
+        return _code("change", data["status"])
+    if code == _FALSE_REPORT:
+        return "told as done what was not"
+    is_one = act in _DECISIONS | _STUCK or (loop, act) == ("expression", "skipped")
+    return _code(data.get("kind"), act, data.get("check"), code) if is_one else ""
+
+
+def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
+    """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
+    is_own = data.get("sank_to", data.get("provenance")) in {"self", "owner"}
+    for call in data.get("calls", ()):
+        if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
+            answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
+            tool = "unknown tool" if answer == "Unknown" else call.get("tool")
+            yield Sign("tools", loop, _code(tool, answer), is_own=is_own)
+    if stopped := data.get("cut_off") or data.get("failed"):
+        category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
+        yield Sign(category, loop, _code(data.get("purpose"), stopped), is_own=is_own)
+
+
+def _of_act(data: Mapping[str, Any], *, is_own: bool) -> Iterator[Sign]:
+    """Yield what was refused, failed, kept in by a gate, or corrected by the owner."""
+    kind, what = str(data.get("kind", "")), str(data.get("what", ""))
+    category: FrictionCategory = "expression" if kind == "post" else "social"
+    if what in {"rejected", "edited"}:
+        yield Sign(category, "outbox", _code(kind, what, "by the owner"))
+    elif what == "kept in":
+        yield Sign("pacing", "outbox", _code(kind, what), is_own=is_own)
+    elif data.get("state") in _ENDED and what != "withdrawn":
+        rules = [rule["rule"] for rule in data.get("rules", ()) if rule.get("says") == "block"]
+        yield Sign(category, "outbox", _code(kind, data["state"], *rules[:1]), is_own=is_own)
+
+
+def _names_nobody(entry: Mapping[str, Any], owner_did: str) -> bool:
+    """Return whether an entry tells of nobody but the SOUL and its owner, and of no address or thread."""
+    data = entry["data"]
+    about = " ".join(str(one or "") for one in (entry["trigger_uri"], data.get("cause"), data.get("target")))
+    is_about_others = any(mark in about for mark in ("://", "#", "did:"))
+    return not (is_about_others or entry["author"] or set(entry["dids"].split()) - {owner_did})
+
+
+def first_words(summary: str) -> str:
+    """Return the first words of a summary of this program, before anything that somebody else may have chosen."""
+    ends = next((place for place, char in enumerate(summary) if char in _NOT_OURS), len(summary))
+    return one_line(summary[:ends], _WORDS_CHARS)
+
+
+def _code(*parts: object) -> str:
+    return one_line(" ".join(str(part) for part in parts if part), _CODE_CHARS)
+
+
+def day_of(moment: datetime, day: timedelta) -> str:
+    """Return the beginning of the day of a moment, ISO-8601 UTC; `day` is how long a lived day truly takes."""
+    return iso(datetime.fromtimestamp(moment.timestamp() // day.total_seconds() * day.total_seconds(), UTC))
+
+
+def within_a_week(friction: Friction, now: datetime, day: timedelta) -> tuple[int, int, int]:
+    """Return what `Friction.within` does of the last seven days, with today."""
+    return friction.within(parse_iso(day_of(now, day)) - (COUNTED_DAYS - 1) * day, now + day)
+
+
+def is_ready(friction: Friction, now: datetime, day: timedelta) -> bool:
+    """Return whether a friction is worth a proposal.
+
+    Only own occurrences count, so that nobody can make a SOUL change by what they write. What was left or mended has to
+    double first.
+    """
+    _, own, days = within_a_week(friction, now, day)
+    if friction.state == "proposed" or (friction.own_then and friction.own < 2 * friction.own_then):
+        return False
+    return own >= READY_OCCURRENCES and days >= READY_DAYS
+
+
+def met(one: Friction, at: str, entry: int, now: datetime, day: timedelta, *, is_own: bool) -> Friction:
+    """Return a friction with one more occurrence, at this time and in this entry of the journal."""
+    today = day_of(parse_iso(at), day)
+    kept = {begun: count for begun, count in one.days.items() if parse_iso(begun) >= now - KEPT_DAYS * day}
+    count, own = kept.get(today, (0, 0))
+    return replace(
+        one,
+        occurrences=one.occurrences + 1,
+        own=one.own + is_own,
+        days={**kept, today: (count + 1, own + is_own)},
+        instances=[*one.instances, (at, entry, is_own)][-KEPT_INSTANCES:],
+        last_at=at,
+    )

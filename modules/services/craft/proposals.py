@@ -1,0 +1,170 @@
+"""What a SOUL proposes to get better at: one at a time, with its evidence, kept in `soul.db`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from common.clock import Clock, iso, parse_iso
+from modules.runtime.database.database import Database
+from modules.runtime.database.people import PersonalRows, PersonalTable
+from modules.services.craft.friction import COUNTED_DAYS, Friction, day_of, within_a_week
+from modules.services.craft.record import put_row, read_all
+
+Rung = Literal["skill", "issue", "program"]
+"""By what it is mended: a skill of its own, an issue in the maker's repository, or a change of its own program."""
+RungVerdict = Literal["skill", "issue", "program", "habit", "not_at_all"]
+"""What the SOUL finds that would mend it; the last two need no proposal."""
+ProposalState = Literal["asked", "making", "waiting", "taken", "mended", "again", "left", "failed"]
+"""`asked`: the SOUL decides; `making`: it is written; `waiting`: for a person; `taken`: in use, and counted since."""
+
+_TABLE = "proposals"
+OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
+SKILL_PROPOSE = "skill_propose"
+"""The tool by which a skill of its own is proposed; it takes its `name`, its `purpose` and its `page`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposal about a friction, by its number, or about a wish, in words. Times are ISO-8601 UTC, "" for not yet.
+
+    `evidence` says how often and on how many days it occurred within a week, and in which entries of the journal.
+    `made` is the name of a skill, or the address of an issue or a pull request.
+    """
+
+    id: int
+    at: str
+    friction: int | None
+    wish: str
+    rung: RungVerdict | Literal[""]
+    evidence: Mapping[str, Any]
+    state: ProposalState
+    reason: str = ""
+    made: str = ""
+    decided_at: str = ""
+
+    @property
+    def entries(self) -> Sequence[int]:
+        """The entries of the journal that it rests on."""
+        return list(self.evidence.get("entries", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalStep:
+    """How far a proposal is that was taken up; `made` and `reason` are "" where nothing new is known of them."""
+
+    state: ProposalState
+    made: str = ""
+    reason: str = ""
+
+
+class Maker(Protocol):
+    """Makes what a proposal of one rung asks for. Only a person, never the maker, takes over what it made."""
+
+    @property
+    def rung(self) -> Rung: ...
+
+    def is_ready(self) -> bool:
+        """Return whether this rung can be used in this life, with these settings."""
+        ...
+
+    async def advance(self, proposal: Proposal) -> ProposalStep:
+        """Begin it, go on with it, or look how it stands. A crash may repeat it: each act once for `proposal.id`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalGates:
+    """When a SOUL may propose by itself: lived spans since its birth and since its last proposal; 0 for never."""
+
+    burn_in: timedelta = timedelta(hours=48)
+    between: timedelta = timedelta(hours=24)
+
+    def closed(self, *, lived: timedelta | None, since_last: timedelta | None, has_open: bool, is_idle: bool) -> str:
+        """Return why nothing is proposed now; "" where something may be."""
+        if not self.between:
+            return "IMPROVEMENT_MIN_HOURS is 0"
+        if lived is None or lived < self.burn_in:
+            return "its first hours are for living"
+        if has_open:
+            return "another proposal is open"
+        if since_last is not None and since_last < self.between:
+            return "the last proposal was a short while ago"
+        return "" if is_idle else "it is busy"
+
+
+def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:
+    """Return what a proposal about a friction rests on."""
+    count, own, days = within_a_week(friction, now, day)
+    entries = [number for _, number, is_own in friction.instances if is_own]
+    return {"occurrences": count, "own": own, "days": days, "entries": entries}
+
+
+def counted_at(proposal: Proposal, day: timedelta) -> datetime:
+    """Return when the seven days after a proposal was taken are over."""
+    return parse_iso(day_of(parse_iso(proposal.decided_at), day)) + (COUNTED_DAYS + 1) * day
+
+
+def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> ProposalStep:
+    """Return whether a proposal that was taken mended its friction, and how often that occurred."""
+    end = counted_at(proposal, day)
+    before, after = int(proposal.evidence["occurrences"]), friction.within(end - COUNTED_DAYS * day, end)[0]
+    told = f"{before} in the seven days before, {after} in the seven days after"
+    if 2 * after <= before:
+        return ProposalStep("mended", reason=f"mended: {told}")
+    return ProposalStep("again", reason=f"open again: {told}")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """The proposals of one SOUL; each call is one transaction."""
+
+    database: Database
+    clock: Clock
+
+    async def all(self) -> list[Proposal]:
+        """Return all of them, newest first."""
+        return await self.database.run(proposals)
+
+    async def open(self) -> Proposal | None:
+        """Return the one that is open, if any."""
+        return next((one for one in await self.all() if one.state in OPEN), None)
+
+    async def to_write(self) -> Proposal | None:
+        """Return the one whose skill a reflection is to write, if any."""
+        found = await self.open()
+        return found if found and (found.rung, found.state) == ("skill", "making") else None
+
+    async def begin(self, friction: int | None, wish: str, evidence: Mapping[str, Any]) -> Proposal | None:
+        """Begin a proposal, or return the open one about the same; None where another is open."""
+        new = Proposal(0, iso(self.clock.now()), friction, wish, "", evidence, "asked")
+
+        def write(connection: sqlite3.Connection) -> Proposal | None:
+            before = next((one for one in proposals(connection) if one.state in OPEN), None)
+            if before is None:
+                put_row(connection, _TABLE, new)
+                return proposals(connection)[0]
+            return before if (before.friction, before.wish) == (friction, wish) else None
+
+        return await self.database.run(write)
+
+    async def put(self, proposal: Proposal, **changes: Any) -> Proposal:  # noqa: ANN401 - fields of different kinds
+        """Store a proposal with these changes, and return it."""
+        after = replace(proposal, **changes)
+        if after.state not in OPEN and proposal.state in OPEN:
+            after = replace(after, decided_at=iso(self.clock.now()))
+        await self.database.run(lambda connection: put_row(connection, _TABLE, after))
+        return after
+
+
+def proposals(connection: sqlite3.Connection) -> list[Proposal]:
+    """Return all proposals, newest first, as a step of a caller's transaction."""
+    return read_all(connection, _TABLE, Proposal)
+
+
+_REDACTED = {name: f"redacted({name})" for name in ("wish", "reason")}
+CRAFT_OF_PEOPLE = PersonalRows("proposals", (PersonalTable(name="proposals", redacts=_REDACTED),))
+"""Wishes and reasons in the SOUL's words that name somebody who is forgotten: somebody stands in their place."""

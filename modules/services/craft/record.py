@@ -1,0 +1,180 @@
+"""Keeps in `soul.db` what goes wrong again and again, counted from the journal, and `friction.json` as a view of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from common.clock import Clock, iso
+from common.state import save_state
+from common.text.untrusted import one_line
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
+from modules.runtime.journal import rows
+from modules.services.craft.friction import Friction, first_words, is_ready, met, signs, within_a_week
+
+FRICTION_FILE = "friction.json"
+_COUNTED_TO = "friction_counted_to"
+"""The mark that holds the number of the last entry of the journal that was counted."""
+_BATCH, _MOST, _FORGOTTEN_DAYS = 500, 300, 90
+_TEXT_CHARS = 200
+_AS_JSON = frozenset({"days", "instances", "evidence"})
+
+
+class _Stored(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def id(self) -> int: ...
+
+
+T = TypeVar("T", bound=_Stored)
+
+
+def read_all(connection: sqlite3.Connection, table: str, kind: type[T]) -> list[T]:
+    """Return the rows of a table of this package, newest first, as a step of a caller's transaction."""
+    found = map(dict, connection.execute(f"SELECT * FROM {table} ORDER BY id DESC"))  # noqa: S608 - our own tables
+    return [kind(**{name: json.loads(one) if name in _AS_JSON else one for name, one in row.items()}) for row in found]
+
+
+def put_row(connection: sqlite3.Connection, table: str, one: _Stored) -> None:
+    """Add a row, whose id is 0 then, or let a known one be as it is here, as a step of a caller's transaction."""
+    values = {name: json.dumps(value) if name in _AS_JSON else value for name, value in asdict(one).items()}
+    into, given = ", ".join(values), ", ".join(f":{name}" for name in values)
+    values["id"] = one.id or None
+    connection.execute(f"INSERT OR REPLACE INTO {table} ({into}) VALUES ({given})", values)  # noqa: S608 - the same
+
+
+@dataclass(frozen=True, slots=True)
+class FrictionRecord:
+    """The frictions of one SOUL. `owner_did` is the account of its owner; `folder` is where the view lies."""
+
+    database: Database
+    clock: Clock
+    owner_did: str
+    folder: Path
+
+    @property
+    def day(self) -> timedelta:
+        """How long a lived day truly takes."""
+        return self.clock.real(timedelta(days=1))
+
+    async def count(self) -> list[Friction]:
+        """Count what the journal holds since the last count, and return all of it.
+
+        What was counted and how far is one transaction, so that a crash loses and doubles nothing.
+        """
+        before = await self.all()
+        while await self.database.run(self._count_batch):
+            pass
+        found, path = await self.all(), self.folder / FRICTION_FILE
+        if found != before or not await asyncio.to_thread(path.exists):
+            await asyncio.to_thread(save_state, path, view(found))
+        return found
+
+    async def all(self) -> list[Friction]:
+        """Return all frictions, newest first."""
+        return await self.database.run(frictions)
+
+    async def get(self, number: int) -> Friction | None:
+        """Return one friction."""
+        return next((one for one in await self.all() if one.id == number), None)
+
+    async def of_the_week(self) -> list[tuple[Friction, int]]:
+        """Return what occurred within a week, and how often: the most frequent first."""
+        now = self.clock.now()
+        counted = [(one, within_a_week(one, now, self.day)[0]) for one in await self.all()]
+        return sorted((pair for pair in counted if pair[1]), key=lambda pair: -pair[1])
+
+    async def evidence(self, numbers: Collection[int]) -> str:
+        """Return a line for each of these entries of the journal, which must be own occurrences.
+
+        It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said.
+        """
+        return "\n".join(await self.database.run(lambda connection: _evidence(connection, numbers)))
+
+    async def decide(self, friction: Friction) -> None:
+        """Store what was decided about a friction; what was counted meanwhile stays."""
+
+        def put(connection: sqlite3.Connection) -> None:
+            for one in frictions(connection):
+                if one.id == friction.id:
+                    decided = {name: getattr(friction, name) for name in ("state", "reason", "own_then", "outcome")}
+                    put_row(connection, "friction", replace(one, **decided))
+
+        await self.database.run(put)
+
+    def _count_batch(self, connection: sqlite3.Connection) -> int:
+        now = self.clock.now()
+        entries = rows.after(connection, int(marks.get(connection, _COUNTED_TO) or 0), _BATCH)
+        stored = {one.id: one for one in frictions(connection)}
+        known = {one.key: one for one in stored.values()}
+        for entry in entries:
+            for sign in signs(entry, self.owner_did):
+                key, at = (sign.category, sign.loop, sign.code, sign.words), entry["at"]
+                before = known.get(key) or Friction(0, *key, 0, 0, {}, [], at, at)
+                known[key] = met(before, at, entry["id"], now, self.day, is_own=sign.is_own)
+        for one in known.values():
+            after = replace(one, state="seen") if one.state == "ready" else one
+            after = replace(one, state="ready") if is_ready(one, now, self.day) else after
+            if after != stored.get(one.id):
+                put_row(connection, "friction", after)
+        if entries:
+            marks.put(connection, {_COUNTED_TO: str(entries[-1]["id"])})
+        _trim(connection, now - _FORGOTTEN_DAYS * self.day)
+        return len(entries)
+
+
+def frictions(connection: sqlite3.Connection) -> list[Friction]:
+    """Return all frictions, newest first, as a step of a caller's transaction."""
+    return read_all(connection, "friction", Friction)
+
+
+def view(found: Sequence[Friction]) -> dict[str, Any]:
+    """Return the frictions as `friction.json` holds them."""
+    return {
+        "frictions": [
+            {
+                "id": f"friction-{one.id}",
+                "category": one.category,
+                "description": one.description,
+                "occurrences": one.occurrences,
+                "firstNoticed": one.first_at,
+                "lastNoticed": one.last_at,
+                "instances": [{"timestamp": at, "context": f"entry {entry}"} for at, entry, _ in one.instances],
+                "attempted": one.state in {"proposed", "mended", "left"},
+                "resolved": one.state == "mended",
+                **({"attemptResult": one.outcome} if one.outcome else {}),
+            }
+            for one in found
+        ],
+        "improvements": [{"frictionId": f"friction-{one.id}", "result": one.outcome} for one in found if one.outcome],
+    }
+
+
+def _evidence(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:
+    lines: list[str] = []
+    for entry in rows.entries(connection, numbers):
+        calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]
+        is_shown, is_all_own = entry["loop"] != "owner", entry["data"].get("sank_to") == "self"
+        for call in calls:
+            given = call["input"].get("text", "") if isinstance(call["input"], dict) else ""
+            text = f", “{one_line(str(given), _TEXT_CHARS)}”" if given and is_shown and is_all_own else ""
+            told = call["error"].removeprefix("Error: ") if is_shown and not call.get("went_wrong") else ""
+            why = one_line(told or call.get("answer", ""), _TEXT_CHARS)
+            lines.append(f"- {entry['at'][:16]} {call['tool']}{text}: {why}")
+        if not calls:
+            lines.append(f"- {entry['at'][:16]} {entry['loop']}: {first_words(entry['summary'])}")
+    return lines
+
+
+def _trim(connection: sqlite3.Connection, before: datetime) -> None:
+    """Forget what was noticed long ago and not decided, and of too many the oldest of these."""
+    kept = "SELECT id FROM friction WHERE state <> 'seen' OR last_at >= ? ORDER BY state = 'seen', last_at DESC LIMIT ?"
+    connection.execute(f"DELETE FROM friction WHERE id NOT IN ({kept})", (iso(before), _MOST))  # noqa: S608 - a constant
