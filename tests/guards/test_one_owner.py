@@ -62,7 +62,7 @@ OWNERS = {
 
 WITHOUT_PEOPLE = {
     *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls", "other_writes"),
-    *("friction", "repository_verdicts", "seen_locks", "task_leases"),
+    *("repository_verdicts", "seen_locks", "task_leases"),
 }
 """Tables that hold counts, hashes, our own addresses, names of repositories, what was coded there, or an index."""
 
