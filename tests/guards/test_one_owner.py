@@ -62,8 +62,8 @@ OWNERS = {
 }
 
 WITHOUT_PEOPLE = {
-    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "friction", "memories_fts", "model_calls"),
-    *("model_densities", "other_writes", "repository_verdicts", "seen_locks", "task_leases"),
+    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls", "model_densities"),
+    *("other_writes", "repository_verdicts", "seen_locks", "task_leases"),
 }
 """Tables that hold counts, hashes, our own addresses, names of repositories, what was coded there, or an index."""
 

@@ -127,7 +127,7 @@ class ImprovementHandler(Handler):
         told = {
             "category": friction.category if friction else "",
             "description": friction.description if friction else "",
-            "outcome": friction.outcome if friction else "",
+            "outcome": friction.reason if friction else "",
             "occurrences": proposal.evidence.get("occurrences", 0),
             "days": proposal.evidence.get("days", 0),
             "evidence": await self.friction.evidence(proposal.entries),
@@ -174,11 +174,12 @@ class ImprovementHandler(Handler):
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
     """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
     if proposal.state not in _LEAVES:
-        return replace(friction, state="proposed", reason=": ".join(filter(None, (proposal.state, proposal.made))))
+        told = ": ".join(filter(None, (proposal.state, proposal.made)))
+        return replace(friction, state="proposed", reason=friction.reason if proposal.state == "asked" else told)
     state, told = _LEAVES[proposal.state], proposal.reason
     told = f"left: {told}" if state == "left" else told
     own_then = 0 if state == "seen" else friction.own
-    return replace(friction, state=state, reason=told, outcome=told, own_then=own_then)
+    return replace(friction, state=state, reason=told, own_then=own_then)
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:

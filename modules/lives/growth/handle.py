@@ -164,7 +164,7 @@ class Materials:
             if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day:
                 last = [number for _, number, is_own in one.instances if is_own][-1:]
                 told = {"what": one.description, "count": count, "last": await self.friction.evidence(last)}
-                lines.append(self.skills.render(SKILL, "Friction", **told, outcome=one.outcome).strip())
+                lines.append(self.skills.render(SKILL, "Friction", **told, outcome=one.reason).strip())
         return lines
 
     async def _proposal(self) -> str:

@@ -435,7 +435,6 @@ CREATE TABLE friction (
     state TEXT NOT NULL CHECK (state IN ('seen', 'ready', 'proposed', 'mended', 'left')),
     reason TEXT NOT NULL,
     own_then INTEGER NOT NULL,
-    outcome TEXT NOT NULL,
     UNIQUE (category, loop, code, words)
 ) STRICT;
 CREATE TABLE proposals (

@@ -58,8 +58,7 @@ class Friction:
             mended, 0 if it was not.
         days: how many of both there were on each day that had some, by its beginning.
         instances: the last ones: when, the number of the entry in the journal, and whether it was an own one.
-        reason: why it is in this state.
-        outcome: what came of the last proposal.
+        reason: what came of its proposal, and after a colon why; "" before.
 
     """
 
@@ -77,7 +76,6 @@ class Friction:
     state: FrictionState = "seen"
     reason: str = ""
     own_then: int = 0
-    outcome: str = ""
 
     @property
     def key(self) -> tuple[FrictionCategory, str, str, str]:

@@ -165,6 +165,11 @@ def proposals(connection: sqlite3.Connection) -> list[Proposal]:
     return read_all(connection, _TABLE, Proposal)
 
 
-_REDACTED = {name: f"redacted({name})" for name in ("wish", "reason")}
-CRAFT_OF_PEOPLE = PersonalRows("proposals", (PersonalTable(name="proposals", redacts=_REDACTED),))
+CRAFT_OF_PEOPLE = PersonalRows(
+    "proposals",
+    (
+        PersonalTable(name="friction", redacts={"reason": "redacted(reason)"}),
+        PersonalTable(name="proposals", redacts={"wish": "redacted(wish)", "reason": "redacted(reason)"}),
+    ),
+)
 """Wishes and reasons in the SOUL's words that name somebody who is forgotten: somebody stands in their place."""

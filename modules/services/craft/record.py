@@ -105,7 +105,7 @@ class FrictionRecord:
         def put(connection: sqlite3.Connection) -> None:
             for one in frictions(connection):
                 if one.id == friction.id:
-                    decided = {name: getattr(friction, name) for name in ("state", "reason", "own_then", "outcome")}
+                    decided = {name: getattr(friction, name) for name in ("state", "reason", "own_then")}
                     put_row(connection, "friction", replace(one, **decided))
 
         await self.database.run(put)
@@ -150,12 +150,17 @@ def view(found: Sequence[Friction]) -> dict[str, Any]:
                 "instances": [{"timestamp": at, "context": f"entry {entry}"} for at, entry, _ in one.instances],
                 "attempted": one.state in {"proposed", "mended", "left"},
                 "resolved": one.state == "mended",
-                **({"attemptResult": one.outcome} if one.outcome else {}),
+                **({"attemptResult": _result(one)} if one.reason else {}),
             }
             for one in found
         ],
-        "improvements": [{"frictionId": f"friction-{one.id}", "result": one.outcome} for one in found if one.outcome],
+        "improvements": [{"frictionId": f"friction-{one.id}", "result": _result(one)} for one in found if one.reason],
     }
+
+
+def _result(one: Friction) -> str:
+    """Return what came of its proposal, without the SOUL's words."""
+    return one.reason.partition(":")[0]
 
 
 def _evidence(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:

@@ -12,16 +12,18 @@ from datetime import timedelta
 import pytest
 
 from common.clock import parse_iso
+from common.person import Person, Trace
 from common.provenance import Provenance
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.perceive import NOTHING, CraftPerceiver
 from modules.lives.growth.policy import objection
+from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import Proposal, ProposalGates, ProposalStep, Rung
+from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Proposal, ProposalGates, ProposalStep, Rung
 from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
@@ -169,10 +171,10 @@ async def test_what_did_not_fall_by_half_is_open_again_and_may_be_proposed_anew(
             await life.works(2 * DAY_S)
             await life.meets(turn())
         await life.works(2 * DAY_S)
-        found = await life.friction()
-        assert found.outcome == "open again: 3 in the seven days before, 3 in the seven days after"
+        told = "open again: 3 in the seven days before, 3 in the seven days after"
+        assert [one.reason for one in await life.craft.proposals.all()][1] == told
         assert await life.proposed() == [("taken", "skill"), ("again", "skill")]
-        assert found.outcome in life.mind.decisions[-1]
+        assert told in life.mind.decisions[-1]
 
 
 async def test_a_no_is_kept_until_it_has_occurred_twice_as_often(running_town: RunningTown) -> None:
@@ -358,3 +360,22 @@ async def test_a_kill_before_the_decision_leaves_one_proposal_that_goes_on(runni
         await again.works()
         assert await again.proposed() == [("waiting", "skill")]
         assert len(mind.decisions) == 1
+
+
+async def test_somebody_who_is_forgotten_stands_in_no_proposal(running_town: RunningTown) -> None:
+    eve = "did:plc:evelynevelynevelynevely"
+    async with three_days_old(running_town, home_of(running_town), Decider(pursue=False)) as life:
+        await life.meets_three_times()
+        await life.works()
+        proposal = (await life.craft.proposals.all())[0]
+        await life.craft.proposals.put(proposal, reason=f"{eve} said so", wish=f"Be as {eve}.")
+        await life.craft.friction.decide(replace(await life.friction(), reason=f"left: {eve} said so"))
+
+        def forget(connection: sqlite3.Connection) -> None:
+            person = Person(eve, ("eve.test",))
+            know_person(connection, person)
+            CRAFT_OF_PEOPLE.forget(connection, Trace(person))
+
+        await life.soul.app.services.database.run(forget)
+        assert eve not in str(await life.craft.proposals.all())
+        assert eve not in str(await life.craft.friction.all())
