@@ -200,13 +200,13 @@ class SkillMaker:
     Attributes:
         has_tool: tells whether a skill can be proposed.
         reflect: lets a reflection be due, unless one waits.
-        standing: returns how the skill of this name stands: `waiting`, `taken` or `left`.
+        standing: returns how the skill of a proposal stands: `waiting`, `taken` or `left`.
 
     """
 
     has_tool: Callable[[], bool]
     reflect: Callable[[], Awaitable[object]]
-    standing: Callable[[str], Awaitable[ProposalState]]
+    standing: Callable[[Proposal], Awaitable[ProposalState]]
     rung: Rung = "skill"
 
     def is_ready(self) -> bool:
@@ -218,4 +218,4 @@ class SkillMaker:
         if proposal.state == "making":
             await self.reflect()
             return ProposalStep("making")
-        return ProposalStep(await self.standing(proposal.made))
+        return ProposalStep(await self.standing(proposal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,8 +11,11 @@ from modules.lives.craft.perceive import CraftPerceiver
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
-from modules.services.craft.proposals import SKILL_PROPOSE, Maker, ProposalGates, Proposals, ProposalState
+from modules.runtime.home import Home
+from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals, ProposalState
 from modules.services.craft.record import FrictionRecord
+from modules.services.identity.history import SelfHistory
+from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
 from modules.services.work.types import Handler, Perceiver
@@ -131,9 +135,8 @@ def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...
     """Return what can be made, by rung; in a social-only life a skill alone."""
     registry = turn_services.turn_runner.executor.registry
 
-    async def standing(name: str) -> ProposalState:
-        listed = await services.knowledge.local_skills.listing()
-        return "taken" if name in {one.name for one in listed} else "waiting"
+    async def standing(proposal: Proposal) -> ProposalState:
+        return await asyncio.to_thread(_skill_standing, services.home, proposal)
 
     async def reflect() -> None:
         why = "it writes a skill that it decided to propose"
@@ -141,3 +144,11 @@ def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...
 
     skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
     return (skill,)
+
+
+def _skill_standing(home: Home, proposal: Proposal) -> ProposalState:
+    with SelfHistory(home, OWN_SKILL + proposal.made).alone() as history:
+        if history.held() is not None:
+            return "waiting"
+        newest = history.newest()
+        return "taken" if newest and newest.at >= proposal.at else "left"

@@ -18,7 +18,7 @@ from modules.runtime.scheduler.types import Loop, Runs
 from modules.runtime.sleep_note import Figures
 from modules.runtime.stages import Stage
 from modules.services.claims.offers import PLAN_AWARENESS
-from modules.services.experiences.friction import FrictionReport
+from modules.services.craft.record import FrictionRecord
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
@@ -78,7 +78,7 @@ class _Parts:
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
         self._services, self._own_times, self._work = services, own_times, work
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
-        self._frictions = FrictionReport(services.journal, services.clock)
+        self._friction = FrictionRecord(services.database, services.clock, services.me.owner_did, services.home.memory)
 
     def looks(self) -> tuple[str, ...]:
         """Return the loops that read the world; each looks anew at its next run."""
@@ -97,7 +97,7 @@ class _Parts:
 
     async def frictions(self) -> int:
         """Return by what a SOUL with a newer version is judged: how often something went wrong within a week."""
-        return sum(one.count for one in await self._frictions.counts())
+        return sum(count for _, count in await self._friction.of_the_week())
 
     async def start(self) -> AwaitedNext:
         services = self._services
