@@ -24,7 +24,7 @@ from tests.fleet_day import ENGINES, DayPlan, open_fleet_day
 
 async def measure(given: argparse.Namespace) -> int:
     """Return whether anything was lost or doubled."""
-    plan = DayPlan(given.homes, given.asked, given.minutes * 60, given.kills, given.cuts)
+    plan = DayPlan(given.homes, given.asked, given.minutes * 60, given.kills, given.cuts, given.hours)
     with tempfile.TemporaryDirectory() as folder:
         async with open_fleet_day(plan, given.engine, Path(given.folder or folder), given.seed) as day:
             sys.stdout.write(f"{len(day.living())} awake at the start: {sum(day.kept_mib()):.0f} MiB\n")
@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--homes", type=int, default=20)
     parser.add_argument("--asked", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--hours", type=float, default=24, help="how much is lived in these minutes")
     parser.add_argument("--kills", type=int, default=9)
     parser.add_argument("--cuts", type=int, default=9)
     parser.add_argument("--seed", type=int, default=1)

@@ -102,7 +102,8 @@ async def measure(count: int) -> int:
                 process.terminate()
                 await process.wait()
     sys.stdout.write(
-        f"{count} asleep: {found:.1f} MiB private ({alone:.1f} with nobody asleep), {per_s:.2f} requests/s, "
+        f"{count} asleep: {found:.1f} MiB private ({alone:.1f} with nobody asleep), {per_s:.2f} requests/s "
+        f"({per_s * 86_400 / count:.0f} a day each), "
         f"{logins} logins and {asked['com.atproto.server.createSession']} later; a mention woke after {woken_s:.0f} s\n"
     )
     return int(found > LIMIT_MIB or per_s > LIMIT_PER_S)

@@ -11,10 +11,11 @@ import re
 import sys
 from asyncio.subprocess import DEVNULL, Process, create_subprocess_exec
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from signal import SIGKILL
 from statistics import mean, quantiles
@@ -28,6 +29,7 @@ from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
 from tests.soul.fleet.fleet_files import written
 from tests.town.kube.running import TOKEN, RunningCluster
+from town.atproto.chat import DECLARATION
 from town.atproto.index import POST, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
@@ -48,9 +50,10 @@ _LOOK = "app.bsky.notification.listNotifications"
 _WATCHED = "25"  # the watcher asks for so many
 _SAMPLE_S, _SETTLED_S = 1.0, 10.0
 _CUT_S = (2.0, 20.0)
+_KILLED = ("soul", "watcher", "engine", "soul", "soul", "soul", "soul", "soul")
+_CUT = ("soul", "sleeper", "watcher", "engine")
 _AT_MOST, _COUNTED_S = 3, 900.0
 """So often one process is killed within this time: who fails five times in it is left alone."""
-_DAY_S = 86_400.0
 _MESSAGES = 0.2
 _WORDS = """
 slate tin thatch copper turf glass cedar clay felt lead zinc straw rain fog gale frost hail thaw dusk dawn gutter
@@ -61,17 +64,18 @@ EngineName = Literal["up", "cluster"]
 
 @dataclass(frozen=True)
 class DayPlan:
-    """How much happens; the day takes `real_s`, and all live as much faster."""
+    """How much happens; so many `hours` take `real_s`, and all live as much faster."""
 
     homes: int
     asked: int
     real_s: float
     kills: int
     cuts: int
+    hours: float = 24.0
 
     @property
     def speed(self) -> float:
-        return _DAY_S / self.real_s
+        return self.hours * 3600 / self.real_s
 
 
 @dataclass(eq=False)
@@ -317,8 +321,9 @@ class FleetDay:
         """Let all happen at random moments, and wait until all is answered, and no answer comes twice."""
         plan, rng, clock = self.plan, self.rng, self.wire.clock
         people = [f"kit{number}" for number in range(max(40, plan.asked // 20))]
-        acts = [(rng.uniform(0, plan.real_s), self._kill) for _ in range(plan.kills)]
-        acts += [(rng.uniform(0, plan.real_s), self._cut) for _ in range(plan.cuts)]
+        acts: list[tuple[float, Callable[[], Awaitable[None]]]] = []
+        for harm, kinds, count in ((self._kill, _KILLED, plan.kills), (self._cut, _CUT, plan.cuts)):
+            acts += [(rng.uniform(0, plan.real_s), partial(harm, kind)) for kind in islice(cycle(kinds), count)]
         while len(acts) < plan.asked + plan.kills + plan.cuts:
             name, at_s = rng.choice([*self.homes.values()]), rng.uniform(0, plan.real_s)
             for place in range(rng.randint(1, 4)):
@@ -348,9 +353,8 @@ class FleetDay:
         self.asks.append(one)
         self.wire.waiting[did].append(one)
 
-    async def _kill(self) -> None:
+    async def _kill(self, whom: str) -> None:
         """Kill a SOUL that is awake, the watcher, or what starts them."""
-        whom = self.rng.choices(("soul", "watcher", "engine"), (16, 3, 1))[0]
         living, now = self.living(), self.wire.clock.monotonic()
         name = self.rng.choice([*living]) if whom == "soul" and living else whom
         if name == "soul" or sum(now - at_s < _COUNTED_S for at_s in self._killed_s[name]) >= _AT_MOST:
@@ -363,9 +367,9 @@ class FleetDay:
             with suppress(ProcessLookupError):
                 os.kill(living[name] if whom == "soul" else self.engine.watcher(), SIGKILL)
 
-    async def _cut(self) -> None:
+    async def _cut(self, whom: str) -> None:
         """Cut off one SOUL, the watcher as it looks for one or for all, or the watcher from what starts them."""
-        whom, seconds = self.rng.choice(("soul", "sleeper", "watcher", "engine")), self.rng.uniform(*_CUT_S)
+        seconds = self.rng.uniform(*_CUT_S)
         name = self.rng.choice([*((whom == "soul" and self.living()) or self.homes.values())])
         self.cuts[whom] += 1
         if whom == "engine":
@@ -397,7 +401,7 @@ class FleetDay:
         seen = sorted(one.looked_s - one.at_s for one in self.asks if one.looked_s)
         log, asleep = self.engine.log.read_text(encoding="utf-8"), 1 - mean(self.awake) / len(self.homes)
         return (
-            f"{len(self.homes)} homes, a day at {self.plan.speed:.0f} times the speed, {asleep:.1%} asleep\n"
+            f"{len(self.homes)} homes, {self.plan.hours:g} h at speed {self.plan.speed:.0f}, {asleep:.1%} asleep\n"
             f"{len(self.asks)} mentions and messages: {len(self.lost)} lost, {len(self.doubled)} answered twice\n"
             f"killed: {told(self.kills)}; cut off: {told(self.cuts)}; {log.count('is left alone')} left alone\n"
             f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n"
@@ -459,6 +463,8 @@ async def open_fleet_day(plan: DayPlan, engine: EngineName, folder: Path, seed: 
         town = RunningTown(network, url, AtprotoFaults(), mind, model_url, ModelFaults(), folder / "homes")
         given = {"SOUL_SPEED": f"{plan.speed:g}", "SOUL_MESSAGES_FROM": "all"}
         homes = [town.make_home(f"soul{number}", **given) for number in range(plan.homes)]
+        for home in homes:  # as it declares itself while it starts
+            network.put(town.account(home.root.name), DECLARATION, "self", {"allowIncoming": "all"})
         async with ENGINES[engine](homes, folder, town) as running:
             names = {home.root.resolve(): home.root.name for home in homes}
             day = FleetDay(plan, town, wire, running, names, random.Random(seed))

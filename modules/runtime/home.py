@@ -20,7 +20,6 @@ from common.clock import iso
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import ConfigError, HomeLocked, IdentityError
 from common.files import expanded, raise_machine_trouble, read_bounded, storage_error, write_atomic
-from modules.runtime.sleep_note import woke
 
 MOVED = "MOVED"
 """The file in `.memory` of a home that lives on elsewhere; its content is told to whoever wakes it."""
@@ -131,7 +130,7 @@ def _refuse_emptied(home: Home) -> None:
 
 
 class HomeLock:
-    """Holds the home for this process, as a context manager. Nobody sleeps in it then.
+    """Holds the home for this process, as a context manager.
 
     Raises:
         HomeLocked: another process lives here; the message says which.
@@ -154,7 +153,6 @@ class HomeLock:
             _lock(handle)
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(self._holder).encode(), 0)
-            woke(self._home.memory)
         except BlockingIOError:
             holder = os.pread(handle, 4096, 0).decode(errors="replace")
             os.close(handle)

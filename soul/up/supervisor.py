@@ -196,7 +196,8 @@ class Supervisor:
         write_lines(f"{member.name}: process {pid}")
 
     def _let_sleep(self, member: SupervisedProcess) -> None:
-        member.is_asleep, member.due_s = True, self.clock.monotonic() + self.longest_s
+        member.is_asleep = member.has_slept = True
+        member.due_s = self.clock.monotonic() + self.longest_s
         write_lines(f"{member.name}: asleep")
 
     def _reap(self) -> None:

@@ -193,7 +193,8 @@ class Watcher:
             return False
         for service, source in one.sources.items():
             source.newest.seen = dict(note.seen[service])
-        write_note(home.memory, replace(note, kept_by=self.kept_by))
+        if note.kept_by != self.kept_by:  # of an earlier supervisor
+            write_note(home.memory, replace(note, kept_by=self.kept_by))
         _expect(one, note.did)
         self._take(one, note)
         return True

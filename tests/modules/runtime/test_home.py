@@ -16,7 +16,6 @@ import pytest
 from common.errors import ConfigError, HomeLocked, IdentityError
 from modules.runtime.home import Home, HomeLock, SoulDocument, ensure_self, lock_holder, read_self
 from modules.runtime.record_file import FileRecord, RecordFile
-from modules.runtime.sleep_note import SleepNote, is_noted, write_note
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -49,12 +48,6 @@ def test_a_second_process_is_told_who_lives_here(home: Home) -> None:
         with HomeLock(home, agent_name="b", started_at=NOW):
             pass
     assert lock_holder(home) is None
-
-
-def test_whoever_lives_in_a_home_does_not_sleep_in_it(home: Home) -> None:
-    write_note(home.memory, SleepNote("a", "did:plc:a", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"))
-    with HomeLock(home, agent_name="a", started_at=NOW):
-        assert not is_noted(home.memory)
 
 
 def test_the_memory_folder_is_private(home: Home) -> None:
