@@ -181,7 +181,7 @@ class DaySummary:
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
-        own_time: what was done on a schedule or for HEARTBEAT.md, or changed in the workspace, and what came of it.
+        own_time: what it did on a schedule or for HEARTBEAT.md, and how changes of its files ended, each with a label.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 
@@ -212,7 +212,7 @@ class DaySummary:
     rituals: dict[str, str]
     learned: DayLearned
     readings: tuple[DayReading, ...]
-    own_time: tuple[tuple[str, str], ...]
+    own_time: tuple[tuple[str, str, str], ...]
     spent: DaySpent
     troubles: tuple[DayTrouble, ...]
     kept_since: str
@@ -394,7 +394,7 @@ def led_to(summary: DaySummary) -> list[Row]:
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
     told += [("read", _reading(one)) for one in summary.readings]
-    told += [("own time", f"{_short(what)}: {_reason(came)}") for what, came in summary.own_time]
+    told += [(label, f"{_short(what)}: {_reason(came)}") for label, what, came in summary.own_time]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 
