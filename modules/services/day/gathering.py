@@ -255,6 +255,7 @@ def _spent(report: Report) -> DaySpent:
         usd_cap=usd.cap if usd else None,
         fraction=report.fraction,
         tokens_set_aside=report.tokens.on_its_way,
+        tokens_unanswered=report.tokens.unanswered,
     )
 
 
