@@ -151,6 +151,11 @@ def set_aside(amount: float, spoken: Callable[[float], str] = number) -> str:
     return f"; {spoken(amount)} more set aside for calls not answered yet" if amount else ""
 
 
+def cut_off(amount: float, spoken: Callable[[float], str] = number) -> str:
+    """Return how much of what was spent is the most that calls without an answer can have cost; "" for nothing."""
+    return f", at most {spoken(amount)} of it for calls without an answer, which may have been billed" if amount else ""
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """Return `count` with its noun: `1 reply`, `2 replies`. `many` is the plural; "" is `one` with an s."""
     return f"{number(count)} {one if count == 1 else many or f'{one}s'}"

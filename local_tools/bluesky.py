@@ -53,7 +53,7 @@ from local_tools.bluesky_turns import (
 from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
-from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
+from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.departures import SOON_S
@@ -343,7 +343,9 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         named_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
-        in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
+        tool(
+            SILENCE_TOOL, SilenceInput, tools.silence, anyone, subject=ThreadTurn | ExpressionTurn, fits=may_stay_silent
+        ),
         tool("data_request", SilenceInput, tools.data_request, anyone, fits=is_addressed, holdable=False),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, own, fits=is_told_to_owner),

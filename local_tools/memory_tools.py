@@ -210,6 +210,8 @@ class MemoryTools:
         if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
             turn.subject.seen.update({did: did for one in found for did in one.dids})
         told = self._told(found) if found else self.words.done("Nothing Found")
+        if found and self._is_owners(turn):
+            told = replace(told, content=f"{told.content}\n{self.words.answer('How To Forget')}")
         if isinstance(turn.subject, OwnTimeTurn) and (hidden := await self._hidden(query, found, least)):
             told = replace(told, content=f"{told.content}\n{self.words.answer('Notes Hidden', count=hidden)}")
         return told

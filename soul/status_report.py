@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from common.clock import iso
-from common.wording import counted, counts_text, set_aside, waiting_text
+from common.wording import counted, counts_text, cut_off, set_aside, waiting_text
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.publish import Conversations
 from modules.runtime.budget.types import Report
@@ -228,7 +228,12 @@ class StatusReport:
     def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
-            "tokens": {"used": (of := report.tokens).spent, "onItsWay": of.on_its_way, "cap": of.cap},
+            "tokens": {
+                "used": (of := report.tokens).spent,
+                "unanswered": of.unanswered,
+                "onItsWay": of.on_its_way,
+                "cap": of.cap,
+            },
             "usd": {"used": usd.spent, "cap": usd.cap} if (usd := report.usd) else None,
             "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }
@@ -256,7 +261,8 @@ def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     planned = f"at {moment(at, timezone)}" if at else "not planned"
     return (
         f"{waiting or 'nothing waits'}; next thought of a post {planned}; "
-        f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}{set_aside(tokens['onItsWay'])};"
+        f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}"
+        f"{cut_off(tokens['unanswered'])}{set_aside(tokens['onItsWay'])};"
         f" {_company(facts['room'])}"
         + "".join(f"; scheduled next: {one['what']}" for one in facts["schedules"][:1])
         + "".join(f"; {_leaving(one, timezone)}" for one in facts["leaving"])

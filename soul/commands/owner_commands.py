@@ -14,6 +14,7 @@ from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
 from common.provenance import Provenance
 from common.redact import Redactor
+from common.text.graphemes import shortened
 from common.wording import counted
 from modules.lives.craft.perceive import improve
 from modules.runtime.budget.report import lines as budget_lines
@@ -46,7 +47,7 @@ from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
 from soul.terminal.commands import Commands
 
-_VERSIONS_SHOWN, _MOST_WAITS = 5, 300
+_VERSIONS_SHOWN, _MOST_WAITS, _LEAVING_CHARS = 5, 300, 80
 _NO_LIMIT: dict[LimitProblem, str] = {
     "No Post": "There is no post of its own yet",
     "Not Your Post": "That is no post of the SOUL's",
@@ -137,11 +138,13 @@ class OwnerCommands(Commands):
         return [stands] if stands else []
 
     async def run_resume(self, _: str) -> Sequence[str]:
-        before = Control(self._services.home.memory).standing()
+        before, waits = Control(self._services.home.memory).standing(), (await self._services.situation()).on_the_way
         standing = resume(self._services.home)
         await self.app.scheduler.run_guarded("control")
-        # NOTE(self): the end of a pause is told by the loop that watches for it.
-        return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
+        lines = resumed_lines(standing, before)
+        if before.may_act or not standing.may_act:
+            return lines
+        return [*lines, *(f"  leaves: {shortened(one.words.line, _LEAVING_CHARS)}" for one in waits)]
 
     async def run_mute(self, rest: str) -> Sequence[str]:
         return [await mute_account(self._services.settings, self._services.home, rest, off=False)]

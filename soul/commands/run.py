@@ -31,6 +31,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
+from modules.services.outbox.approval import as_command
 from modules.services.owner.notices import begin_with
 from modules.services.owner.talk import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
@@ -294,7 +295,8 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(_answer(app, answers), name="answers")
-        async for line in _lines(app, ended):
+        async for typed in _lines(app, ended):
+            line = await app.services.database.run(partial(as_command, line=typed))
             if line.lower() in _QUIT:
                 ended.set()
             elif line.startswith("/"):

@@ -191,8 +191,9 @@ def _why_awake(status: dict[str, Any]) -> str:
 
 def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
     """Return a line for what waits for the owner, for an answer and for its turn, and lines for when acts leave."""
-    waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"])})
-    lines = [*([f"  waits: {waits}"] if waits else []), *(f"  {one}" for one in status.get("documents", ()))]
+    documents = status.get("documents", ())
+    waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"]) + len(documents)})
+    lines = [*([f"  waits: {waits}"] if waits else []), *(f"  {one}" for one in documents)]
     lines += [f"  scheduled next: {printable(one['what'])}" for one in status.get("schedules", ())[:1]]
     return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
 

@@ -171,6 +171,14 @@ async def test_a_search_tells_whole_entries_and_all_that_is_known_of_them(rig: R
     assert (nothing.is_error, nothing.content) == (False, "Nothing that is remembered has these words.")
 
 
+async def test_the_owner_who_wants_something_forgotten_is_told_the_command_and_nobody_else_is(rig: Rig) -> None:
+    await rig.save(OWNERS)
+    told = await rig.use("memory_search", OWNERS, query="clocks")
+    assert "/memory forget" in told.content
+    assert "/memory" not in (await rig.use("memory_search", OWNERS, query="violets")).content
+    assert "/memory" not in (await rig.use("memory_search", OWN, query="clocks")).content
+
+
 async def test_a_search_can_be_narrowed_by_kind_and_day_and_number(rig: Rig) -> None:
     for number in range(5):
         await rig.save(OWN, "lesson" if number % 2 else "fact", subject=f"clock {number}", body=f"Clock {number}.")

@@ -282,6 +282,25 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
     assert running_town.texts("rowan") == [words]
 
 
+async def test_a_scheduled_post_leaves_as_it_is_unless_the_draft_of_its_new_words_is_approved(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        outbox = life.app.services.outbox
+        day = f"{local(life.app.services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "At half past nine post: Tides.", text="Tides.", at=f"{day}T09:30")
+        for said, words in (("Yes, change the word.", "Tides, today."), ("Warmer.", "Tides of today.")):
+            told = await use(life, "bluesky_post", said, text=words, changes=1)
+            assert told.outcome.held, told.content
+            assert "number 1, post: Tides." in told.content
+        (draft,) = await outbox.held()
+        (left,) = [one for one in await outbox.scheduled() if one.state == "pending"]
+        assert (left.body.public_text, draft.body.public_text, draft.replaces) == ("Tides.", words, left.id)
+        life.passes((parse_iso(left.scheduled_for or "") - life.app.services.clock.now()).total_seconds() + 60)
+        await life.send()
+    assert running_town.texts("rowan") == ["Tides."]
+
+
 @pytest.mark.parametrize(("other", "is_followed"), [("moss.test", False), ("kit.moss.test", True)])
 async def test_an_account_is_named_by_a_name_that_no_other_known_account_has(
     running_town: RunningTown, other: str, *, is_followed: bool

@@ -28,9 +28,11 @@ async def test_the_owner_pauses_asks_and_resumes_from_the_phone(running_town: Ru
         phone.says("/status")
         await look(soul)
         assert "paused" in phone.answers[-1]
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin sings."), cause_id="expression"))
         phone.says("/resume")
         await look(soul)
         assert soul.app.services.control.standing().may_act
+        assert phone.answers[-1] == "Going on: public acts may leave\n  leaves: post: Tin sings."
         assert len(phone.answers) == 3
         phone.says("/quit")
         await look(soul)
@@ -250,6 +252,29 @@ async def test_a_draft_is_decided_by_its_number_before_it_is_told(running_town: 
         await look(soul)
         assert phone.answers[-1] == "Rejected draft 1"
         phone.says("no 1 snails are too slow")
+        await look(soul)
+        assert len(running_town.mind.asked) == 1
+
+
+async def test_a_number_that_a_draft_had_is_decided_or_told_as_gone_whichever_way_the_line_says_it(
+    running_town: RunningTown,
+) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        outbox = soul.app.services.outbox
+        for text in ("Snails sing.", "Slate hums."):
+            await outbox.submit(ProposedAction(PostBody(text=text), cause_id="expression"))
+        phone.says("approve 1")
+        await look(soul)
+        phone.says("Reject 2.")
+        await look(soul)
+        assert (await outbox.held(), running_town.texts("rebecca")) == ([], ["Snails sing."])
+        phone.says("yes 2")
+        await look(soul)
+        assert phone.answers[-1].startswith("2 does not wait any more")
+        assert running_town.mind.asked == []
+        phone.says("yes 7")
         await look(soul)
         assert len(running_town.mind.asked) == 1
 

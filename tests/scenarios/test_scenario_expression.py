@@ -215,3 +215,24 @@ async def test_a_conversation_is_left_with_one_warm_line_or_with_a_like_and_stay
     assert len(town.mind.asked) == asked, "no model is asked about what only closes"
     assert all(entry.reason for entry in decisions)
     assert decisions[0].reason == "all is said"
+
+
+async def test_a_thought_may_end_in_silence_and_the_next_one_starts_elsewhere_at_its_time(
+    running_town: RunningTown,
+) -> None:
+    why = "My owner wants at most two posts a day, and there were two."
+    running_town.mind.answer = lambda _: call("stay_silent", reason=why)
+    home = running_town.make_home("rowan")
+    async with awake(home, clock=HastyClock()) as life:
+        expression, clock = life.app.lives.bluesky.expression, life.app.services.clock
+        assert (await expression.express()).reason.startswith("silent")
+        assert len(running_town.mind.asked) == 1
+        assert not await life.app.services.outbox.of_kind("post", 9)
+        assert expression.next_at
+        assert expression.next_at - clock.now() >= timedelta(milliseconds=expression.pace.expression_min_ms)
+        told = [one.entry for one in await life.app.services.journal.recent(9) if one.entry.data.get("act") == "silent"]
+        assert [one.reason.partition(";")[0] for one in told] == [why]
+        life.passes(HALF_AN_HOUR_S)
+        await expression.express()
+        begins = [asked.messages[-1].text.partition("source: ")[2].split()[0] for asked in running_town.mind.asked]
+        assert len(set(begins)) == 2

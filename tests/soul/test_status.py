@@ -6,6 +6,7 @@ command that a place lists is answered there.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.clock import SystemClock, parse_iso
+from modules.runtime.budget import ledger
+from modules.runtime.budget.report import lines
 from modules.runtime.control import Control
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.command_line import app
@@ -44,7 +49,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
         control.pause("holiday")
         after = await facts.gather()
     budget = before["modelBudget"]
-    assert (budget["step"], budget["tokens"]) == ("normal", {"used": 0, "onItsWay": 0, "cap": 1000})
+    assert (budget["step"], budget["tokens"]) == ("normal", {"used": 0, "unanswered": 0, "onItsWay": 0, "cap": 1000})
     assert budget["usd"] == {"used": 0, "cap": 2.5}
     assert parse_iso(budget["resetsAt"]) > SystemClock().now()
     assert before["standing"] == {"paused": False, "safeMode": False, "reasons": []}
@@ -98,7 +103,9 @@ async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_goin
     assert "looks at Bluesky every" in awoke.reason, "the rhythm stands in the line that the owner sees"
 
 
-async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> None:
+async def test_each_surface_tells_what_calls_on_their_way_and_cut_off_hold(
+    running_town: RunningTown,
+) -> None:
     home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000")
     async with awake(home) as life:
         facts = life.app.status_report
@@ -106,6 +113,7 @@ async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> Non
         rows = [
             ("a", day, "", "reply", "mention", "test-mind", "settled", 100, 20, -1),
             ("b", day, "", "reply", "mention", "test-mind", "reserved", 300, 50, -1),
+            ("c", day, "", "reply", "mention", "test-mind", "reserved", 200, 10, -1),
         ]
         await life.app.services.database.run(
             lambda connection: connection.executemany(
@@ -114,8 +122,17 @@ async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> Non
                 rows,
             )
         )
-        budget = (await facts.gather())["modelBudget"]
-    assert budget["tokens"] == {"used": 120, "onItsWay": 350, "cap": 1000}
+        await life.app.services.database.run(lambda connection: ledger.note_unanswered(connection, "c"))
+        budget, moment = (await facts.gather())["modelBudget"], await facts.moment()
+        told = lines(await life.app.services.budget.report())
+        summary = await asyncio.to_thread(DayReader(life.app.services.settings, home, life.app.services.clock).read)
+    assert budget["tokens"] == {"used": 330, "unanswered": 210, "onItsWay": 350, "cap": 1000}
+    cut_off, aside = ", at most 210 of it for calls without an answer", "; 350 more set aside"
+    assert "tokens of today 330 of 1,000" in moment
+    for line in (moment, told[1], " ".join(day_lines(summary)[-4:])):
+        assert (cut_off in " ".join(line.split()), aside in " ".join(line.split())) == (True, True), line
+    assert [line.partition(":")[2][:32] for line in told[4:]] == [" 3 calls, 330 tokens, price unkn"] * 2
+    assert all(aside in line for line in told[4:]), "the parts add up to the whole"
     assert budget["usd"] is None, "a price that is not known is not made up"
 
 

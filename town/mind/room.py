@@ -96,6 +96,12 @@ _ISSUE = re.compile(
     r"\b(?:open|create|file|write|make|draft|submit|post|add)\b(?:(?!https?:|github\.com)[^.!?]){0,40}?\b(?:issue|ticket)\b",
     re.IGNORECASE,
 )
+_POST_OF_OURS = re.compile(
+    r"\b(?:post|share|write|say|on bluesky) (?:a post )?"
+    r"(?:something|anything|what|about|a (?:thought|post|note)\b(?! that))",
+    re.IGNORECASE,
+)
+"""Asks for a post of our choice: any other words are beyond this mind."""
 _TITLE_CHARS = 100
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
@@ -124,6 +130,8 @@ def _decide(words: BankWords, room: RoomFacts) -> Json:
         return _commitment(words, room)
     if answer := _answer(words, room):
         return answer
+    if not room.request and (unmet := _unmet(words, room)):
+        return unmet
     if held := _held_back(room):
         return _silent(words, held)
     return _unmet(words, room) or _to_host(words, room) or _talk_along(words, room)
@@ -287,7 +295,7 @@ def _commitment(words: BankWords, room: RoomFacts) -> Json:
     if "comment" in request.lower() and number:
         text = words.fill(words.pick(lines["comment"]), said=thought)
         commitment = {"type": "comment_issue", "issue_number": int(number[1]), "description": text}
-    elif "bluesky" in request.lower():
+    elif _POST_OF_OURS.search(request):
         commitment, promise = {"type": "post_bluesky", "content": thought}, "post"
     elif is_code or _ISSUE.search(request):
         kind = "create_plan" if is_code else "create_issue"

@@ -42,7 +42,7 @@ from modules.lives.bluesky.expression_policy import (
     tone_of,
 )
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.types import ExpressionTurn
+from modules.lives.bluesky.types import SILENCE_TOOL, ExpressionTurn
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -210,7 +210,7 @@ class ExpressionCycle:
                 messages=(Message("user", await self._user_message(subject, recent)),),
                 purpose=_SKILL,
                 tool_choice="required",
-                only=(subject.tool,),
+                only=(subject.tool, SILENCE_TOOL),
                 max_rounds=MAX_EXPRESSION_ROUNDS,
                 about=self._facts(subject, recent),
             )
@@ -225,7 +225,7 @@ class ExpressionCycle:
             data = {"act": "asked_for_better"}
             await self.journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
         result = chosen_in(turn_result, "expression")
-        if result.act != "posted":
+        if result.act not in {"posted", "silent"}:
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
             await self.journal.record(
@@ -233,6 +233,7 @@ class ExpressionCycle:
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
+        ended = "Said nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
         await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
@@ -244,19 +245,19 @@ class ExpressionCycle:
             Entry(
                 "decision",
                 CAUSE,
-                f"{'Wrote down' if result.held else 'Shared'} a thought ({source})",
+                f"{ended} ({source})",
                 line="done",
                 reason=f"{result.reason or 'it was time for one'}; next at {local(due, self.me.timezone):%H:%M}",
                 intent_id=result.intent_id,
                 data={
-                    "act": "posted",
+                    "act": result.act,
                     "source": source,
                     "rounds": turn_result.rounds,
                     **({"finding": read.id} if read else {}),
                 },
             )
         )
-        return Outcome(ran=True, reason=f"posted ({source})")
+        return Outcome(ran=True, reason=f"{result.act} ({source})")
 
     async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
         """Write the thought down, to be looked at later where it stands, or will stand."""

@@ -32,6 +32,7 @@ HELD_REPLY = "held-reply"
 """The kinds of its rows of work: a post, one that may be a request about its author's own data, and one whose answer
 waits for the owner's approval."""
 
+SILENCE_TOOL = "stay_silent"
 POST_FOUND = "bluesky_post_found"
 """The tool that posts about what a turn of expression was shown."""
 _RECENT_POSTS = 4

@@ -83,6 +83,9 @@ class OwnerMessageHandler(Handler):
             return Disposition("dropped", _SETTLED, "it does not wait any more")
         line, begun = message.text.strip(), bool(item.payload.get("begun"))
         draft_answer = await self._draft_answer(message) if self.kind == OWNER_MESSAGE else None
+        if not (draft_answer and draft_answer.ids):
+            line = await self.state.as_command(line)
+            draft_answer = None if is_command(line) else draft_answer
         if not is_command(line) and not draft_answer and not begun:
             return await self._talk(item, message)
         if self.kind == OWNER_MESSAGE and is_command(line) and self.handler.takes_a_while(line):

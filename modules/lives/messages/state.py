@@ -131,6 +131,10 @@ class MessageState:
 
         return await self.database.run(numbered)
 
+    async def as_command(self, line: str) -> str:
+        """Return the command that all of a line is, or the line."""
+        return await self.database.run(lambda connection: approval.as_command(connection, line))
+
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""
         return await self.database.run(lambda connection: messages.newest_rev(connection, conversation_id))

@@ -25,6 +25,14 @@ KEPT_DAYS = 90
 _REFUSED = "budget_refused"
 _HELD = "held:"
 """Begins the id of the row that sets an amount aside for a purpose; it is no call."""
+_ON_ITS_WAY = "state = 'reserved' AND NOT unanswered"
+_TOTALS = (
+    "count(*) FILTER (WHERE id NOT LIKE 'held:%') AS calls,"
+    f" coalesce(sum(input_tokens + output_tokens) FILTER (WHERE NOT ({_ON_ITS_WAY})), 0) AS tokens,"
+    f" coalesce(sum(input_tokens + output_tokens) FILTER (WHERE {_ON_ITS_WAY}), 0) AS on_its_way,"
+    f" coalesce(sum(cost_micro_usd) FILTER (WHERE NOT ({_ON_ITS_WAY})), 0) AS micro, min(cost_micro_usd) AS least"
+)
+"""What some calls came to: what is spent, as in `Amount.spent`, and the tokens set aside beside it."""
 
 
 def spent(connection: sqlite3.Connection, day: str, purpose: str = "", importance: Importance | None = None) -> Spent:
@@ -252,8 +260,7 @@ def shares(connection: sqlite3.Connection, day: str) -> tuple[tuple[Share, ...],
 def days(connection: sqlite3.Connection, limit: int) -> list[Day]:
     """The last days on which something was asked, newest first."""
     rows = connection.execute(
-        "SELECT day, count(*) AS calls, sum(input_tokens + output_tokens) AS tokens, sum(cost_micro_usd) AS micro,"
-        " min(cost_micro_usd) AS least, (SELECT told_step FROM budget_days AS told WHERE told.day = model_calls.day)"
+        f"SELECT day, {_TOTALS}, (SELECT told_step FROM budget_days AS told WHERE told.day = model_calls.day)"  # noqa: S608 - ours
         " AS step FROM model_calls GROUP BY day ORDER BY day DESC LIMIT ?",
         (limit,),
     )
@@ -262,12 +269,11 @@ def days(connection: sqlite3.Connection, limit: int) -> list[Day]:
 
 def _shares(connection: sqlite3.Connection, day: str, column: str) -> tuple[Share, ...]:
     rows: Iterable[sqlite3.Row] = connection.execute(
-        f"SELECT {column} AS name, count(*) AS calls, sum(input_tokens + output_tokens) AS tokens,"  # noqa: S608 - ours
-        " sum(cost_micro_usd) AS micro, min(cost_micro_usd) AS least"
+        f"SELECT {column} AS name, {_TOTALS}"  # noqa: S608 - ours
         f" FROM model_calls WHERE day = ? GROUP BY {column} ORDER BY tokens DESC, name",
         (day,),
     )
-    return tuple(Share(row["name"], row["calls"], row["tokens"], _usd(row)) for row in rows)
+    return tuple(Share(row["name"], row["calls"], row["tokens"], _usd(row), row["on_its_way"]) for row in rows)
 
 
 def _usd(row: sqlite3.Row) -> float | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from common.clock import is_timezone, machine_timezone
 from common.importance import Importance
 from common.settings import Settings
-from common.wording import counted, number, purpose, set_aside
+from common.wording import counted, cut_off, number, purpose, set_aside
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, has_room, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
@@ -134,7 +134,7 @@ def _uncounted(report: Report) -> str:
 def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str) -> list[str]:
     return [
         f"  {word:<7}  {said(item.name) or '(unnamed)'}: {counted(item.calls, 'call')},"
-        f" {number(item.tokens)} tokens, {_usd(item.usd)}"
+        f" {number(item.tokens)} tokens, {_usd(item.usd)}{set_aside(item.on_its_way)}"
         for item in shares
     ]
 
@@ -142,12 +142,7 @@ def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str
 def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
     reserved = set_aside(amount.on_its_way, spoken)
-    unanswered = (
-        f", {spoken(amount.unanswered)} of them without an answer, which may have been billed"
-        if amount.unanswered
-        else ""
-    )
-    return f"{spoken(amount.spent)}{cap}{unanswered}{reserved}"
+    return f"{spoken(amount.spent)}{cap}{cut_off(amount.unanswered, spoken)}{reserved}"
 
 
 def _dollars(usd: float) -> str:

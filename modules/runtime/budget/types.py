@@ -73,12 +73,16 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One purpose's or one model's part of the day; `usd` is None if a price is unknown."""
+    """One purpose's or one model's part of what the day spent; `usd` is None if a price is unknown.
+
+    `on_its_way` are the tokens set aside beside that.
+    """
 
     name: str
     calls: int
     tokens: int
     usd: float | None
+    on_its_way: int = 0
 
 
 @dataclass(frozen=True, slots=True)

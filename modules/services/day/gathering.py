@@ -57,7 +57,8 @@ _OF_OTHERS = ("at://", MESSAGES, "github:")
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _WORK, _FILES = "work", "workspace-files"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
-_FILE_MOVED = frozenset({"changed", "held"})
+_FILE_DECIDED = frozenset({"changed", "rejected"})
+"""What became of a change of a file; one that waits is told as how things stand."""
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
@@ -235,12 +236,13 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
     )
 
 
-def _own_time(connection: sqlite3.Connection, start: str, end: str) -> tuple[tuple[str, str], ...]:
+def _own_time(connection: sqlite3.Connection, start: str, end: str) -> tuple[tuple[str, str, str], ...]:
     worked = rows.of_loop_between(connection, _WORK, start, end)
     changed = rows.of_loop_between(connection, _FILES, start, end)
-    found = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
-    found += [one for one in changed if one["data"].get("status") in _FILE_MOVED]
-    return tuple((one["summary"], one["reason"]) for one in found)
+    own = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
+    files = [one for one in changed if one["data"].get("status") in _FILE_DECIDED]
+    found = (("own time", own), ("files", files))
+    return tuple((label, one["summary"], one["reason"]) for label, those in found for one in those)
 
 
 def _spent(report: Report) -> DaySpent:
@@ -253,6 +255,7 @@ def _spent(report: Report) -> DaySpent:
         usd_cap=usd.cap if usd else None,
         fraction=report.fraction,
         tokens_set_aside=report.tokens.on_its_way,
+        tokens_unanswered=report.tokens.unanswered,
     )
 
 

@@ -13,7 +13,7 @@ from common.clock import local, parse_iso
 from common.text.graphemes import shortened
 from common.text.markdown import as_prose
 from common.text.untrusted import clean, one_line
-from common.wording import counted, deed, number, set_aside, told_reason, waiting_text
+from common.wording import counted, cut_off, deed, number, set_aside, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import STANDS, Outcome
@@ -125,7 +125,8 @@ class DayReading:
 class DaySpent:
     """Of the day's budget: tokens and dollars; a cap is None where there is none, `tokens_set_aside` are not spent yet.
 
-    `usd` is None where a price is unknown, `fraction` of a past day is None, since the caps may have been others.
+    `tokens_unanswered` are the most that calls without an answer can have cost; they are in `tokens`. `usd` is None
+    where a price is unknown, `fraction` of a past day is None, since the caps may have been others.
     """
 
     calls: int
@@ -135,6 +136,7 @@ class DaySpent:
     usd_cap: float | None
     fraction: float | None
     tokens_set_aside: float = 0
+    tokens_unanswered: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class DaySummary:
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
-        own_time: what was done on a schedule or for HEARTBEAT.md, or changed in the workspace, and what came of it.
+        own_time: what it did on a schedule or for HEARTBEAT.md, and how changes of its files ended, each with a label.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 
@@ -212,7 +214,7 @@ class DaySummary:
     rituals: dict[str, str]
     learned: DayLearned
     readings: tuple[DayReading, ...]
-    own_time: tuple[tuple[str, str], ...]
+    own_time: tuple[tuple[str, str, str], ...]
     spent: DaySpent
     troubles: tuple[DayTrouble, ...]
     kept_since: str
@@ -394,7 +396,7 @@ def led_to(summary: DaySummary) -> list[Row]:
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
     told += [("read", _reading(one)) for one in summary.readings]
-    told += [("own time", f"{_short(what)}: {_reason(came)}") for what, came in summary.own_time]
+    told += [(label, f"{_short(what)}: {_reason(came)}") for label, what, came in summary.own_time]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 
@@ -552,7 +554,8 @@ def _spent(spent: DaySpent) -> str:
     usd += f" of {spent.usd_cap:.2f}" if usd and spent.usd_cap is not None and spent.fraction is not None else ""
     left = "" if spent.fraction is None else f"; {max(0.0, 1 - spent.fraction):.0%} of the day's budget is left"
     aside = set_aside(spent.tokens_set_aside)
-    return f"{number(spent.tokens)}{of} tokens in {counted(spent.calls, 'call')}{usd}{left}{aside}"
+    unanswered = cut_off(spent.tokens_unanswered)
+    return f"{number(spent.tokens)}{of} tokens in {counted(spent.calls, 'call')}{unanswered}{usd}{left}{aside}"
 
 
 def _wrong(summary: DaySummary) -> Iterable[str]:

@@ -95,10 +95,10 @@ def read_situation(
     connection: sqlite3.Connection, settings: Settings, home: Home, standing: Standing, moment: datetime
 ) -> Situation:
     """Return how the SOUL of `settings` stands, with `standing` as its `Control` says."""
-    drafts, states = held(connection), store.counts(connection)
+    drafts, documents, states = held(connection), held_documents(home), store.counts(connection)
     said = Counter(one.author_did == settings.owner_bluesky_social_handle_did for one in messages.waiting(connection))
     waits = DayWaits(
-        drafts=len(drafts),
+        drafts=len(drafts) + len(documents),
         posts=received.count_waiting(connection),
         threads=count_waiting(connection, THREAD),
         messages=said[False],
@@ -116,7 +116,7 @@ def read_situation(
         tuple(_blocked_tasks(connection)),
         tuple(schedules_in(connection)),
         report_at(connection, settings, moment),
-        held_documents(home),
+        documents,
     )
 
 

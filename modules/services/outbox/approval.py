@@ -24,6 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, Propose
 
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
+_DECISION = re.compile(r"(?:(yes|approve)|no|reject)((?:[\s,]+[0-9]{1,3})+)[\s.!]*", re.IGNORECASE)
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left."
 
@@ -70,6 +71,18 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
         why = f" ({past[0].error})" if past[0].error else ""
         raise NotWaiting(f"{asked} does not wait any more: it is {past[0].state}{why}", remedy=_SHOW)
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
+
+
+def as_command(connection: sqlite3.Connection, line: str) -> str:
+    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8" or "approve 8".
+
+    Return any other line as it is, and one with a number that no draft had.
+    """
+    found = _DECISION.fullmatch(line.strip())
+    numbers = _NUMBER.findall(found[2]) if found else []
+    if found is None or not set(map(int, numbers)) <= set(store.draft_numbers(connection).values()):
+        return line
+    return f"/{'approve' if found[1] else 'reject'} {' '.join(numbers)}"
 
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:

@@ -223,7 +223,7 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
         await typed("/self", "SELF.md")
         await typed(f"/why {uri}", "which roof is louder")
         await typed("/pause for a moment", "Paused: nothing public leaves")
-        await typed(f"/approve {draft}", "Approved reply")
+        await typed(f"yes {draft}", "Approved reply")
         await typed(f"/approve {draft}", "needs no approval: it leaves by itself")
         assert running_town.texts("rowan") == []
         # NOTE(self): a slow machine may come to a thought of its own meanwhile.

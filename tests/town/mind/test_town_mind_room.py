@@ -62,6 +62,27 @@ async def test_the_commitment_is_of_the_kind_that_was_asked_for(host_request: st
     assert [one.type for one in validate_commitments(given["commitments"]).valid] == [kind]
 
 
+async def test_a_post_whose_words_it_cannot_write_is_refused_and_none_of_its_own_is_promised_for_it() -> None:
+    for request in (
+        "Post on Bluesky that I am selling my bike",
+        'Post on Bluesky: "The mill is open"',
+        "Write a post that the shop moves",
+        "Tell Bluesky about my bike",
+    ):
+        room = told("tobias", [("host", request)], mode="action", request=request, critical=True, is_owner=True)
+        given = await decided("tobias", room)
+        assert (given.get("commitments"), given["declines"]) == (None, True), request
+        assert "script" in given["message"]
+
+
+@pytest.mark.parametrize("line", ["Follow @somebody.test please", 'Maren, translate "the sea is rough" into French'])
+async def test_what_it_cannot_do_is_refused_by_one_of_those_who_are_asked(line: str) -> None:
+    for mode in ("social", "action"):
+        rooms = {who: told(who, [("host", line)], present=tuple(BY_NAME), mode=mode) for who in BY_NAME}
+        given = [await decided(who, room) for who, room in rooms.items()]
+        assert sum("script" in one.get("message", "") for one in given) == 1
+
+
 async def test_a_talk_of_three_has_no_echo_no_list_and_ends() -> None:
     said = [("host", "What do you look at first in the morning, and why?")]
     for number in range(24):

@@ -67,7 +67,10 @@ async def test_after_kill_minus_nine_a_call_counts_in_full_until_its_model_answe
         assert (report.tokens.unanswered, report.tokens.on_its_way) == (seen + 1000, 0)
         assert report.usd is not None
         assert round(report.usd.unanswered * 1e6) == PRICES[MAIN].cost(seen, 1000)
-        assert f", {seen + 1000:,} of them without an answer, which may have been billed" in lines(report)[1]
+        assert (
+            f", at most {seen + 1000:,} of it for calls without an answer, which may have been billed"
+            in lines(report)[1]
+        )
 
 
 async def test_three_that_were_lost_leave_room_for_the_day_once_one_is_answered(path: Path) -> None:

@@ -32,6 +32,7 @@ from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import COMMITMENT, as_json
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, told_text
+from modules.services.identity.keeper import SelfKeeper
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.outbox import store
@@ -365,3 +366,19 @@ async def test_a_day_tells_each_thing_once_and_as_it_stands_now(lived: LivedHome
     assert found.done == {"delete": 1, "post": 1}
     assert [one.what for one in found.sent_back] == ["bluesky_reply"]
     assert found.cases == ()
+
+
+async def test_a_change_of_a_file_is_a_draft_while_it_waits_and_then_told_as_decided(lived: LivedHome) -> None:
+    keeper = SelfKeeper(
+        home=lived.home, clock=lived.clock, journal=lived.journal, redactor=Redactor(), document="GOALS.md"
+    )
+    await keeper.change("# Goals\n\n- Rest.\n", reason="you asked for it", by="soul", hold="others' words")
+    day = lived.reader().read()
+    assert (day.waits.drafts, day.own_time) == (1, ())
+    assert told_text(day).count("A change of GOALS.md waits") == 1
+    await keeper.reject()
+    day = lived.reader().read()
+    assert (day.waits.drafts, day.drafts) == (0, ())
+    assert "waits" not in told_text(day)
+    assert "files: You said no to a change of GOALS.md" in told_text(day)
+    assert "own time" not in told_text(day)
