@@ -282,6 +282,29 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
     assert running_town.texts("rowan") == [words]
 
 
+async def test_an_edit_that_needs_approval_leaves_what_is_scheduled_until_it_is_approved(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC")) as life:
+        outbox = life.app.services.outbox
+        day = f"{local(life.app.services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
+        await use(life, "bluesky_post", "At eight post: The tides.", text="The tides.", at=f"{day}T08:00")
+        (first,) = await outbox.scheduled()
+        line = "Yes, change the word to Today's, and make it 9."
+        for words in ("Today's tide.", "Today's tides."):
+            told = await use(life, "bluesky_post", f"{line} {words[-2:]}", text=words, at=f"{day}T09:00", changes=1)
+            assert (told.outcome.held, "number 1, post: The tides." in told.content) == (True, True), told.content
+        (draft,) = await outbox.held()
+        assert (draft.body.public_text, draft.replaces) == (words, first.id)
+        assert (draft.scheduled_for or "")[11:16] == "09:00"
+        assert (await outbox.waiting("1"))[0].state == "pending"
+        await outbox.reject(draft.id)
+        due = parse_iso(first.scheduled_for or "") - life.app.services.clock.now()
+        life.passes(due.total_seconds() + 60)
+        await life.send()
+    assert running_town.texts("rowan") == ["The tides."]
+
+
 @pytest.mark.parametrize(("other", "is_followed"), [("moss.test", False), ("kit.moss.test", True)])
 async def test_an_account_is_named_by_a_name_that_no_other_known_account_has(
     running_town: RunningTown, other: str, *, is_followed: bool
