@@ -420,6 +420,42 @@ async def test_a_yes_to_what_was_asked_before_others_words_came_is_judged_with_t
     assert f'said before: "{question}"' in asked
 
 
+POSTS = "Which of these?\n1. Tin rusts.\n2. Slate lasts.\n3. Lead sinks."
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "step", "verdict", "is_done"),
+    [
+        ("Shall I follow @kit.test?", "Yes, please", call("bluesky_follow", did="kit.test"), "YES", True),
+        ("Shall I follow @kit.test?", "Not now", call("bluesky_follow", did="kit.test"), "NO", False),
+        ("Shall I follow moss.test?", "Yes", call("bluesky_follow", did="kit.test"), "YES", False),
+        (POSTS, "Take the second.", call("bluesky_post", text="Slate lasts."), "YES", True),
+        (POSTS, "Take the second.", call("bluesky_post", text="Slate lasts for ever."), "YES", False),
+    ],
+)
+async def test_a_yes_to_a_question_in_a_talk_without_others_words_orders_what_the_question_names(
+    running_town: RunningTown,
+    question: str,
+    line: str,
+    step: Completion,
+    verdict: str,
+    is_done: bool,  # noqa: FBT001 - a table
+) -> None:
+    rowan, kit = (running_town.account(name) for name in ("rowan", "kit"))
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        steps = [Completion(question), step, Completion("Well.")]
+        running_town.mind.answer = lambda asked: steps.pop(0) if asked.offers else Completion(verdict)
+        await answered(life.app.owner, "What could you do?")
+        await answered(life.app.owner, line)
+        assert [one.state for one in await life.app.services.outbox.held()] == ([] if is_done else ["held"])
+        life.passes(60)
+        await life.send()
+    follows = running_town.network.index.follows.between(rowan, kit)
+    assert (bool(running_town.texts("rowan") or follows), steps) == (is_done, [])
+    asked = [one.messages[-1].text for one in running_town.mind.asked if not one.offers]
+    assert all(f'The line: "{line}"' in one and question[:14] in one for one in asked)
+
+
 async def test_a_number_alone_is_an_act_s_and_a_schedule_s_has_an_s_for_owner_mind_and_judge(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
