@@ -220,7 +220,7 @@ class Executor:
             return await self._run(tool, arguments, replace(await self._assented(tool, arguments, turn), hold=held))
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
         theirs = in_owner_words(turn.request, arguments, tool, own)
-        open_order = await self._not_ordered(tool, theirs, own, turn.request, turn)
+        open_order = await self._not_ordered(tool, theirs, own, turn)
         if open_order and turn.provenance < tool.needs and not held:
             return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order)
         hold = f"{held}: {open_order or self._lacking(is_asked=True)}" if held else ""
@@ -250,24 +250,19 @@ class Executor:
         question = request.said_before[-SAID_CHARS:]
         # NOTE(self): the handles in the question are looked up for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
-        is_refused = await self._not_ordered(tool, arguments, own, request, turn, both)
+        is_refused = await self._not_ordered(tool, arguments, own, turn, both=both)
         return turn if is_refused else replace(turn, request=both, is_ordered=True)
 
     async def _not_ordered(
-        self,
-        tool: Tool,
-        arguments: BaseModel,
-        own: str,
-        request: OwnerRequest,
-        turn: Turn,
-        both: OwnerRequest | None = None,
+        self, tool: Tool, arguments: BaseModel, own: str, turn: Turn, *, both: OwnerRequest | None = None
     ) -> str:
         """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so.
 
         With `both`, the line and the question before it, these give it.
         What the SOUL said before it among others' words is shown only for what ends or moves an act of its own.
         """
-        if self._judge is None:
+        request = turn.request
+        if self._judge is None or request is None:
             return self._lacking()
         shown, missing = shown_call(both or request, arguments, self._judge.local_now, own)
         if missing:
