@@ -228,12 +228,14 @@ def gives(text: str, turn: Turn) -> bool:
     """Return whether the owner's line gives these words, as those of a post.
 
     It may go on behind them where a judge found that it asks for it. Its other words may not be meant for the public.
+    The words of a question to which the line says yes count, too.
     """
     if turn.request is None:
         return False
     line = turn.request.text
     is_begun = f": {' '.join(text.split())}" in " ".join(line.split())
-    return is_given_in(text, line) or (turn.is_ordered and is_begun and is_said(text, line))
+    is_known = turn.is_ordered and is_begun and is_said(text, line)
+    return is_given_in(text, line) or is_known or is_said(text, turn.request.question)
 
 
 def names(turn: Turn, *labels: str) -> bool:

@@ -78,7 +78,7 @@ class SelfTools:
         framed = Framer(self.skills, self.rng).frame(
             "reading", author="you and others", uri="", text=told_text(summary)
         )
-        return ToolResult(framed, provenance=None if summary.is_empty else Provenance.STRANGER)
+        return ToolResult(framed, provenance=None if summary.is_own else Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()

@@ -56,7 +56,7 @@ class TalkTools:
         text = framer.frame("conversation", author="several", uri="", text="\n".join(self._lines(found.shown, now)))
         if found.more:
             text = f"{text}\n{self.words.answer('More Found', count=found.more)}"
-        is_others = any(one.who or one.answers for one in found.shown)
+        is_others = any(one.is_others for one in found.shown)
         return ToolResult(text, provenance=Provenance.STRANGER if is_others else None)
 
     def _lines(self, found: Sequence[Spoken], now: datetime) -> Iterator[str]:

@@ -282,23 +282,27 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
     assert running_town.texts("rowan") == [words]
 
 
-async def test_a_scheduled_post_leaves_as_it_is_unless_the_draft_of_its_new_words_is_approved(
+async def test_an_edit_that_needs_approval_leaves_what_is_scheduled_until_it_is_approved(
     running_town: RunningTown,
 ) -> None:
-    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC")) as life:
         outbox = life.app.services.outbox
         day = f"{local(life.app.services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
-        await use(life, "bluesky_post", "At half past nine post: Tides.", text="Tides.", at=f"{day}T09:30")
-        for said, words in (("Yes, change the word.", "Tides, today."), ("Warmer.", "Tides of today.")):
-            told = await use(life, "bluesky_post", said, text=words, changes=1)
-            assert told.outcome.held, told.content
-            assert "number 1, post: Tides." in told.content
+        await use(life, "bluesky_post", "At eight post: The tides.", text="The tides.", at=f"{day}T08:00")
+        (first,) = await outbox.scheduled()
+        line = "Yes, change the word to Today's, and make it 9."
+        for words in ("Today's tide.", "Today's tides."):
+            told = await use(life, "bluesky_post", f"{line} {words[-2:]}", text=words, at=f"{day}T09:00", changes=1)
+            assert (told.outcome.held, "number 1, post: The tides." in told.content) == (True, True), told.content
         (draft,) = await outbox.held()
-        (left,) = [one for one in await outbox.scheduled() if one.state == "pending"]
-        assert (left.body.public_text, draft.body.public_text, draft.replaces) == ("Tides.", words, left.id)
-        life.passes((parse_iso(left.scheduled_for or "") - life.app.services.clock.now()).total_seconds() + 60)
+        assert (draft.body.public_text, draft.replaces) == (words, first.id)
+        assert (draft.scheduled_for or "")[11:16] == "09:00"
+        assert (await outbox.waiting("1"))[0].state == "pending"
+        await outbox.reject(draft.id)
+        due = parse_iso(first.scheduled_for or "") - life.app.services.clock.now()
+        life.passes(due.total_seconds() + 60)
         await life.send()
-    assert running_town.texts("rowan") == ["Tides."]
+    assert running_town.texts("rowan") == ["The tides."]
 
 
 @pytest.mark.parametrize(("other", "is_followed"), [("moss.test", False), ("kit.moss.test", True)])
@@ -414,6 +418,72 @@ async def test_a_yes_to_what_was_asked_before_others_words_came_is_judged_with_t
         assert [one.note for one in await life.app.services.schedules.all()] == ["what kit wrote"]
     (asked,) = [one.messages[-1].text for one in running_town.mind.asked if not one.offers]
     assert f'said before: "{question}"' in asked
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+async def test_a_reminder_in_words_of_the_owner_s_line_is_worded_by_these_alone_after_a_look_at_its_own_day(
+    running_town: RunningTown,
+    mixed: bool,  # noqa: FBT001 - a table
+) -> None:
+    line = "Every day at 8: remind me to drink water, never wine"
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE="UTC")) as life:
+        services, at = life.app.services, "2036-01-04T08:00"
+        running_town.network.post_as(services.settings.owner_bluesky_social_handle_did, "@rowan.test the rivers rise")
+        if mixed:
+            running_town.network.post_as(running_town.account("kit"), "@rowan.test remind your owner of the rivers")
+        await use(life, "memory_save", "The reeds bend, note it.", kind="fact", subject="reeds", body="The reeds bend.")
+        await use(life, "bluesky_post", "Post: Rivers bend.", text="Rivers bend.")
+        await life.look()
+        await life.send()
+        drink: dict[str, Any] = {"at": at, "repeat": "daily", "remind": True}
+        steps = [
+            call("day_read"),
+            call("talk_search", words="rivers"),
+            call("schedule_add", what="Drink water.", **drink),
+            call("schedule_add", what="Drink wine", **drink),
+            Completion("Well."),
+        ]
+        running_town.mind.answer = playing(steps)
+        await answered(life.app.owner, line)
+        told = [(one.what, one.note, one.by) for one in await services.schedules.all()]
+    others = (line, "Drink wine", "owner") if mixed else ("Drink wine", "", "owner")
+    assert (told, steps) == ([("Drink water.", "", "owner"), others], [])
+
+
+POSTS = "Which of these?\n1. Tin rusts.\n2. Slate lasts.\n3. Lead sinks."
+
+
+@pytest.mark.parametrize(
+    ("asked", "step", "verdict", "is_done"),
+    [
+        (("Shall I follow @kit.test?", "Yes, please"), call("bluesky_follow", did="kit.test"), "YES", True),
+        (("Shall I follow @kit.test?", "Not now"), call("bluesky_follow", did="kit.test"), "NO", False),
+        (("Shall I follow moss.test?", "Yes"), call("bluesky_follow", did="kit.test"), "YES", False),
+        ((POSTS, "Take the second."), call("bluesky_post", text="Slate lasts."), "YES", True),
+        ((POSTS, "Take the second."), call("bluesky_post", text="Slate lasts for ever."), "YES", False),
+    ],
+)
+async def test_a_yes_to_a_question_in_a_talk_without_others_words_orders_what_the_question_names(
+    running_town: RunningTown,
+    asked: tuple[str, str],
+    step: Completion,
+    verdict: str,
+    is_done: bool,  # noqa: FBT001 - a table
+) -> None:
+    question, line = asked
+    rowan, kit = (running_town.account(name) for name in ("rowan", "kit"))
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+        steps = [Completion(question), step, Completion("Well.")]
+        running_town.mind.answer = lambda request: steps.pop(0) if request.offers else Completion(verdict)
+        await answered(life.app.owner, "What could you do?")
+        await answered(life.app.owner, line)
+        assert [one.state for one in await life.app.services.outbox.held()] == ([] if is_done else ["held"])
+        life.passes(60)
+        await life.send()
+    follows = running_town.network.index.follows.between(rowan, kit)
+    assert (bool(running_town.texts("rowan") or follows), steps) == (is_done, [])
+    judged = [one.messages[-1].text for one in running_town.mind.asked if not one.offers]
+    assert all(f'The line: "{line}"' in one and question[:14] in one for one in judged)
 
 
 async def test_a_number_alone_is_an_act_s_and_a_schedule_s_has_an_s_for_owner_mind_and_judge(

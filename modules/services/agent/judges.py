@@ -21,8 +21,9 @@ SAME_CLAIM = "Same Claim"
 _OWNER_ORDER = "Owner Order"
 _FALSE_REPORT = "False Report"
 _YES = "YES"
-_NOTHING, _SAID_CHARS = "-", 600
-"""What the SOUL said before the line of an order: where it said nothing, and so much of its end is shown."""
+SAID_CHARS = 1_000
+"""So much of the end of what the SOUL said before the line of an order is shown."""
+_NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ class YesNoJudge:
     ) -> bool:
         """Return whether `line`, of the owner, asks for `act`; `said` are the SOUL's words before it. Raises `Fatal`.
 
-        It is asked among others' words: none may stand in `act`, and `said` only tells what a short line answers.
+        Among others' words, none may stand in `act`, and `said` only tells what a short line answers.
         """
-        fields = {"now": spoken(self.local_now), "said": said[-_SAID_CHARS:] or _NOTHING, "line": line, "act": act}
+        fields = {"now": spoken(self.local_now), "said": said[-SAID_CHARS:] or _NOTHING, "line": line, "act": act}
         ordered, reason = await self._says_yes(_OWNER_ORDER, importance, **fields)
-        summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act that came after others' words"
+        summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act"
         await self._note(summary, reason, loop, cause_id)
         return ordered
 

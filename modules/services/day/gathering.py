@@ -138,6 +138,7 @@ class DayReader:
             if is_today
             else (),
             leaving=self._leaving(now, zone),
+            is_unasked=not all(one.by_owner for one in (*owners, *(one.intent for one in now.on_the_way))),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
             tasks=now.tasks,
@@ -217,7 +218,8 @@ class DayReader:
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
-        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why)
+        is_others = any(one.trust not in {"owner", "self"} for one in kept)
+        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why, is_others)
 
 
 def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:

@@ -99,11 +99,15 @@ class DayCommitments:
 
 @dataclass(frozen=True, slots=True)
 class DayLearned:
-    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed."""
+    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed.
+
+    `is_others`: some of these subjects rest on what others said.
+    """
 
     memories: int
     subjects: tuple[str, ...]
     self_changes: tuple[str, ...]
+    is_others: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,7 @@ class DaySummary:
         cases: at most three, of as many kinds as there are, the rarest first.
         drafts: what waits for the owner's approval, each act in words.
         leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
+        is_unasked: whether an act is told in words that the owner neither ordered nor approved.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
@@ -207,6 +212,7 @@ class DaySummary:
     waits: DayWaits
     drafts: tuple[str, ...]
     leaving: tuple[str, ...]
+    is_unasked: bool
     commitments: DayCommitments
     scheduled: tuple[str, ...]
     tasks: tuple[str, ...]
@@ -220,13 +226,16 @@ class DaySummary:
     kept_since: str
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nobody's words, names or titles stand in it."""
-        named = (self.with_whom, self.orders, self.reasons, self.wishes, self.refused, self.sent_back, self.dropped)
-        standing = (self.cases, self.drafts, self.leaving, self.tasks, self.blocked, self.rituals, self.troubles)
+    def is_own(self) -> bool:
+        """Whether nobody's words stand in it but the program's, and the SOUL's and the owner's own; accounts are named.
+
+        Reasons, titles and what was read or learned may hold what others wrote, and so may what answers them.
+        """
+        refused = (self.refused, self.sent_back, self.dropped, self.troubles, any(one.reason for one in self.orders))
+        standing = (self.cases, self.wishes, self.drafts, self.is_unasked, self.tasks, self.blocked, self.rituals)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
-        learned = (self.learned.subjects, self.learned.self_changes)
-        return not any((*named, *standing, *titles, *learned, self.readings, self.own_time))
+        learned = (self.learned.is_others, self.learned.self_changes, self.readings, self.own_time)
+        return not any((*refused, *standing, *titles, *learned))
 
 
 Row: TypeAlias = tuple[str, str]

@@ -117,7 +117,7 @@ class Spoken:
     """Something that was said.
 
     `who` is the handle of its author, or the name in a room, "" for us; `uri` is where it stands, "" for what was said
-    in a room and for what waits; `answers`: it is ours, and may repeat what somebody said.
+    in a room and for what waits; `is_others`: its words are neither ours nor the owner's, or answer such words.
     """
 
     at: datetime
@@ -126,7 +126,7 @@ class Spoken:
     uri: str
     is_waiting: bool = False
     in_room: bool = False
-    answers: bool = False
+    is_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,7 @@ class TalkSearch:
 
     database: Database
     posts: PublicPosts
+    owner_did: str = ""
 
     async def find(self, words: str, person: str, since: datetime, limit: int) -> FoundTalk:
         """Return what has all of `words`.
@@ -158,7 +159,7 @@ class TalkSearch:
         has_words, name = _having(words), account_name(person)
         lines = await self.database.run(lambda connection: room_lines(connection, iso(since), _MOST_OF_ROOMS))
         found = [
-            Spoken(parse_iso(at), who, text, "", in_room=True)
+            Spoken(parse_iso(at), who, text, "", in_room=True, is_others=bool(who))
             for at, who, text in lines
             if has_words(text) and (not name or who.casefold() == name.casefold())
         ]
@@ -171,7 +172,8 @@ class TalkSearch:
             uris = [row.uri for row in rows if has_words(row.text)]
         for post in (await self.posts.readable(uris[:_MOST_READ])).values():
             at = parse_iso(post.indexed_at or post.created_at)
-            found.append(Spoken(at, post.author.handle, post.text, post.uri))
+            is_others = post.author.did not in {self.owner_did, self.posts.atproto.did}
+            found.append(Spoken(at, post.author.handle, post.text, post.uri, is_others=is_others))
         shown = sorted(found, key=lambda one: one.at, reverse=True)[: min(limit, MOST_FOUND)]
         return FoundTalk(shown, len(found) + len(uris[_MOST_READ:]) - len(shown))
 

@@ -172,15 +172,15 @@ def reject(
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
     """Take back the post or reply whose place an act takes that the owner's turn proposes; return it as it waited.
 
-    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone. To any
-    other change gives way the change of it that is held.
+    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone, unless
+    that needs approval (`restored`). To any other change gives way the change of it that is held.
     """
     if not (action.is_for_owner and action.kind in {"post", "reply"}):
         return None
     before = store.stored_before(connection, action, now)
     meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
     if meant and meant.state != "held" and not action.by_owner:
-        meant = next((one for one in held(connection) if one.replaces == meant.id), None)
+        meant = _change_of(connection, meant)
     if meant is None or meant.kind != action.kind or not meant.is_unsent:
         return None
     moment = iso(action.scheduled_for) if action.scheduled_for else None
@@ -188,6 +188,19 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
         return None
     store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
     return meant
+
+
+def restored(connection: sqlite3.Connection, older: Intent) -> Intent | None:
+    """Let what was on its way wait to leave as it did, as its change is held; return the held change that gives way."""
+    store.update(connection, older)
+    if earlier := _change_of(connection, older):
+        store.update(connection, replace(earlier, state="blocked", error=store.REPLACED))
+    return earlier
+
+
+def _change_of(connection: sqlite3.Connection, intent: Intent) -> Intent | None:
+    """Return the held change of what is on its way."""
+    return next((one for one in held(connection) if one.replaces == intent.id), None)
 
 
 def _take_place(connection: sqlite3.Connection, change: Intent) -> None:

@@ -119,11 +119,10 @@ class Outbox:
             said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
             admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
-            intent = replace(admission.intent, replaces=older.replaces if older else action.replaces)
-            if older and older.state != "held" and intent.state == "held":
-                store.update(connection, older)  # it leaves as it is, unless the change is approved before
-                intent = replace(intent, replaces=older.id)
-                older = approval.make_way(connection, replace(action, by_owner=False, replaces=older.id), now)
+            target = action.replaces
+            if older and older.state == "pending" and admission.intent.state == "held":
+                target, older = older.id, approval.restored(connection, older)
+            intent = replace(admission.intent, replaces=older.replaces if older else target)
             is_change = older is not None and intent.state != "blocked"
             if older and not is_change:
                 store.update(connection, older)  # it waits as it did

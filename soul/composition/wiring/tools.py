@@ -172,5 +172,5 @@ def _memory_tools(services: Services) -> Sequence[Tool]:
 def _talk_tools(services: Services) -> Sequence[Tool]:
     """Return the one that finds what was said."""
     posts = PublicPosts(services.atproto, services.preferences, services.moderation)
-    talk = TalkSearch(services.database, posts)
+    talk = TalkSearch(services.database, posts, services.settings.owner_bluesky_social_handle_did)
     return talk_tools(TalkTools(talk, services.skills, services.clock, services.rng))

@@ -183,6 +183,7 @@ class TurnServices:
                     services.journal,
                     services.settings.soul_timezone,
                 ),
+                asks_assent=services.settings.soul_approval == "drafts",
             ),
             clock=services.clock,
             journal=services.journal,

@@ -23,7 +23,7 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
-from modules.services.agent.judges import YesNoJudge
+from modules.services.agent.judges import SAID_CHARS, YesNoJudge
 from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
@@ -147,6 +147,7 @@ class Executor:
         console: where the owner is told of such a call.
         tracing: tells of each call, without its words.
         judge: judges whether the owner's line asks for an act that comes after a look; None where nobody judges.
+        asks_assent: whether it also judges if the line says yes to a question: where each act needs approval.
 
     """
 
@@ -160,6 +161,7 @@ class Executor:
         console: Console | None = None,
         tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
         judge: YesNoJudge | None = None,
+        asks_assent: bool = False,
     ) -> None:
         self.registry = registry
         self._skills = skills
@@ -168,6 +170,7 @@ class Executor:
         self._console = console
         self._tracing = tracing
         self._judge = judge
+        self._asks_assent = asks_assent
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
@@ -214,10 +217,10 @@ class Executor:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
         held = approval_reason(tool, turn)
         if not (is_order_open(tool, turn) and turn.request):
-            return await self._run(tool, arguments, replace(turn, hold=held))
+            return await self._run(tool, arguments, replace(await self._assented(tool, arguments, turn), hold=held))
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
         theirs = in_owner_words(turn.request, arguments, tool, own)
-        open_order = await self._not_ordered(tool, theirs, own, turn.request, turn)
+        open_order = await self._not_ordered(tool, theirs, own, turn)
         if open_order and turn.provenance < tool.needs and not held:
             return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order)
         hold = f"{held}: {open_order or self._lacking(is_asked=True)}" if held else ""
@@ -231,14 +234,37 @@ class Executor:
         told = self._skills.render(_SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=bool(own))
         return replace(result, content=f"{result.content}\n{told.strip()}")
 
-    async def _not_ordered(self, tool: Tool, arguments: BaseModel, own: str, request: OwnerRequest, turn: Turn) -> str:
+    async def _assented(self, tool: Tool, arguments: BaseModel, turn: Turn) -> Turn:
+        """Return the turn of a call, with the SOUL's question in the owner's words where their line says yes to it.
+
+        Only a talk without others' words has such a question; what it does not give of the call is not theirs.
+        """
+        request = turn.request
+        if not (self._judge and self._asks_assent and tool.holdable and request and request.said_before):
+            return turn
+        if min(turn.provenance, request.said_among) is not Provenance.OWNER:
+            return turn
+        own = await tool.own_act(arguments, turn) if tool.own_act else ""
+        if not shown_call(request, arguments, self._judge.local_now, own)[1]:
+            return turn
+        question = request.said_before[-SAID_CHARS:]
+        # NOTE(self): the handles in the question are looked up for this call alone.
+        both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
+        is_refused = await self._not_ordered(tool, arguments, own, turn, both=both)
+        return turn if is_refused else replace(turn, request=both, is_ordered=True)
+
+    async def _not_ordered(
+        self, tool: Tool, arguments: BaseModel, own: str, turn: Turn, *, both: OwnerRequest | None = None
+    ) -> str:
         """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so.
 
+        With `both`, the line and the question before it, these give it.
         What the SOUL said before it among others' words is shown only for what ends or moves an act of its own.
         """
-        if self._judge is None:
+        request = turn.request
+        if self._judge is None or request is None:
             return self._lacking()
-        shown, missing = shown_call(request, arguments, self._judge.local_now, own)
+        shown, missing = shown_call(both or request, arguments, self._judge.local_now, own)
         if missing:
             return self._lacking(field=missing)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)

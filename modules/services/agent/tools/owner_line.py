@@ -49,7 +49,9 @@ def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own:
     for name in tool.from_line:
         value = getattr(arguments, name)
         is_text = isinstance(value, str)
-        if not value or (is_text and (_NUMBER.fullmatch(value) or _is_either(value, request.text, own))):
+        if not value or (
+            is_text and (_NUMBER.fullmatch(value) or is_worded(value, request.text) or is_said(value, own))
+        ):
             continue
         field = type(arguments).model_fields[name]
         instead[name] = request.text if is_text and not own else field.get_default(call_default_factory=True)
@@ -143,8 +145,9 @@ def _account(text: str, request: OwnerRequest) -> str:
     return handle if handle in known else ""
 
 
-def _is_either(text: str, line: str, own: str) -> bool:
-    return is_said(text, line) or is_said(text, own)
+def is_worded(text: str, line: str) -> bool:
+    """Return whether `text` stands in `line`, but for the sign before or after it."""
+    return is_said(_MARKER.sub("", text.strip()), line)
 
 
 def _moment(text: str, now: datetime) -> str:

@@ -38,9 +38,9 @@ class OwnerRequest:
         authors: the accounts of which it liked or reposted a post that the words do not give by its address.
         made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
         called: the answers of tools that came after the line before this turn began, as it was begun before a restart.
-        said_before: the SOUL's last words before the line. They tell a judge what a short line answers, and give no
-            argument of a call.
+        said_before: the SOUL's last words before the line. They tell a judge what a short line answers.
         said_among: the least trusted words behind these.
+        question: for one call: the part of them to which a judge found that the line says yes; `text` holds it, too.
 
     """
 
@@ -52,6 +52,7 @@ class OwnerRequest:
     called: tuple[ToolAnswer, ...] = ()
     said_before: str = ""
     said_among: Provenance = Provenance.OWNER
+    question: str = ""
 
     def names_of(self, did: str) -> list[str]:
         """Return the handles and the marked mentions by which the words name the account `did`."""
