@@ -226,14 +226,10 @@ class StatusReport:
         return troubles
 
     def _spent(self, report: Report) -> dict[str, Any]:
+        of = report.tokens
         return {
             "step": report.step,
-            "tokens": {
-                "used": (of := report.tokens).spent,
-                "unanswered": of.unanswered,
-                "onItsWay": of.on_its_way,
-                "cap": of.cap,
-            },
+            "tokens": {"used": of.spent, "unanswered": of.unanswered, "onItsWay": of.on_its_way, "cap": of.cap},
             "usd": {"used": usd.spent, "cap": usd.cap} if (usd := report.usd) else None,
             "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }

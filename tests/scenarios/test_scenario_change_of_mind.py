@@ -142,6 +142,18 @@ async def test_an_order_among_others_words_is_kept_in_the_owner_s_line_and_nothi
     assert "owner's newest line" in reminded.content
 
 
+async def test_a_reminder_whose_words_the_line_gives_has_these_words_alone_also_among_others_words(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = lambda _: Completion("YES")
+    line = "Every day at eight: remind me to drink water"
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE="UTC")) as life:
+        more = {"at": "2036-01-04T08:00", "repeat": "daily", "remind": True}
+        await use(life, "schedule_add", line, mixed=True, what="Drink water.", **more)
+        (kept,) = await life.app.services.schedules.all()
+    assert (kept.what, kept.by, kept.note) == ("Drink water.", "owner", "")
+
+
 async def test_what_a_report_told_is_reminded_of_moved_and_dropped_with_one_call_each(
     running_town: RunningTown,
 ) -> None:

@@ -152,9 +152,8 @@ class OwnerMessageHandler(Handler):
     async def _decide(self, answer: DraftAnswer) -> str:
         if not answer.ids:
             return 'Which of them? "yes 1", "no 2" or "yes all" says it; /drafts lists what waits.'
-        problems: list[str] = []
-        approved: list[Intent] = []
-        numbers, decided = await self.state.waiting_numbers(), list[str]()
+        numbers = await self.state.waiting_numbers()
+        approved, decided, problems = list[Intent](), list[str](), list[str]()
         for draft_id in answer.ids:
             try:
                 if answer.is_yes:

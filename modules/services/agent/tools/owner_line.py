@@ -33,9 +33,9 @@ _WHOLE_LINE = "the whole line"
 def is_said(text: str, line: str) -> bool:
     """Return whether `text` stands in `line` word for word: in any case, with any quotation marks, as words of its own.
 
-    In scripts without spaces it may stand anywhere.
+    In scripts without spaces it may stand anywhere. A full stop at its end says nothing.
     """
-    words = _plain(text)
+    words = _plain(text).removesuffix(".")
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
