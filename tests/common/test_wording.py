@@ -29,7 +29,8 @@ def test_a_count_of_one_has_its_noun_in_the_singular() -> None:
 
 def test_every_part_of_a_prompt_and_every_group_has_words() -> None:
     unnamed = [name for name in ROWS if part_name(name) == name and not name.endswith(".md")]
-    assert [name for name in unnamed if not name.startswith("memory/")] == ["recalled memories", "said before"]
+    unnamed = [name for name in unnamed if not name.startswith("memory/")]
+    assert unnamed == ["own skills", "recalled memories", "said before"]
     assert all(group(name) != name for name in GROUPS)
     assert part_name("memory/2026-01-05.md") == "what it noted on 2026-01-05"
     assert part_name("memory/2026-01-05.md (since)") == "what it noted on 2026-01-05, since the conversation began"

@@ -29,7 +29,7 @@ ROOT = Path(cli.__file__).parents[1]
 _WHOLE_PROGRAMS = {
     *("dashboard", "run", "up", "watch", "mcp", "walk", "init", "demo", "space", "config edit"),
     *(f"service {one}" for one in ("install", "start", "stop", "status", "logs", "alarm")),
-    *(f"fleet {one}" for one in ("render", "apply", "list", "wake", "sleep")),
+    *(f"fleet {one}" for one in ("render", "apply", "list", "upgrade", "wake", "sleep")),
 }
 
 
@@ -98,6 +98,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "self rollback": [(HOSTILE,), ("{version}",)],
     "self approve": [()],
     "self reject": [()],
+    "friction": [()],
     "skills list": [()],
     "skills log": [(HOSTILE,), ("tea",)],
     "skills diff": [(HOSTILE,), ("tea",), ("tea", HOSTILE)],

@@ -41,6 +41,7 @@ THE_OWNERS_OWN_WORDS = {
     "profile_update",
     "schedule_add",
     "schedule_remove",
+    "self_improve",  # begins a proposal, which waits for approval itself
     "complete_commissioning",
     "web_browse_images",
     "web_fetch",
