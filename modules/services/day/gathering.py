@@ -57,8 +57,7 @@ _OF_OTHERS = ("at://", MESSAGES, "github:")
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _WORK, _FILES = "work", "workspace-files"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
-_FILE_DECIDED = frozenset({"changed", "rejected"})
-"""What became of a change of a file; one that waits is told as how things stand."""
+_FILE_DECIDED = frozenset({"changed", "rejected"})  # a change that waits is told as how things stand
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
