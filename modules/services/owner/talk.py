@@ -396,8 +396,8 @@ class OwnerAnswers:
             waiting = await self._counted()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
             reason = f"{error} {error.remedy}".strip()
-            self._console.line("warn", why + kept, reason)
             await self._talk.journal.record_or_show(Entry("error", "owner", why, line=None, reason=reason))
+            self._console.line("warn", why + kept, reason)
         wait_s = doubled(OWNER_RETRY_FIRST_S, self._failures, OWNER_RETRY_LONGEST_S)
         self._failures += 1
         self._late = True
