@@ -45,16 +45,8 @@ from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
 from modules.services.outbox import policy, store
-from modules.services.outbox.act_words import ActWords, act_words
-from modules.services.outbox.bodies import (
-    DeleteBody,
-    DirectMessageBody,
-    FollowBody,
-    IntentKind,
-    LikeBody,
-    ReplyBody,
-    ThreadgateBody,
-)
+from modules.services.outbox.act_words import act_words
+from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
 from modules.services.presence import owner_follow
 from modules.services.rituals.rituals import all_runs
@@ -67,6 +59,7 @@ _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _WORK, _FILES = "work", "workspace-files"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
 _FILE_MOVED = frozenset({"changed", "held"})
+_TO_OWN: frozenset[IntentKind] = frozenset({"delete", "threadgate"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
@@ -127,7 +120,10 @@ class DayReader:
             awake=awake,
             done=_counted(left),
             with_whom=self._with_whom(connection, left),
-            orders=(*self._orders(connection, owners, now, zone), *map(_changed_file, ordered)),
+            orders=(
+                *self._orders(connection, owners, now, zone),
+                *(DayOrder(one["summary"], "", "done", "", was_ordered=True) for one in ordered),
+            ),
             posts=tuple(
                 (one.body.public_text, web_url(one.result_uri or ""))
                 for one in left
@@ -203,7 +199,7 @@ class DayReader:
         return tuple(
             DayOrder(
                 named(connection, act.what),
-                _first_words(_words(one, act), is_edited=one.id in edited),
+                _first_words(act.theirs if one.kind in _TO_OWN else act.ours, is_edited=one.id in edited),
                 one.outcome,
                 named(connection, one.why_not),
                 _was_ordered(one.cause_id or "", owner) and one.id not in approved,
@@ -256,12 +252,8 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
 
 
 def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.JournalRow]:
-    changes = rows.of_loop_between(connection, _FILES, start, end)
-    return [one for one in changes if one["data"].get("status") in _FILE_MOVED]
-
-
-def _changed_file(change: rows.JournalRow) -> DayOrder:
-    return DayOrder(change["summary"], "", "done", "", was_ordered=True)
+    found = rows.of_loop_between(connection, _FILES, start, end)
+    return [one for one in found if one["data"].get("status") in _FILE_MOVED]
 
 
 def _own_time(
@@ -314,11 +306,6 @@ def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str)
         "likes": done.get("like", 0),
         "silences": sum(one.count for one in alone),
     }
-
-
-def _words(intent: Intent, act: ActWords) -> str:
-    """Return the SOUL's own words in an act, or in the post that it is done to."""
-    return act.theirs if isinstance(intent.body, DeleteBody | ThreadgateBody) else act.ours
 
 
 def _first_words(ours: str, *, is_edited: bool) -> str:
