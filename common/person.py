@@ -21,6 +21,7 @@ from common.text.patterns import lazy_regex
 SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
 """What stands where a forgotten account stood: names that belong to nobody, and can never belong to anybody."""
+_SOMEBODY = "somebody who is forgotten"
 
 INVALID_HANDLE = "handle.invalid"
 """What the network shows of each account whose handle cannot be proved just now: no name of anybody."""
@@ -30,6 +31,13 @@ _CUT = 60
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _WORD = re.compile(r"\w+")
 _NEVER = lazy_regex(r"(?!)")
+
+
+def account_words(handle: str, did: str = "") -> str:
+    """Return the name of an account as the owner reads it."""
+    if SOMEBODY_HANDLE in {handle, did.rpartition(":")[2]}:
+        return _SOMEBODY
+    return f"@{handle}" if handle else did
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,5 +350,6 @@ def _cost(settings: Settings) -> str:
     written = tokens // _READ_PER_WRITTEN
     dollars = price.cost(tokens - written, written) / MICRO
     cap = settings.budget_usd_per_day
+    most = dollars if cap is None else min(dollars, cap)
     at_most = "" if cap is None else f", and never more than {cap:.2f} (BUDGET_USD_PER_DAY)"
-    return f"{used}: expect up to {dollars:.2f} US dollars{at_most}"
+    return f"{used}: expect up to {most:.2f} US dollars{at_most}"

@@ -30,6 +30,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
+from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.craft.record import frictions
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
@@ -413,8 +414,10 @@ class PageFacts:
 def _told(block: Block, who: str) -> list[tuple[str, str]]:
     """Return who said what in a part of a line; "" says that the SOUL used a tool. What a tool found is left out."""
     match block:
+        case ToolCall(name=name) if name == MORE_TOOLS:
+            return []
         case ToolCall(name=name, input=given):
-            with_what = ", ".join(str(one) for one in given.values() if isinstance(one, str | int | float))
+            with_what = next((one for one in given.values() if isinstance(one, str)), "")
             return [("", f"used {_tool(name)}{f': {one_line(with_what, _TOOL_CHARS)}' if with_what else ''}")]
         case ToolAnswer(is_error=False):
             return []

@@ -14,6 +14,7 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
+from modules.services.day.gathering import DayReader
 from modules.services.owner.talk import OwnerAnswers
 from tests import patience
 from tests.owner_lines import answered
@@ -74,6 +75,8 @@ async def test_what_is_said_while_the_model_is_down_is_answered_in_order_once_it
         running_town.mind_faults.arm(DOWN)
         await answers.receive("I saw a heron.")
         await told(life, "The model does not answer now; 1 of your messages waits and will be answered")
+        day = DayReader(life.app.services.settings, life.app.services.home, life.clock).read()
+        assert "The model does not answer now" in [one.what for one in day.troubles]
         await answers.receive("It stood at the weir.")
         await told(life, "Kept; 2 of your messages wait for an answer")
         assert shown.empty()

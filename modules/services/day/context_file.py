@@ -20,11 +20,12 @@ from modules.services.day.gathering import DayReader
 from modules.services.experiences.log import owner_lines
 from modules.services.owner_files import OwnerFiles
 from modules.services.owner_files.local import with_state
+from modules.services.schedules.policy import first_scheduled
 from modules.services.sessions.archives import unshown_since
 from modules.services.sessions.store import going_on
 from modules.services.skills.skills import Skills
 
-_MOST_SCHEDULES, _MOST_DONE, _MOST_LINES, _LINE_CHARS = 3, 3, 8, 100
+_MOST_DONE, _MOST_LINES, _LINE_CHARS = 3, 8, 100
 _ALL_LATER = "~"
 
 
@@ -61,7 +62,7 @@ class ContextFile:
                     for one in before
                 )
             ),
-            under_way=_lines(*now.tasks, *(one.told(self.timezone) for one in now.schedules[:_MOST_SCHEDULES])),
+            under_way=_lines(*now.tasks, *first_scheduled(now.schedules, self.timezone)),
             done=_lines(
                 *(f"{local(parse_iso(at), self.timezone):%H:%M} {', '.join(names)}" for at, names in done[-_MOST_DONE:])
             ),

@@ -44,12 +44,13 @@ from modules.services.identity.owner import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
-from modules.services.outbox import store
+from modules.services.outbox import policy, store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
 from modules.services.presence import owner_follow
 from modules.services.rituals.rituals import all_runs
+from modules.services.schedules.policy import first_scheduled
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
@@ -58,11 +59,11 @@ _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _WORK, _FILES = "work", "workspace-files"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
 _FILE_DECIDED = frozenset({"changed", "rejected"})  # a change that waits is told as how things stand
+_TO_OWN: frozenset[IntentKind] = frozenset({"delete", "threadgate"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
 _MOST_CASES, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 1000
-_MOST_SCHEDULED = 3
 _MUCH = 0.7
 _LEAVING_CHARS, _ORDERED_CHARS = 80, 40
 
@@ -93,10 +94,8 @@ class DayReader:
         with reading(self.home.database) as connection:
             zone = zone_of(connection, self.settings.soul_timezone)
             since = iso(_moment(local(self.clock.now(), zone).date(), zone))
-            done = store.done_since(connection, since)
-            return PublicDay(
-                {kind: count for kind, count in done.items() if kind not in _PRIVATE}, _room_words(connection, since)
-            )
+            done = (one for one in store.left_between(connection, since, "~") if one.kind not in _PRIVATE)
+            return PublicDay(_counted(done), _room_words(connection, since))
 
     def situation(self, connection: sqlite3.Connection) -> Situation:
         """Return how the SOUL stands now."""
@@ -109,6 +108,7 @@ class DayReader:
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
         left = store.left_between(connection, start, end)
         owners = [one for one in store.ordered_between(connection, start, end) if self._is_decided_by_owner(one)]
+        ordered = [one for one in _changes(connection, start, end) if self._is_at_owner_word(one)]
         now = self.situation(connection)
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
@@ -118,9 +118,17 @@ class DayReader:
             timezone=zone,
             is_today=is_today,
             awake=awake,
-            done=dict(Counter(intent.kind for intent in left)),
+            done=_counted(left),
             with_whom=self._with_whom(connection, left),
-            orders=self._orders(connection, owners, now, zone),
+            orders=(
+                *self._orders(connection, owners, now, zone),
+                *(DayOrder(one["summary"], "", "done", "", was_ordered=True) for one in ordered),
+            ),
+            posts=tuple(
+                (one.body.public_text, web_url(one.result_uri or ""))
+                for one in left
+                if one.kind == "post" and not _is_deleted(connection, one)
+            ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
@@ -139,7 +147,7 @@ class DayReader:
             leaving=self._leaving(now, zone),
             is_unasked=not all(one.by_owner for one in (*owners, *(one.intent for one in now.on_the_way))),
             commitments=_commitments(commitments_in(connection), start, end),
-            scheduled=tuple(one.told(zone) for one in now.schedules[:_MOST_SCHEDULED]),
+            scheduled=first_scheduled(now.schedules, zone),
             tasks=now.tasks,
             blocked=blocked,
             rituals={
@@ -147,7 +155,7 @@ class DayReader:
             },
             learned=self._learned(connection, since, until),
             readings=readings_between(connection, start, end),
-            own_time=_own_time(connection, start, end),
+            own_time=_own_time(connection, start, end, ordered),
             spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
                 *(_standing_troubles(now) if is_today else ()),
@@ -172,6 +180,11 @@ class DayReader:
         is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
         return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
 
+    def _is_at_owner_word(self, change: rows.JournalRow) -> bool:
+        """Return whether the owner ordered a change of a file of the SOUL's own, and it was made."""
+        did, cites = self.settings.owner_bluesky_social_handle_did, change["data"].get("cites", ())
+        return change["data"]["status"] == "changed" and any(_was_ordered(one, did) for one in cites)
+
     def _orders(
         self, connection: sqlite3.Connection, orders: Sequence[Intent], now: Situation, zone: str
     ) -> tuple[DayOrder, ...]:
@@ -179,17 +192,18 @@ class DayReader:
         owner = self.settings.owner_bluesky_social_handle_did
         about = rows.about(connection, (), [order.id for order in orders])
         edited = {one["intent_id"] for one in about if "before" in one["data"]}
+        approved = {one["intent_id"] for one in about if one["data"].get("approved")}
         acts = [(one, act_words(connection, one)) for one in orders]
         late = [one for one in now.on_the_way if one.departure or one.intent.scheduled_for]
         departures = {one.intent.id: one.when(self.clock.now(), zone) for one in late}
         return tuple(
             DayOrder(
                 named(connection, act.what),
-                _first_words(act.ours, is_edited=one.id in edited),
+                _first_words(act.theirs if one.kind in _TO_OWN else act.ours, is_edited=one.id in edited),
                 one.outcome,
                 named(connection, one.why_not),
-                _was_ordered(one, owner),
-                departures.get(one.id, ""),
+                _was_ordered(one.cause_id or "", owner) and one.id not in approved,
+                departures.get(one.id, "deleted since" if _is_deleted(connection, one) else ""),
             )
             for one, act in acts
         )
@@ -237,11 +251,17 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
     )
 
 
-def _own_time(connection: sqlite3.Connection, start: str, end: str) -> tuple[tuple[str, str, str], ...]:
+def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.JournalRow]:
+    found = rows.of_loop_between(connection, _FILES, start, end)
+    return [one for one in found if one["data"].get("status") in _FILE_DECIDED]
+
+
+def _own_time(
+    connection: sqlite3.Connection, start: str, end: str, ordered: Sequence[rows.JournalRow]
+) -> tuple[tuple[str, str, str], ...]:
     worked = rows.of_loop_between(connection, _WORK, start, end)
-    changed = rows.of_loop_between(connection, _FILES, start, end)
     own = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
-    files = [one for one in changed if one["data"].get("status") in _FILE_DECIDED]
+    files = [one for one in _changes(connection, start, end) if one not in ordered]
     found = (("own time", own), ("files", files))
     return tuple((label, one["summary"], one["reason"]) for label, those in found for one in those)
 
@@ -295,9 +315,8 @@ def _first_words(ours: str, *, is_edited: bool) -> str:
     return f", reworded: {told}" if is_edited else told and f": {told}"
 
 
-def _was_ordered(intent: Intent, owner: str) -> bool:
-    """Return whether the owner's own words caused an act; else they only approved or rejected it."""
-    cause = intent.cause_id or ""
+def _was_ordered(cause: str, owner: str) -> bool:
+    """Return whether the owner's own words were the cause; else they only approved or rejected what came of it."""
     return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 
 
@@ -315,6 +334,17 @@ def _date_of(text: str, today: date) -> date:
 
 def _moment(day: date, zone: str) -> datetime:
     return from_local(datetime.combine(day, time()), zone)
+
+
+def _counted(acts: Iterable[Intent]) -> dict[policy.Lane, int]:
+    """Return how many of these acts there are of each kind; an unfollow is no deletion."""
+    return dict(Counter(policy.lane_of(one.kind, one.target) for one in acts))
+
+
+def _is_deleted(connection: sqlite3.Connection, intent: Intent) -> bool:
+    """Return whether what an act made was taken back."""
+    deletions = store.by_target(connection, "delete", intent.result_uri) if intent.result_uri else []
+    return any(one.state == "done" for one in deletions)
 
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:

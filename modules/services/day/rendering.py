@@ -16,6 +16,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import counted, cut_off, deed, number, set_aside, told_reason, waiting_text
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.policy import Lane
 from modules.services.outbox.types import STANDS, Outcome
 
 LIKED_ONLY = "liked"
@@ -156,7 +157,7 @@ class DayTrouble:
 class PublicDay:
     """What everybody may know of a day: how many public acts of each kind left, and how often it spoke in a room."""
 
-    done: dict[IntentKind, int]
+    done: dict[Lane, int]
     room_words: int
 
 
@@ -173,6 +174,7 @@ class DaySummary:
         done: how many acts of each kind left; what the program itself writes to the owner is left out.
         with_whom: the handles of those to whom acts of a kind were done, each once, the newest first.
         orders: what the owner ordered, approved or rejected on the day, the newest first.
+        posts: the words of the posts that left, each with its link, the newest first; those deleted since are left out.
         room_words: how often it spoke in a room.
         reasons: why something was liked only or left alone, the most frequent first.
         wishes: who wants work that only the owner can order, the link or address of it, and what they want, in the
@@ -199,9 +201,10 @@ class DaySummary:
     timezone: str
     is_today: bool
     awake: bool
-    done: dict[IntentKind, int]
+    done: dict[Lane, int]
     with_whom: dict[IntentKind, tuple[str, ...]]
     orders: tuple[DayOrder, ...]
+    posts: tuple[tuple[str, str], ...]
     room_words: int
     reasons: tuple[DayReason, ...]
     wishes: tuple[tuple[str, str, str], ...]
@@ -290,6 +293,7 @@ def told_text(summary: DaySummary) -> str:
     """Return a day for the model, one line for each row that tells something; the owner's messages wait for it."""
     told = (
         *did(summary),
+        *(("posted", f"“{_short(words)}” {link}") for words, link in summary.posts[:_MOST_NAMES]),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
         *([("waits", _waiting(summary, owner_messages=0))] if summary.is_today else ()),
         *(("draft", one) for one in summary.drafts),
@@ -440,7 +444,7 @@ def _wrapped(indent: str, text: str) -> list[str]:
 
 
 def _counts(
-    done: Mapping[IntentKind, int],
+    done: Mapping[Lane, int],
     words: Mapping[IntentKind, tuple[str, str]],
     room: int = 0,
     whom: Mapping[IntentKind, Sequence[str]] = {},
@@ -455,7 +459,7 @@ def _counts(
     )
 
 
-def _others(done: Mapping[IntentKind, int]) -> str:
+def _others(done: Mapping[Lane, int]) -> str:
     """Return what was done that neither says, likes nor follows anything, as a deletion."""
     counts = {kind: count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED}}
     return ", ".join(f"{deed(kind)} ({number(count)})" for kind, count in counts.items())

@@ -182,8 +182,7 @@ def _thinking(thinking: Thinking, texts: Mapping[str, str]) -> StoryStep:
     if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
         details.append(words_of)
     if thinking.prompt:
-        parts = (f"{part_name(part.name)} ({number(part.chars)} characters)" for part in thinking.prompt)
-        details.append(f"It was told: {', '.join(parts)}")
+        details.append(f"It was told: {', '.join(part_name(part.name) for part in thinking.prompt)}")
     if thinking.memories:
         which = ", ".join(str(one) for one in thinking.memories)
         details.append(f"It remembered: {which} (`soul memory show ID` tells what)")

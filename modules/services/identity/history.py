@@ -34,7 +34,10 @@ from modules.runtime.home import Home
 from modules.services.identity.policy import reapplied
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
-STALE = "; lines that it changes were changed since: it cannot be applied, and the newer text stands"
+STALE = (
+    "; lines that it changes were changed since: it cannot be applied, and the newer text stands;"
+    " reject it and order it again"
+)
 HISTORY_KEPT = 50
 LOOKED_BACK = 20
 LOCK_WAIT_S = 10.0

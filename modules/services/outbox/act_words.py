@@ -10,6 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from adapters.atproto.records import parse_at_uri, web_url
+from common.person import account_words
 from common.text.graphemes import shortened
 from common.text.untrusted import clean
 from common.wording import deed, told_reason
@@ -72,7 +73,7 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     body = intent.body
     if isinstance(body, LikeBody | RepostBody | ReplyBody):
         theirs = _their_post(connection, intent.target, body.theirs)
-        whom = f"@{theirs.handle}" if theirs.handle else web_url(intent.target) or intent.target
+        whom = account_words(theirs.handle) or web_url(intent.target) or intent.target
         if theirs.handle and not theirs.text and not isinstance(body, ReplyBody):
             whom += f": {web_url(intent.target) or intent.target}"
         verb = f"reply to {whom}" if isinstance(body, ReplyBody) else f"{deed(intent.kind)} of {whom}"
@@ -80,7 +81,7 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     if isinstance(body, DirectMessageBody):
         talk = messages.talk_with(connection, body.to)
         handle = talk.handle if talk else ""
-        what = f"direct message to @{handle}" if handle else "direct message"
+        what = f"direct message to {account_words(handle)}" if handle else "direct message"
         return ActWords(what, _answered(connection, body), handle, body.text)
     if isinstance(body, DeleteBody | ThreadgateBody):
         own = store.at_address(connection, body.uri)

@@ -49,7 +49,8 @@ def held(intent: Intent, what: str, number: int = 0) -> Entry:
 
 def approved(intent: Intent) -> Entry:
     """Return the entry of an intent that the owner approved: it waits for its turn."""
-    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
+    entry = _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
+    return replace(entry, data={**entry.data, "approved": True})
 
 
 def edited(intent: Intent, before: str) -> Entry:

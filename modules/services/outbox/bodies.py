@@ -14,6 +14,7 @@ from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from adapters.atproto.records import web_url
 from common.json_lines import json_object
+from common.person import account_words
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.github_bodies import Body, GitHubBody, GitHubKind, OfCommitment, StoredValue, json_of
 
@@ -173,7 +174,7 @@ class FollowBody(Body):
 
     @property
     def deed(self) -> str:
-        return f"follow {_account(self.handle, self.did)}"
+        return f"follow {account_words(self.handle, self.did)}"
 
 
 class DeleteBody(Body):
@@ -190,7 +191,7 @@ class DeleteBody(Body):
 
     @property
     def deed(self) -> str:
-        return f"unfollow {_account(self.handle, self.did)}" if self.did else f"delete {_shown(self.uri)}"
+        return f"unfollow {account_words(self.handle, self.did)}" if self.did else f"delete {_shown(self.uri)}"
 
 
 class ThreadgateBody(Body):
@@ -330,10 +331,6 @@ def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
 
 def _shown(uri: str) -> str:
     return web_url(uri) or uri
-
-
-def _account(handle: str, did: str) -> str:
-    return f"@{handle}" if handle else did
 
 
 def _picture_line(picture: AttachedPicture) -> str:

@@ -395,7 +395,9 @@ class OwnerAnswers:
                 why = "This machine allows no answer now"
             waiting = await self._counted()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
-            self._console.line("warn", why + kept, f"{error} {error.remedy}".strip())
+            reason = f"{error} {error.remedy}".strip()
+            await self._talk.journal.record_or_show(Entry("error", "owner", why, line=None, reason=reason))
+            self._console.line("warn", why + kept, reason)
         wait_s = doubled(OWNER_RETRY_FIRST_S, self._failures, OWNER_RETRY_LONGEST_S)
         self._failures += 1
         self._late = True

@@ -6,7 +6,7 @@ clocks were set forward; one that comes twice in autumn counts the first time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
@@ -20,6 +20,7 @@ WEEK = timedelta(days=7)
 MOST = 20
 """How many schedules there may be."""
 WHAT_CHARS = 500
+_SHOWN = 3
 
 By: TypeAlias = Literal["owner", "soul"]
 
@@ -75,6 +76,12 @@ class Schedule:
     def told_owner(self, timezone: str) -> str:
         """Return it as a line that only the owner reads."""
         return self.told(timezone) + (f" ({self.noted})" if self.note else "")
+
+
+def first_scheduled(schedules: Sequence[Schedule], timezone: str) -> tuple[str, ...]:
+    """Return the first of these as lines, and how many more there are."""
+    more = len(schedules) - _SHOWN
+    return (*(one.told(timezone) for one in schedules[:_SHOWN]), *([f"and {more} more"] if more > 0 else ()))
 
 
 def schedule_number(given: str) -> int:

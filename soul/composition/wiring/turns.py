@@ -294,7 +294,6 @@ class TurnServices:
     async def _extraction_prompt(self, session: Session) -> Sequence[PromptBlock]:
         prompt = await self.prompter.prompt(
             skill=_EXTRACTION,
-            variables={"agent_name": self._services.settings.agent_name},
             audience="owner" if is_main(session.key) else "bluesky",
             session_key=session.key,
             now=self._services.clock.now(),

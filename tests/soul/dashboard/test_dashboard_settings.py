@@ -87,16 +87,17 @@ async def test_settings_stand_under_the_headings_of_the_example_with_every_mista
 
 async def test_the_talk_shows_words_with_their_marks_and_what_tools_were_used_but_no_json(tmp_path: Path) -> None:
     home = make_home(tmp_path / "rowan")
-    called = Message("assistant", (ToolCall("1", "memory_search", {"query": "roofs", "deep": {"a": 1}}),))
+    called = Message("assistant", (ToolCall("1", "memory_search", {"query": "roofs", "deep": {"a": 1}, "limit": 7}),))
+    more = Message("assistant", (ToolCall("0", "more_tools", {"family": "bluesky"}),))
     tried = Message("assistant", (ToolCall("2", "web_fetch", {"url": "no.such.host"}),))
     found = Message("user", (ToolAnswer("1", "memory_search", '{"memories": [1]}'),))
     refused = Message("user", (ToolAnswer("2", "web_fetch", '{"error": "no such host"}', is_error=True),))
     words = f"Try `soul run`, **please**. {MARKUP} [x](https://evil.example)\n\n- one\n- two"
     said = Message("assistant", (Text(words),))
-    await talked(home, Message("user", "What of roofs?"), called, found, tried, refused, said)
+    await talked(home, Message("user", "What of roofs?"), more, called, found, tried, refused, said)
     async with opened(home) as client:
         page = (await client.get("/talk")).text
-    assert "used memory search: roofs" in page
+    assert ("used memory search: roofs" in page, "roofs, 7" in page, "more tools" in page) == (True, False, False)
     assert ("web fetch failed" in page, "used web fetch" in page) == (True, False)
     assert "memories" not in page
     assert "<code>soul run</code>, <strong>please</strong>" in page

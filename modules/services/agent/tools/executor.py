@@ -258,15 +258,15 @@ class Executor:
     ) -> str:
         """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so.
 
-        With `both`, the line and the question before it, these give it.
-        What the SOUL said before it among others' words is shown only for what ends or moves an act of its own.
+        With `both`, the line and the question before it, these give it. What the SOUL said before it among others'
+        words is shown only for what ends or moves an act of its own.
         """
         request = turn.request
         if self._judge is None or request is None:
             return self._lacking()
         shown, missing = shown_call(both or request, arguments, self._judge.local_now, own)
         if missing:
-            return self._lacking(field=missing)
+            return self._lacking(field=missing, is_held=tool.holdable)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
         ordered = await self._judge.is_ordered(
             f"{deed} ({shown})",
@@ -278,9 +278,11 @@ class Executor:
         )
         return "" if ordered else self._lacking()
 
-    def _lacking(self, *, field: str = "", is_asked: bool = False) -> str:
+    def _lacking(self, *, field: str = "", is_asked: bool = False, is_held: bool = False) -> str:
         """Return what the owner's line lacks so that a call is at their word, for them and for the model."""
-        return self._skills.render(_SKILL, "Answers", "Line Lacks", field=field, is_asked=is_asked).strip()
+        return self._skills.render(
+            _SKILL, "Answers", "Line Lacks", field=field, is_asked=is_asked, is_held=is_held
+        ).strip()
 
     def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:
         """Return what the model sent, as the tool takes it, or the answer to what it does not take."""

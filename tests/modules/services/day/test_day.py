@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator
@@ -31,7 +32,7 @@ from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import COMMITMENT, as_json
 from modules.services.day.gathering import DayReader, counts_of_today
-from modules.services.day.rendering import brief_text, day_lines, told_text
+from modules.services.day.rendering import brief_text, day_lines, did, led_to, told_text
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
@@ -50,8 +51,10 @@ from modules.services.presence import owner_follow
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
+from tests.owner_lines import answered
 from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
+from tests.scenarios.test_scenario_change_of_mind import playing
 from town.model.types import ChatRequest, Completion
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -382,3 +385,38 @@ async def test_a_change_of_a_file_is_a_draft_while_it_waits_and_then_told_as_dec
     assert "waits" not in told_text(day)
     assert "files: You said no to a change of GOALS.md" in told_text(day)
     assert "own time" not in told_text(day)
+
+
+async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at_the_owner_s_word(
+    running_town: RunningTown,
+) -> None:
+    home, goals = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC"), "# Goals\n\n- Flour.\n"
+    async with awake(home) as life:
+        services = life.app.services
+        orders = {
+            "Follow kit.test": call("bluesky_follow", did="kit.test"),
+            "Unfollow kit.test": call("bluesky_unfollow", did="kit.test"),
+            "Post: Flour is dust.": call("bluesky_post", text="Flour is dust."),
+            "Delete your newest post": call("bluesky_delete_post", post_uri="newest"),
+            "Write something about tin": call("bluesky_post", text="Tin rusts."),
+            "Put flour into your goals": call("self_update", file="GOALS.md", content=goals, reason="a wish"),
+        }
+        running_town.account("kit")
+        for line, step in orders.items():
+            running_town.mind.answer = playing([step, Completion("Well.")])
+            await answered(life.app.owner, line)
+            for one in await services.outbox.held():
+                await services.outbox.approve(one.id)
+            life.passes(600)
+            await life.send()
+        day = await asyncio.to_thread(DayReader(services.settings, home, life.clock).read)
+        lines, shown = dict(did(day)), told_text(day)
+        (post,) = day.posts
+    assert lines["also done"] == "deletion (1), unfollow (1)"
+    assert "post: “Flour is dust.” (deleted since)" in lines["ordered"]
+    assert "delete a post of its own: “Flour is dust.” (done)" in lines["ordered"]
+    assert "GOALS.md changed (done)" in lines["ordered"]
+    assert lines["approved"] == "post: “Tin rusts.” (done)"
+    assert not any("GOALS.md" in one for _, one in led_to(day))
+    assert f"posted: “Tin rusts.” {post[1]}" in shown
+    assert post[1].startswith("https://bsky.app/profile/")

@@ -72,7 +72,7 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(exp
     assert thought.text == "It thought it over with some/model: 2 rounds, 2,310 tokens in, 41 out, $0.0003"
     assert thought.details == (
         "The prompt contained text from strangers, so only acts that strangers may cause were available",
-        "It was told: SOUL.md (1,911 characters), conversation (20 characters)",
+        "It was told: SOUL.md, conversation",
         "It called bluesky_reply “Tin”, refused: said before",
         "It called stay_silent “enough”",
     )

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.person import SOMEBODY_DID, SOMEBODY_HANDLE
 from modules.services.outbox.bodies import (
     DeleteBody,
     FollowBody,
@@ -101,6 +102,11 @@ def test_an_act_on_github_tells_what_it_does_by_what_github_gets(kind: IntentKin
 def test_only_a_true_mark_says_that_the_host_asked_for_it(mark: str) -> None:
     stored = {**ON_GITHUB, "title": "One", "promise": "c", mark: "yes"}
     assert isinstance(read_body("issue", stored), OpaqueBody)
+
+
+def test_who_is_forgotten_is_called_so_and_by_no_name() -> None:
+    for did, handle in ((SOMEBODY_DID, ""), (SOMEBODY_DID, SOMEBODY_HANDLE), ("did:plc:kit", SOMEBODY_HANDLE)):
+        assert DeleteBody(uri="at://x", did=did, handle=handle).deed == "unfollow somebody who is forgotten"
 
 
 def test_the_rows_of_a_home_of_schema_32_are_read_and_written_back_as_they_were() -> None:

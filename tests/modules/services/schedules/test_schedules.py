@@ -12,7 +12,7 @@ import pytest
 from common.clock import iso, local
 from modules.runtime.control import Standing
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.schedules.policy import MOST, Repeat, Schedule
+from modules.services.schedules.policy import MOST, Repeat, Schedule, first_scheduled
 from modules.services.schedules.schedules import KIND, Schedules, schedule_of
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
@@ -116,6 +116,13 @@ async def test_a_time_that_is_skipped_or_comes_twice_comes_once_and_the_others_k
     assert rig.came == ["2026-10-25 01:30", "2026-11-01 01:30"]
     assert iso(rig.handler.moments[-2]) == "2026-10-25T00:30:00.000Z", "the first of the two"
     assert {iso(one.due) for one in await rig.schedules.all()} == {"2026-11-08T01:30:00.000Z"}
+
+
+async def test_of_many_schedules_the_first_are_told_and_how_many_more_there_are(rig: Rig) -> None:
+    for day in range(1, 6):
+        await rig.add(f"2036-01-0{day}T09:00")
+        told = first_scheduled(await rig.schedules.all(), ZONE)
+        assert (len(told), told[-1] == f"and {day - 3} more") == ((4, True) if day > 3 else (day, False))
 
 
 async def test_each_day_keeps_its_hour_over_both_changes_of_the_clocks_and_comes_once(rig: Rig) -> None:
