@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
+from common.schemas import SPACE_DECISION_TOOL
 from local_tools.self_tools import told_change
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.lives.bluesky.respond import OWNER_TOOLS
+from modules.lives.bluesky.respond import OWNER_TOOLS, RESPONSE_TOOLS
 from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
-from modules.lives.github.respond import WORK_TOOLS
+from modules.lives.github.respond import REVIEW_TOOLS, WORK_TOOLS
+from modules.lives.github.respond import TOOLS as THREAD_TOOLS
 from modules.lives.github.types import ReviewTurn
 from modules.lives.growth.handle import REFLECTION_TOOLS
 from modules.lives.growth.types import ReflectionTurn
+from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -27,11 +30,11 @@ from modules.services.skills.skills import LocalSkills, Skills
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "": (type(None), ()),
-    "mentions": (ThreadTurn, OWNER_TOOLS),
-    "messages": (MessageTurn, ()),
-    "posts": (ExpressionTurn, ()),
-    "github": (ReviewTurn, WORK_TOOLS),
-    "rooms": (SpaceTurn, ()),
+    "mentions": (ThreadTurn, (*RESPONSE_TOOLS, *OWNER_TOOLS)),
+    "messages": (MessageTurn, MESSAGE_TOOLS),
+    "posts": (ExpressionTurn, ("bluesky_post",)),
+    "github": (ReviewTurn, (*THREAD_TOOLS, *REVIEW_TOOLS, *WORK_TOOLS)),
+    "rooms": (SpaceTurn, (SPACE_DECISION_TOOL,)),
     "own-time": (type(None), ()),
     "reflection": (ReflectionTurn, REFLECTION_TOOLS),
 }

@@ -28,7 +28,7 @@ from tests.scenarios.phone import Phone, look
 from town.model.types import Completion
 
 NAME = "skills/loud-roofs"
-ONE = "When somebody asks which roof is louder:\n- Say tin.\n- Ask what they hear on theirs."
+ONE = "When somebody asks which roof is louder:\n- Say tin in `bluesky_reply`, in its `text`.\n- Ask what they hear on theirs."
 TWO = ONE.replace("tin", "slate")
 
 
@@ -171,7 +171,7 @@ async def test_the_page_shows_what_waits_of_each_file_and_decides_it(running_tow
         settings, clock = life.app.services.settings, life.app.services.clock
         facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
         assert [file for file, _, _ in facts.growing()["waiting"]] == ["SELF.md", NAME]
-        assert "+- Say tin." in facts.growing()["waiting"][1][2]
+        assert f"+{ONE.splitlines()[1]}" in facts.growing()["waiting"][1][2]
         assert await acts.act("self_approve", {"file": NAME}) == f"Approved: {NAME} is changed"
         assert await acts.act("self_reject", {}) == "Rejected: SELF.md stays as it is"
     assert facts.growing()["waiting"] == []
