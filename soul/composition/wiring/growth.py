@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from adapters.github.types import Repo
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
+from modules.lives.craft.issues import IssueMaker
 from modules.lives.craft.perceive import CraftPerceiver
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
@@ -104,7 +106,7 @@ def _build_craft(
     improvement = ImprovementHandler(
         friction=friction,
         proposals=proposals,
-        makers=_makers(services, turn_services),
+        makers=_makers(services, turn_services, friction),
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
@@ -127,7 +129,7 @@ def _build_craft(
     return improvement, perceiver
 
 
-def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...]:
+def _makers(services: Services, turn_services: TurnServices, friction: FrictionRecord) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
     registry = turn_services.turn_runner.executor.registry
 
@@ -140,4 +142,19 @@ def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...
         await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
 
     skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
-    return (skill,)
+    if services.social_only:
+        return (skill,)
+    issue = IssueMaker(
+        repository=_repo(services.settings.soul_maker_repository),
+        friction=friction,
+        github=services.github,
+        outbox=services.outbox,
+        skills=services.skills,
+        clock=services.clock,
+    )
+    return skill, issue
+
+
+def _repo(name: str) -> Repo | None:
+    owner, _, repo = name.partition("/")
+    return Repo(owner, repo) if name else None
