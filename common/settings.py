@@ -257,6 +257,7 @@ class Settings(RoomSettings):
     improvement_min_hours: int = Field(default=24, ge=0, le=720)
     improvement_burn_in_ms: int = Field(default=172_800_000, ge=0)
     soul_maker_repository: RepositoryOrNone = ""
+    soul_program_repository: RepositoryOrNone = ""
     reading_per_day: int = Field(default=4, ge=0, le=24)
 
     soul_coding: bool = True

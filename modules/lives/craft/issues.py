@@ -27,7 +27,6 @@ from modules.services.skills.skills import Skills
 ISSUE_EVERY = timedelta(days=7)
 """So much lived time is between two reports in one repository."""
 _SKILL = "self-improvement-decision"
-_NEEDS_YES = "what it says of itself there needs your approval each time"
 _TRIES = 14
 """So often a draft is proposed that nobody decided; one waits for a day."""
 _CODES = re.compile(r"[\w .-]{1,80}", re.ASCII)
@@ -58,7 +57,7 @@ def kind_mark(rung: Rung, friction: Friction) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueMaker:
-    """The second rung. `repository` is where; `about` is what the owner reads first of the draft, "" for its title."""
+    """The second rung. `repository` is where; `asks` is what the owner is told that their approval means."""
 
     repository: Repo | None
     friction: FrictionRecord
@@ -67,7 +66,7 @@ class IssueMaker:
     skills: Skills
     clock: Clock
     rung: Rung = "issue"
-    about: str = ""
+    asks: str = "what it says of itself there needs your approval each time"
 
     def is_ready(self) -> bool:
         """Return whether there is a place for issues, and an account."""
@@ -77,10 +76,19 @@ class IssueMaker:
         """Return the name of the act that opens the issue of a proposal."""
         return f"proposal:{proposal.id}:issue"
 
+    async def told(self, proposal: Proposal) -> dict[str, str | int] | None:
+        """Return what others may be told of what a proposal is about."""
+        friction = await self.friction.get(proposal.friction or 0)
+        return told_outside(friction, proposal) if friction else None
+
+    async def opened(self, proposal: Proposal) -> int:
+        """Return the number of the issue that was opened for a proposal; 0 where none was."""
+        done = (await self.outbox.standing("issue", self.name(proposal))).active
+        return done.issue_number if done and done.state == "done" else 0
+
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Propose the issue, or a comment on one that stands, or look what became of that."""
-        friction = await self.friction.get(proposal.friction or 0)
-        told = told_outside(friction, proposal) if friction else None
+        friction, told = await self.friction.get(proposal.friction or 0), await self.told(proposal)
         if friction is None or told is None or self.repository is None:
             return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
         opened = await self.outbox.standing("issue", self.name(proposal), _TRIES)
@@ -90,7 +98,7 @@ class IssueMaker:
         found = await open_issue_with(self.github, self.repository, mark)
         if isinstance(found, Err):
             return ProposalStep("making", reason=found.error)
-        place: dict[str, str] = {"repo": self.repository.full_name, "about": self.about}
+        place: dict[str, str] = {"repo": self.repository.full_name}
         if standing := found.data:
             said = self.skills.render(_SKILL, "Comment", **told).strip()
             body: GitHubBody = IssueCommentBody(**place, number=standing.number, body=said)
@@ -102,7 +110,7 @@ class IssueMaker:
             name = self.name(proposal)
         if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(proposal):
             return ProposalStep("making", reason="it reported something there less than a week ago")
-        action = ProposedAction(body, part=name, cause_id=_cause(proposal), hold=_NEEDS_YES)
+        action = ProposedAction(body, part=name, cause_id=_cause(proposal), hold=self.asks)
         return _step(await self.outbox.do_once(action, _TRIES), made)
 
     async def _told_lately(self, proposal: Proposal) -> bool:
@@ -127,7 +135,7 @@ def _step(standing: ActStanding, made: str = "") -> ProposalStep:
     """Return how far a proposal is, by the act that tells of it; `made` is the address of what it speaks of."""
     intent = standing.intent
     if standing.code == "done" and intent:
-        return ProposalStep("taken", intent.result_uri or made)
+        return ProposalStep("taken", intent.result_uri or made, "it is told there")
     if standing.active:
         return ProposalStep("waiting", made, standing.reason)
     if standing.is_decided:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from adapters.github.types import Repo
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.issues import IssueMaker
 from modules.lives.craft.perceive import CraftPerceiver
+from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
@@ -152,7 +153,11 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
         skills=services.skills,
         clock=services.clock,
     )
-    return skill, issue
+    settings = services.settings
+    most = f"at most {settings.coding_tokens:,} tokens and {settings.coding_minutes:g} minutes"
+    asks = f"your approval opens the issue and begins the work on its own program: {most}"
+    issues = replace(issue, repository=_repo(settings.soul_program_repository), rung="program", asks=asks)
+    return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=settings.soul_coding)
 
 
 def _repo(name: str) -> Repo | None:

@@ -50,7 +50,11 @@ def maker_repo(github: TownGitHub) -> StoredRepo:
 
 @asynccontextmanager
 async def reporting(
-    github: TownGitHub, name: str = "rowan", repo: StoredRepo | None = None, **settings: str
+    github: TownGitHub,
+    name: str = "rowan",
+    repo: StoredRepo | None = None,
+    mind: Decider | None = None,
+    **settings: str,
 ) -> AsyncIterator[Reporting]:
     repo = repo or maker_repo(github)
     account = github.network.find(name) or github.network.create_account(name)
@@ -63,7 +67,7 @@ async def reporting(
         SOUL_ALLOW_PRIVATE_NET="on",
         **({"SOUL_MAKER_REPOSITORY": repo.full_name, "IMPROVEMENT_BURN_IN_MS": "0"} | settings),
     )
-    github.town.mind.answer = mind = Decider(rung="issue")
+    github.town.mind.answer = mind = mind or Decider(rung="issue")
     async with awake(home, clock=at_noon()) as soul:
         life = Life(soul, mind, PageMaker())
         life.handler.makers = life.own_makers
