@@ -242,14 +242,7 @@ async def examine_github(settings: Settings, home: Home) -> list[Finding]:
     try:
         found = await check_account(github)
         workspace = [await _workspace(settings, github)] if settings.workspace_org else []
-        workspace += [
-            await _place(github, name, setting, is_pushed_to=is_pushed_to)
-            for name, setting, is_pushed_to in (
-                (settings.soul_maker_repository, "SOUL_MAKER_REPOSITORY", False),
-                (settings.soul_program_repository, "SOUL_PROGRAM_REPOSITORY", True),
-            )
-            if name
-        ]
+        workspace += [await _place(settings, github, name) for name in _PLACES if getattr(settings, name.lower())]
     finally:
         await github.aclose()
     if isinstance(found, AccountProblem):
@@ -265,19 +258,23 @@ async def examine_github(settings: Settings, home: Home) -> list[Finding]:
     return [*findings, *workspace, *sharing]
 
 
-async def _place(github: GitHub, name: str, setting: str, *, is_pushed_to: bool) -> Finding:
-    """Whether the SOUL can open issues in a repository that a setting names, and push branches there if it is to."""
-    owner, _, repo = name.partition("/")
-    read = await github.get_repository(Repo(owner, repo))
+_PLACES = ("SOUL_MAKER_REPOSITORY", "SOUL_PROGRAM_REPOSITORY")
+
+
+async def _place(settings: Settings, github: GitHub, setting: str) -> Finding:
+    """Whether the SOUL can open issues in a repository that a setting names, and push to that of its program."""
+    name, is_program = getattr(settings, setting.lower()), setting == _PLACES[1]
+    read = await github.get_repository(Repo(*name.split("/")))
     if isinstance(read, Err):
         return Finding(setting, "warn", f"{name} cannot be read: {read.error}", f"Check {setting}.")
     if read.data.archived or not read.data.has_issues:
         lacks = "is archived" if read.data.archived else "has its issues switched off, as forks have at first"
         return Finding(setting, "warn", f"{name} {lacks}", f"Switch issues on in its settings, or change {setting}.")
-    if is_pushed_to and not read.data.can_push:
-        remedy = "Let its account write there, or name a fork of its own."
-        return Finding(setting, "warn", f"the account may not push to {name}", remedy)
-    return Finding(setting, "ok", f"issues can be opened in {name}{', and branches pushed' if is_pushed_to else ''}")
+    if is_program and not read.data.can_push:
+        return Finding(
+            setting, "warn", f"the account may not push to {name}", "Let it write there, or name its own fork."
+        )
+    return Finding(setting, "ok", f"issues can be opened in {name}{', and branches pushed' if is_program else ''}")
 
 
 async def _workspace(settings: Settings, github: GitHub) -> Finding:

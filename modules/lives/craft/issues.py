@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,17 +50,17 @@ def told_outside(friction: Friction, proposal: Proposal) -> dict[str, str | int]
     }
 
 
-def kind_mark(rung: Rung, friction: Friction) -> str:
+def kind_mark(rung: Rung, told: Mapping[str, str | int]) -> str:
     """Return the marker by which SOULs know an issue about the same friction; no reader sees it."""
-    named = f"{friction.category}\n{friction.loop}\n{friction.code}"
+    named = "\n".join(str(told[name]) for name in ("category", "loop", "code"))
     return f"<!-- soul:friction-{rung}={hashlib.sha256(named.encode()).hexdigest()[:16]} -->"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueMaker:
-    """The second rung. `repository` is where; `asks` is what the owner is told that their approval means."""
+    """The second rung. `repository` is where, `owner/name`; `asks` tells the owner what their approval means."""
 
-    repository: Repo | None
+    repository: str
     friction: FrictionRecord
     github: GitHub
     outbox: Outbox
@@ -70,65 +71,53 @@ class IssueMaker:
 
     def is_ready(self) -> bool:
         """Return whether there is a place for issues, and an account."""
-        return self.repository is not None and self.github.configured
+        return bool(self.repository) and self.github.configured
 
-    def name(self, proposal: Proposal) -> str:
-        """Return the name of the act that opens the issue of a proposal."""
-        return f"proposal:{proposal.id}:issue"
+    @property
+    def place(self) -> Repo:
+        """The repository."""
+        return Repo(*self.repository.split("/"))
 
     async def told(self, proposal: Proposal) -> dict[str, str | int] | None:
         """Return what others may be told of what a proposal is about."""
         friction = await self.friction.get(proposal.friction or 0)
         return told_outside(friction, proposal) if friction else None
 
-    async def opened(self, proposal: Proposal) -> int:
-        """Return the number of the issue that was opened for a proposal; 0 where none was."""
-        done = (await self.outbox.standing("issue", self.name(proposal))).active
-        return done.issue_number if done and done.state == "done" else 0
-
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Propose the issue, or a comment on one that stands, or look what became of that."""
-        friction, told = await self.friction.get(proposal.friction or 0), await self.told(proposal)
-        if friction is None or told is None or self.repository is None:
+        told, name, cause = await self.told(proposal), f"proposal:{proposal.id}:issue", f"proposal:{proposal.id}"
+        if told is None:
             return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
-        opened = await self.outbox.standing("issue", self.name(proposal), _TRIES)
+        opened = await self.outbox.standing("issue", name, _TRIES)
         if opened.is_decided:
             return _step(opened)
-        mark = kind_mark(self.rung, friction)
-        found = await open_issue_with(self.github, self.repository, mark)
+        mark, made = kind_mark(self.rung, told), ""
+        found = await open_issue_with(self.github, self.place, mark)
         if isinstance(found, Err):
             return ProposalStep("making", reason=found.error)
-        place: dict[str, str] = {"repo": self.repository.full_name}
-        if standing := found.data:
+        if (there := found.data) and self.rung == "program":
+            return ProposalStep(
+                "left", there.html_url, "an open issue there tells it already: close it to have it tried"
+            )
+        if there:
             said = self.skills.render(_SKILL, "Comment", **told).strip()
-            body: GitHubBody = IssueCommentBody(**place, number=standing.number, body=said)
-            name, made = f"{self.repository.full_name}#{standing.number}:friction", standing.html_url
+            body: GitHubBody = IssueCommentBody(repo=self.repository, number=there.number, body=said)
+            name, made = f"{self.repository}#{there.number}:friction", there.html_url
         else:
             title = self.skills.render(_SKILL, "Issue Title", **told).strip()
             said = self.skills.render(_SKILL, "Issue", **told, is_program=self.rung == "program").strip()
-            body, made = IssueBody(**place, title=title, body=f"{said}\n\n{mark}", only_one=mark), ""
-            name = self.name(proposal)
-        if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(proposal):
+            body = IssueBody(repo=self.repository, title=title, body=f"{said}\n\n{mark}", only_one=mark)
+        if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(cause):
             return ProposalStep("making", reason="it reported something there less than a week ago")
-        action = ProposedAction(body, part=name, cause_id=_cause(proposal), hold=self.asks)
+        action = ProposedAction(body, part=name, cause_id=cause, hold=self.asks)
         return _step(await self.outbox.do_once(action, _TRIES), made)
 
-    async def _told_lately(self, proposal: Proposal) -> bool:
+    async def _told_lately(self, cause: str) -> bool:
         """Return whether another proposal was told there within a week, or may still be."""
         since = self.clock.now() - self.clock.real(ISSUE_EVERY)
-        return any(
-            (one.cause_id or "").startswith("proposal:")
-            and one.cause_id != _cause(proposal)
-            and one.state in ACTIVE_STATES
-            and isinstance(one.body, OnGitHub)
-            and self.repository is not None
-            and one.body.repo == self.repository.full_name
-            for one in await self.outbox.since(("issue", "issue_comment"), since)
-        )
-
-
-def _cause(proposal: Proposal) -> str:
-    return f"proposal:{proposal.id}"
+        others = (one for one in await self.outbox.since(("issue", "issue_comment"), since) if one.cause_id != cause)
+        told = (one for one in others if (one.cause_id or "").startswith("proposal:") and one.state in ACTIVE_STATES)
+        return any(isinstance(one.body, OnGitHub) and one.body.repo == self.repository for one in told)
 
 
 def _step(standing: ActStanding, made: str = "") -> ProposalStep:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from adapters.github.types import Repo
 from common.result import Err
 from modules.lives.craft.issues import IssueMaker
 from modules.services.claims.offers import TaskPlace
@@ -31,28 +30,28 @@ class ProgramMaker:
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Do what comes next. The work begins once the owner approved the issue."""
         step, told = await self.issues.advance(proposal), await self.issues.told(proposal)
-        issue, repo = await self.issues.opened(proposal), self.issues.repository
-        if step.state != "taken" or repo is None or told is None:
+        if step.state != "taken" or told is None:
             return step
-        if not issue:
-            return ProposalStep("left", step.made, "an open issue there tells it already: close it to have it tried")
-        place = TaskPlace(repo, issue, _TASK)
+        place = TaskPlace(self.issues.place, _number(step.made), _TASK)
         row = replace(place.row, kind=PROGRAM, importance="own", payload={**place.row.payload, "told": told})
         await self.table.add(row)
         item = await self.table.get(PROGRAM, row.key)
         if item is None or item.state == "pending":
             return ProposalStep("making", step.made, (item and item.outcome) or "it is worked on")
         reason = str(item.payload.get("reason", item.outcome))
-        return (
-            await self._offered(repo, reason) if item.outcome == "opened" else ProposalStep("failed", step.made, reason)
-        )
+        return await self._offered(reason) if item.outcome == "opened" else ProposalStep("failed", step.made, reason)
 
-    async def _offered(self, repo: Repo, url: str) -> ProposalStep:
+    async def _offered(self, url: str) -> ProposalStep:
         """Return what people did with the pull request at `url`."""
-        pull = await self.issues.github.pulls.get(repo, int(url.rpartition("/")[2]))
+        pull = await self.issues.github.pulls.get(self.issues.place, _number(url))
         if isinstance(pull, Err):
             return ProposalStep("waiting", url, pull.error)
         if pull.data.merged:
             return ProposalStep("taken", url, "it was merged: `soul upgrade` takes it over")
         state: ProposalState = "waiting" if pull.data.state == "open" else "left"
         return ProposalStep(state, url, f"the pull request is {pull.data.state}")
+
+
+def _number(url: str) -> int:
+    """Return the number of an issue or pull request by its address."""
+    return int(url.rpartition("/")[2])

@@ -14,7 +14,7 @@ from common.clock import Clock
 from common.provenance import Provenance
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import done_in_time
-from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
+from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
 from modules.services.claims.offers import place_of
 from modules.services.coding.gates import Closed, GateFacts, closed_gate
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
@@ -42,7 +42,7 @@ class ProgramWork(CodeWork):
 
     def closed(self, facts: GateFacts) -> Closed | None:
         """Return the first gate that is shut, or None."""
-        return closed_gate(facts) or closed_to_program(facts.changes)
+        return closed_to_program(facts.changes) or closed_gate(facts)
 
     def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
         """Return the gate unless it passes, however it was before."""
@@ -81,16 +81,13 @@ class ProgramHandler(Handler):
         match await done_in_time(self.work, held, self.clock):
             case Opened(url=url):
                 return Disposition("done", "opened", url)
-            case Stopped(reason=reason):
-                return Disposition("later", "held", reason, _LOOK_S)
-            case Deferred(reason=reason, retry_after=wait_s):
-                return Disposition("later", "deferred", reason, wait_s or _LOOK_S)
+            case Stopped() | Deferred() as waits:
+                return Disposition("later", type(waits).__name__.lower(), waits.reason, _LOOK_S)
             case Failed(problem=problem, detail=detail, about=about):
                 return Disposition("silent", problem, ": ".join(filter(None, (about, detail or problem))))
             case other:
-                return Disposition(
-                    "silent", type(other).__name__.lower(), "it found nothing to change, or cannot go on"
-                )
+                reason = other.question if isinstance(other, Blocked) else "there was nothing to change"
+                return Disposition("silent", type(other).__name__.lower(), reason)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Keep why it ended so, and tell the owner."""
@@ -99,8 +96,3 @@ class ProgramHandler(Handler):
         what = "a pull request waits for your review" if is_open else "nothing was pushed"
         headline = f"{self.name}, on a change of its own program: {what}"
         await self.tell(f"program:{item.key}", headline, disposition.reason, Provenance.SELF, at_once=False)
-
-    def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, without its reason."""
-        done = "is offered" if disposition.code == "opened" else "ended without one"
-        return f"A change of its own program {done if disposition.settles else 'has to wait'}"

@@ -6,13 +6,13 @@ of the program, or merges it.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from adapters.git.diffs import hunks_of, sections
 from adapters.git.worktree import BranchChanges
 from modules.services.coding.gates import Closed
 from modules.services.outbox.bodies import IntentKind
@@ -39,6 +39,7 @@ OUT_OF_BOUNDS = (
     "*soul/composition/*",
 )
 """The files that it may not change, in small letters; `*` stands for any characters, also for `/`."""
+_CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
 _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
 
 
@@ -51,10 +52,11 @@ def closed_to_program(changes: BranchChanges) -> Closed | None:
     """Return why a change of the program is not offered; None where it may be."""
     if path := first_out_of_bounds(one.path for one in changes.files):
         return Closed("out_of_bounds", "only people change this file", path)
-    lines = sum(line.startswith(("+", "-")) for one in sections(changes.patch) for line in hunks_of(one).splitlines())
+    lines = sum(map(int, _CHANGED.findall(changes.stat)))
     if len(changes.files) > MOST_PROGRAM_FILES or lines > MOST_PROGRAM_LINES:
-        most = f"the most are {MOST_PROGRAM_FILES} and {MOST_PROGRAM_LINES}"
-        return Closed("too_large", f"{len(changes.files)} files and {lines} lines changed, {most}")
+        return Closed(
+            "too_large", f"{changes.stat}; the most are {MOST_PROGRAM_FILES} files, {MOST_PROGRAM_LINES} lines"
+        )
     return None
 
 
@@ -65,14 +67,11 @@ class OwnProgramRule:
     repository: str
 
     def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
-        body, name = action.body, "own-program"
+        body, why = action.body, ""
         if not isinstance(body, OnGitHub) or not self.repository or body.repo.lower() != self.repository.lower():
             return ()
-        if action.kind in _FOR_PEOPLE:
-            return [Verdict(name, "block", "only people review and merge what changes its own program", body.repo)]
-        if isinstance(body, PushBody):
-            if parse_task_branch(body.branch) is None:
-                return [Verdict(name, "block", "it changes its own program by pull requests alone", body.branch)]
-            if path := first_out_of_bounds(body.paths):
-                return [Verdict(name, "block", f"only people change {path}", path)]
-        return [Verdict(name)]
+        if action.kind in _FOR_PEOPLE or (isinstance(body, PushBody) and parse_task_branch(body.branch) is None):
+            why = "it changes its own program by pull requests alone, which only people review and merge"
+        elif isinstance(body, PushBody) and (path := first_out_of_bounds(body.paths)):
+            why = f"only people change {path}"
+        return [Verdict("own-program", "block" if why else "pass", why)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from adapters.github.types import Repo
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.issues import IssueMaker
 from modules.lives.craft.perceive import CraftPerceiver
@@ -132,7 +131,7 @@ def _build_craft(
 
 def _makers(services: Services, turn_services: TurnServices, friction: FrictionRecord) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
-    registry = turn_services.turn_runner.executor.registry
+    registry, settings = turn_services.turn_runner.executor.registry, services.settings
 
     async def standing(name: str) -> ProposalState:
         listed = await services.knowledge.local_skills.listing()
@@ -146,20 +145,14 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     if services.social_only:
         return (skill,)
     issue = IssueMaker(
-        repository=_repo(services.settings.soul_maker_repository),
+        repository=settings.soul_maker_repository,
         friction=friction,
         github=services.github,
         outbox=services.outbox,
         skills=services.skills,
         clock=services.clock,
     )
-    settings = services.settings
     most = f"at most {settings.coding_tokens:,} tokens and {settings.coding_minutes:g} minutes"
     asks = f"your approval opens the issue and begins the work on its own program: {most}"
-    issues = replace(issue, repository=_repo(settings.soul_program_repository), rung="program", asks=asks)
+    issues = replace(issue, repository=settings.soul_program_repository, rung="program", asks=asks)
     return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=settings.soul_coding)
-
-
-def _repo(name: str) -> Repo | None:
-    owner, _, repo = name.partition("/")
-    return Repo(owner, repo) if name else None

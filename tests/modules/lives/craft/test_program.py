@@ -142,7 +142,9 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
         assert (await place.soul.looks())[0] == ("taken", pull.html_url)
 
 
-@pytest.mark.parametrize("path", ["modules/services/outbox/approval.py", "tests/security/test_x.py", "Makefile"])
+@pytest.mark.parametrize(
+    "path", ["modules/services/outbox/approval.py", pytest.param("Makefile", marks=pytest.mark.slow)]
+)
 async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_github: TownGitHub, path: str) -> None:
     bad = call("write_file", path=path, content="check:\n\ttrue\n\ntest:\n\ttrue\n")
     async with changing(town_github, bad, *FIX) as place:
@@ -159,6 +161,7 @@ async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_gith
         assert path in (await place.soul.life.friction()).reason
 
 
+@pytest.mark.slow
 async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub) -> None:
     red = call("write_file", path="posting.py", content="def fields():\n    return set()\n")
     ends = call("blocked", reason="The cause lies elsewhere.")
@@ -172,6 +175,7 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
         assert (await place.soul.looks())[0][0] == "failed"
 
 
+@pytest.mark.slow
 async def test_each_step_repeated_after_a_kill_offers_one_pull_request(town_github: TownGitHub) -> None:
     async with changing(town_github) as place:
         life = place.soul.life
@@ -218,7 +222,6 @@ async def test_no_merge_review_or_push_to_the_main_branch_leaves_for_the_own_pro
 
 
 def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> None:
-    files = [str(one.relative_to(ROOT)) for one in ROOT.rglob("*") if one.is_file() and ".venv" not in one.parts]
     bound = [
         *("tests/security/test_security_sandbox.py", "modules/services/coding/gates.py", ".ci/size", "Makefile"),
         *("modules/services/outbox/rules/approval.py", "modules/runtime/budget/budget.py", "common/provenance.py"),
@@ -227,7 +230,7 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
         *("skills/self-improvement-decision/SKILL.md", "common/redact.py", "common/text/untrusted.py"),
     ]
     for path in bound:
-        assert path in files, path
+        assert (ROOT / path).is_file(), path
         assert first_out_of_bounds([path]) == path
         assert first_out_of_bounds([path.upper()])
     free = [
@@ -236,6 +239,6 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
         "skills/expression/SKILL.md",
         "README.md",
     ]
-    assert [one for one in free if one in files] == free
+    assert all((ROOT / one).is_file() for one in free)
     assert not first_out_of_bounds(free)
     assert len(OUT_OF_BOUNDS) == len(set(OUT_OF_BOUNDS))
