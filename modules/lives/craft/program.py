@@ -32,7 +32,7 @@ class ProgramMaker:
         step, told = await self.issues.advance(proposal), await self.issues.told(proposal)
         if step.state != "taken" or told is None:
             return step
-        place = TaskPlace(self.issues.place, _number(step.made), _TASK)
+        place = TaskPlace(self.issues.place, int(step.made.rpartition("/")[2]), _TASK)
         row = replace(place.row, kind=PROGRAM, importance="own", payload={**place.row.payload, "told": told})
         await self.table.add(row)
         item = await self.table.get(PROGRAM, row.key)
@@ -43,15 +43,10 @@ class ProgramMaker:
 
     async def _offered(self, url: str) -> ProposalStep:
         """Return what people did with the pull request at `url`."""
-        pull = await self.issues.github.pulls.get(self.issues.place, _number(url))
+        pull = await self.issues.github.pulls.get(self.issues.place, int(url.rpartition("/")[2]))
         if isinstance(pull, Err):
             return ProposalStep("waiting", url, pull.error)
         if pull.data.merged:
             return ProposalStep("taken", url, "it was merged: `soul upgrade` takes it over")
         state: ProposalState = "waiting" if pull.data.state == "open" else "left"
         return ProposalStep(state, url, f"the pull request is {pull.data.state}")
-
-
-def _number(url: str) -> int:
-    """Return the number of an issue or pull request by its address."""
-    return int(url.rpartition("/")[2])

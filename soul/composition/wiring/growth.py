@@ -12,6 +12,7 @@ from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
+from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.proposals import SKILL_PROPOSE, Maker, ProposalGates, Proposals, ProposalState
 from modules.services.craft.record import FrictionRecord
 from modules.services.own_feed.expressions import Expressions
@@ -155,4 +156,5 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     most = f"at most {settings.coding_tokens:,} tokens and {settings.coding_minutes:g} minutes"
     asks = f"your approval opens the issue and begins the work on its own program: {most}"
     issues = replace(issue, repository=settings.soul_program_repository, rung="program", asks=asks)
-    return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=settings.soul_coding)
+    may_code = settings.soul_coding and Sandbox(redactor=services.redactor, unsafe=settings.soul_unsafe_exec).is_there
+    return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=may_code)

@@ -104,6 +104,19 @@ async def test_the_owners_no_is_kept(town_github: TownGitHub) -> None:
         assert (await soul.drafts(), issues_of(soul.repo)) == ([], [])
 
 
+async def test_a_draft_that_nobody_decided_is_proposed_anew_for_two_weeks(town_github: TownGitHub) -> None:
+    async with reporting(town_github) as soul:
+        await soul.proposes()
+        for _ in range(3):
+            await soul.life.works(DAY_S + HOUR_S)
+            await soul.life.soul.app.services.outbox.deliver_due()
+            await soul.life.works(7 * HOUR_S)
+            assert len(await soul.drafts()) == 1
+        await soul.life.works(15 * DAY_S)
+        assert [one.state for one in await soul.life.craft.proposals.all()] == ["left"]
+        assert issues_of(soul.repo) == []
+
+
 async def test_two_souls_open_one_issue_and_the_other_says_once_that_it_meets_it_too(town_github: TownGitHub) -> None:
     async with AsyncExitStack() as stack:
         repo = maker_repo(town_github)
