@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from adapters.github.types import PullRequest, Repo
+from modules.lives.craft.issues import kind_mark
 from modules.lives.craft.program import ProgramMaker
 from modules.services.craft.bounds import OUT_OF_BOUNDS, first_out_of_bounds
 from modules.services.outbox.github_bodies import (
@@ -173,6 +174,16 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
         assert "FAIL: test_text" in place.mind.coded[-1].messages[-1].text
         assert await place.branches() == ["main"]
         assert (await place.soul.looks())[0][0] == "failed"
+
+
+async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        told = {"category": "tools", "loop": "expression", "code": "bluesky_post Wrong Fields"}
+        github = place.soul.life.soul.app.services.github
+        there = ok(await github.create_issue(PLACE, "Again", kind_mark("program", told)))
+        await place.soul.proposes()
+        assert await place.soul.looks() == [("left", there.html_url)]
+        assert await place.soul.drafts() == []
 
 
 @pytest.mark.slow
