@@ -104,6 +104,7 @@ def _repository_name(value: str) -> str:
 
 Organisation = Annotated[str, AfterValidator(_organisation)]
 RepositoryName = Annotated[str, AfterValidator(_repository_name)]
+RepositoryOrNone = Annotated[str, AfterValidator(lambda value: value and _repository_name(value))]
 TimeZone = Annotated[str, AfterValidator(_zone)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 SpaceUrl = Annotated[str, AfterValidator(_space_url)]
@@ -255,6 +256,8 @@ class Settings(RoomSettings):
 
     improvement_min_hours: int = Field(default=24, ge=0, le=720)
     improvement_burn_in_ms: int = Field(default=172_800_000, ge=0)
+    soul_maker_repository: RepositoryOrNone = ""
+    soul_program_repository: RepositoryOrNone = ""
     reading_per_day: int = Field(default=4, ge=0, le=24)
 
     soul_coding: bool = True

@@ -95,6 +95,7 @@ _RULES = {
     "same-repository": "whether a repository is the one it was",
     "schedule": "posts for a later moment",
     "secrets": "secrets in its words",
+    "own-program": "changes of its own program",
     "strangers": "strangers in an hour",
     "strangers-while-young": "strangers in an hour, for a young account",
     "turns-on-github": "threads of strangers on GitHub in an hour",

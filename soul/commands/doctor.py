@@ -242,6 +242,7 @@ async def examine_github(settings: Settings, home: Home) -> list[Finding]:
     try:
         found = await check_account(github)
         workspace = [await _workspace(settings, github)] if settings.workspace_org else []
+        workspace += [await _place(settings, github, name) for name in _PLACES if getattr(settings, name.lower())]
     finally:
         await github.aclose()
     if isinstance(found, AccountProblem):
@@ -255,6 +256,25 @@ async def examine_github(settings: Settings, home: Home) -> list[Finding]:
     shared = problem_of_shared_account(login, read_peers(home.memory / REGISTRY_FILE))
     sharing = [Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else []
     return [*findings, *workspace, *sharing]
+
+
+_PLACES = ("SOUL_MAKER_REPOSITORY", "SOUL_PROGRAM_REPOSITORY")
+
+
+async def _place(settings: Settings, github: GitHub, setting: str) -> Finding:
+    """Whether the SOUL can open issues in a repository that a setting names, and push to that of its program."""
+    name, is_program = getattr(settings, setting.lower()), setting == _PLACES[1]
+    read = await github.get_repository(Repo(*name.split("/")))
+    if isinstance(read, Err):
+        return Finding(setting, "warn", f"{name} cannot be read: {read.error}", f"Check {setting}.")
+    if read.data.archived or not read.data.has_issues:
+        lacks = "is archived" if read.data.archived else "has its issues switched off, as forks have at first"
+        return Finding(setting, "warn", f"{name} {lacks}", f"Switch issues on in its settings, or change {setting}.")
+    if is_program and not read.data.can_push:
+        return Finding(
+            setting, "warn", f"the account may not push to {name}", "Let it write there, or name its own fork."
+        )
+    return Finding(setting, "ok", f"issues can be opened in {name}{', and branches pushed' if is_program else ''}")
 
 
 async def _workspace(settings: Settings, github: GitHub) -> Finding:

@@ -51,6 +51,7 @@ class Lives:
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.sentences)
         self.bluesky = build_bluesky_life(services, self.bluesky_state, self.turn_services, replies, self.requests)
+        self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         self.github_loops, github_notice = self._build_github_life(services)
         self.github_notices = (github_notice, services.peer_histories.notice)
         self.space = build_space_life(services, self.turn_services, self.queue, writer)
@@ -62,7 +63,6 @@ class Lives:
         writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
         for voice_writer in writers:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
-        self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         scheduled, heartbeat = build_rhythm(services, self.turn_services, self.alarms.tell)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions, self.alarms.tell)
         self.own_times = OwnTimes(self.bluesky.expression, self.growth.reflection, heartbeat)
@@ -99,4 +99,4 @@ class Lives:
             return (), ""
         from soul.composition.wiring.github import build_github_life  # noqa: PLC0415 - most of what builds software
 
-        return build_github_life(services, self.turn_services)
+        return build_github_life(services, self.turn_services, self.alarms.tell)

@@ -48,6 +48,7 @@ from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.service_health import ServiceHealth
 from modules.runtime.stages import Stages
 from modules.services.claims.lease_store import lease_gate
+from modules.services.craft.bounds import OwnProgramRule
 from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.drafts import DraftExperiences
 from modules.services.experiences.log import ExperienceLog
@@ -322,6 +323,7 @@ class Services(BaseServices):
             watched=self.workspaces.names,
             leads_to=leads_to,
             organisation=settings.workspace_org,
+            program=settings.soul_program_repository,
             github=self._logins_of_ours,
         )
 
@@ -331,9 +333,9 @@ class Services(BaseServices):
         return [one for one in logins if one and not self.pinned_names.has_passed_on("github", one)]
 
     def _build_outbox(self, approval: ApprovalRule) -> Outbox:
-        owner_did, to_room = self.me.owner_did, self.integrations.to_room
+        owner_did, room = self.me.owner_did, self.integrations.to_room
         cards = None if self.settings.on_loopback() else LinkCards(self.web, self.redactor.text)
-        pause = PauseGate(self.control, owner_did)
+        pause, program = PauseGate(self.control, owner_did), OwnProgramRule(self.settings.soul_program_repository)
         by_message = direct_messages.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
         return Outbox(
             database=self.database,
@@ -342,16 +344,8 @@ class Services(BaseServices):
             senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
             inquiries=(self.foreign,),
-            rules=(SecretScan(self.redactor), self.etiquette, mute_rule, self.moderation.rule, approval),
-            gates=(
-                pause,
-                to_room.gate,
-                self.etiquette.gate,
-                mute_gate,
-                self.moderation.gate,
-                self.feed_pace,
-                lease_gate,
-            ),
+            rules=(SecretScan(self.redactor), self.etiquette, mute_rule, self.moderation.rule, program, approval),
+            gates=(pause, room.gate, self.etiquette.gate, mute_gate, self.moderation.gate, self.feed_pace, lease_gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
             confirm=self.lease.confirm,

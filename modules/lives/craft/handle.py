@@ -123,7 +123,8 @@ class ImprovementHandler(Handler):
 
     async def _decided(self, item: WorkItem, proposal: Proposal, friction: Friction | None) -> Proposal:
         """Return the proposal with the SOUL's yes or no; as it was where it did not decide."""
-        rungs = [one.rung for one in self.makers if one.is_ready()]
+        # NOTE(self): outside it tells codes alone, and a wish is words.
+        rungs = [one.rung for one in self.makers if one.is_ready() and (friction or one.rung == "skill")]
         told = {
             "category": friction.category if friction else "",
             "description": friction.description if friction else "",

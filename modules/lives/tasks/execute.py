@@ -174,7 +174,7 @@ class Execution:
         held = HeldTask(found, task, lease.epoch, tries, talk, reading.left.get(task.number))
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
         watches = (until_left(self.orders, place, self.clock), until_lost(lambda: self._is_ours(kept), self.clock))
-        return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))
+        return await first_of(done_in_time(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
         """Return whether the plan has words of people that were not there at `reading`; no, where it is unreadable."""
@@ -187,7 +187,8 @@ class Execution:
         return checked is not None
 
 
-async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
+async def done_in_time(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
+    """Do the work on a task, and return also what it raises or how it is too slow; only `Fatal` is raised."""
     try:
         async with clock.timeout(WORK_LIMIT_S):
             return await worker.do(held)

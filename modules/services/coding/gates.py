@@ -30,6 +30,7 @@ GateCode = Literal[
     "hidden",  # the added lines of a file that is no prose hold invisible characters
     "not_text",  # a file is binary, a link, or a repository
     "too_large",  # a file, or all of it, is too large to be reviewed
+    "out_of_bounds",  # a file of its own program that only people change
     "line_missing",  # a line is missing that the repository wants in one of its files
 ]
 

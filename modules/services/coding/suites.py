@@ -260,8 +260,9 @@ async def run_suites(
     network: bool,
     seconds: float = SUITE_SECONDS,
     only: Collection[str] | None = None,
+    gate: str = "",
 ) -> Suites:
-    """Run the tests of a tree: all, or those of the commands `only`. Each may take `seconds`.
+    """Run the tests of a tree: all, those of the commands `only`, or one `gate` instead. Each may take `seconds`.
 
     Without `only`, a command is left out that an earlier one ran itself and passed, such as pytest in `make test`.
     Where that failed, each runs, because a recipe ends at its first failure and so may not name all that fail.
@@ -270,6 +271,8 @@ async def run_suites(
     """
     await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have closed files
     suites, runs, covered = await read_suites(tree), list[SuiteRun](), set[str]()
+    if gate:
+        suites = replace(suites, definitions={gate: suites.definitions.get("make test", "")})
     limits = suite_limits(seconds)
     for name in suites.definitions:
         if name in only if only is not None else name not in covered:

@@ -138,7 +138,10 @@ class OfTask(OnGitHub):
 
 
 class IssueBody(OnGitHub):
-    """A new issue, assigned to ourselves where `assignees` is empty."""
+    """A new issue, assigned to ourselves where `assignees` is empty.
+
+    Where the text of an open issue holds `only_one`, none is made; "" makes it in any case.
+    """
 
     kind: ClassVar[Literal["issue"]] = "issue"
     does: ClassVar[str] = "issue in {0.repo}"
@@ -146,6 +149,7 @@ class IssueBody(OnGitHub):
     title: StrictStr
     labels: Names = ()
     assignees: Names = ()
+    only_one: StrictStr = ""
 
 
 class IssueCommentBody(_OnIssue):

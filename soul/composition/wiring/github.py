@@ -39,6 +39,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.claims.claimer import Claims
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.outbox.github_writer import GitHubWriter
+from modules.services.owner.notices import TellOwner
 from modules.services.plans.compose import PlanComposer
 from modules.services.work.limits import PersonTurns
 from modules.services.workspaces.acting import ActingTurns
@@ -198,7 +199,7 @@ def _seen_at(services: Services, login: str) -> datetime | None:
     return peer.last_seen_at if peer else None
 
 
-def build_github_life(services: Services, turn_services: TurnServices) -> tuple[tuple[Loop, ...], str]:
+def build_github_life(services: Services, turn_services: TurnServices, tell: TellOwner) -> tuple[tuple[Loop, ...], str]:
     """Return its loops, and a line for the owner on what is amiss with its file; "" without."""
     state = GitHubState(services.home.memory, services.database, services.clock)
     perceiver = GitHubPerceiver(
@@ -230,7 +231,7 @@ def build_github_life(services: Services, turn_services: TurnServices) -> tuple[
         experiences=services.experiences,
     )
     claims = build_claims(services)
-    tasks, task_loops = build_tasks(services, claims, turn_services.prompter)
+    tasks, task_loops = build_tasks(services, claims, turn_services.prompter, tell)
     workspaces = build_workspace_loop(services, claims, tasks.can_do)
     return (threads, experiences, workspaces, *task_loops), state.notice
 

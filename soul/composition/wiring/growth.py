@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
+from modules.lives.craft.issues import IssueMaker
 from modules.lives.craft.perceive import CraftPerceiver
+from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
 from modules.runtime.home import Home
+from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals, ProposalState
 from modules.services.craft.record import FrictionRecord
 from modules.services.identity.history import SelfHistory
@@ -108,7 +111,7 @@ def _build_craft(
     improvement = ImprovementHandler(
         friction=friction,
         proposals=proposals,
-        makers=_makers(services, turn_services),
+        makers=_makers(services, turn_services, friction),
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
@@ -131,9 +134,9 @@ def _build_craft(
     return improvement, perceiver
 
 
-def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...]:
+def _makers(services: Services, turn_services: TurnServices, friction: FrictionRecord) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
-    registry = turn_services.turn_runner.executor.registry
+    registry, settings = turn_services.turn_runner.executor.registry, services.settings
 
     async def standing(proposal: Proposal) -> ProposalState:
         return await asyncio.to_thread(_skill_standing, services.home, proposal)
@@ -143,7 +146,21 @@ def _makers(services: Services, turn_services: TurnServices) -> tuple[Maker, ...
         await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
 
     skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
-    return (skill,)
+    if services.social_only:
+        return (skill,)
+    issue = IssueMaker(
+        repository=settings.soul_maker_repository,
+        friction=friction,
+        github=services.github,
+        outbox=services.outbox,
+        skills=services.skills,
+        clock=services.clock,
+    )
+    most = f"at most {settings.coding_tokens:,} tokens and {settings.coding_minutes:g} minutes"
+    asks = f"your approval opens the issue and begins the work on its own program: {most}"
+    issues = replace(issue, repository=settings.soul_program_repository, rung="program", asks=asks)
+    may_code = settings.soul_coding and Sandbox(redactor=services.redactor, unsafe=settings.soul_unsafe_exec).is_there
+    return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=may_code)
 
 
 def _skill_standing(home: Home, proposal: Proposal) -> ProposalState:

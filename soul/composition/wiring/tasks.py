@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -20,6 +21,7 @@ from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
 from modules.lives.tasks.merge.wishes import WishHandler
 from modules.lives.tasks.offering import Offering
+from modules.lives.tasks.program import ProgramHandler, ProgramWork
 from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
@@ -39,6 +41,7 @@ from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.outbox.github_writer import GitHubWriter
+from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import Task
 from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
@@ -96,7 +99,9 @@ async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
     )
 
 
-def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
+def build_tasks(
+    services: Services, claims: Claims, prompter: Prompter, tell: TellOwner
+) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
     """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
@@ -105,9 +110,18 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     revisions = _build_rounds(RevisionHandler, services, claims.reader, code)
     conflicts = _build_rounds(ConflictHandler, services, claims.reader, code)
     scenarios = build_scenarios(services, claims, code)
-    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios))
+    program = _build_program(services, installer, tell)
+    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios, program))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
+
+
+def _build_program(services: Services, installer: Installer, tell: TellOwner) -> ProgramHandler:
+    """Return what changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
+    work = build_code_work(services, installer, ProgramWork)
+    work = replace(work, offering=replace(work.offering, peers=tuple))
+    name = services.settings.agent_name
+    return ProgramHandler(work, services.github, services.skills, services.work, tell, name, services.clock)
 
 
 def build_task_life(
@@ -150,8 +164,8 @@ def build_installer(services: Services) -> Installer:
     return Installer(Indexes.of(settings), services.home.root / CACHE, services.clock, settings.coding_builds)
 
 
-def build_code_work(services: Services, installer: Installer) -> CodeWork:
-    """Return the work of tasks that ask for more than documents."""
+def build_code_work(services: Services, installer: Installer, kind: type[CodeWork] = CodeWork) -> CodeWork:
+    """Return the work of tasks that ask for more than documents, or another `kind` of it."""
     settings, home = services.settings, services.home
     private = (home.memory, home.env, home.session)
     sandbox = Sandbox(redactor=services.redactor, private=private, tools=toolchains(), unsafe=settings.soul_unsafe_exec)
@@ -173,7 +187,7 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
         clock=services.clock,
         limits=limits,
     )
-    return CodeWork(
+    return kind(
         offering=_build_offering(services),
         agent=agent,
         git=services.git,

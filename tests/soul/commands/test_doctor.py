@@ -143,6 +143,25 @@ async def test_the_workspace_of_an_organisation_is_looked_for_and_what_it_would_
     assert (there.level, there.message) == ("ok", f"that of acme is {town_github.url}/acme/www-lil-intdev-garden")
 
 
+async def test_a_wrong_repository_for_reports_or_for_its_program_is_told(town_github: TownGitHub) -> None:
+    async def found(name: str, place: str) -> tuple[str, str]:
+        home = town_github.make_home(**{name: place})
+        (one,) = [one for one in await examine_outside(settings_of(home), home) if one.check == name]
+        return one.level, one.message
+
+    makers, own = "SOUL_MAKER_REPOSITORY", "SOUL_PROGRAM_REPOSITORY"
+    theirs = town_github.network.create_repo(town_github.repo.owner, "program")
+    assert (await found(makers, "acme/nothing"))[0] == "warn"
+    assert await found(makers, "acme/program") == ("ok", "issues can be opened in acme/program")
+    assert await found(own, "acme/program") == ("warn", "the account may not push to acme/program")
+    assert await found(own, "acme/site") == ("ok", "issues can be opened in acme/site, and branches pushed")
+    theirs.has_issues = False
+    assert await found(makers, "acme/program") == (
+        "warn",
+        "acme/program has its issues switched off, as forks have at first",
+    )
+
+
 async def test_what_a_token_may_do_is_told_scope_by_scope_and_another_soul_with_the_account_is_named(
     running_town: RunningTown,
 ) -> None:

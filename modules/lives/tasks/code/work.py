@@ -44,7 +44,7 @@ from modules.lives.tasks.offering import (
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer, move_installed
-from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
+from modules.services.coding.gates import Closed, GateFacts, closed_gate, gate_told, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suite_words import failures, outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
@@ -306,8 +306,9 @@ class CodeWork(TaskWorker):
         if end.is_found and not changes.files:
             await folder.delete()
             return AlreadyDone(f"{one_line(end.text, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
-        facts = GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files, lines=lines)
-        shut = closed_gate(facts)
+        broken = self.broken(suites)
+        facts = GateFacts(place.branch, changes, broken, self.redactor.finds, acts.task.files, lines=lines)
+        shut = self.closed(facts)
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
@@ -318,6 +319,14 @@ class CodeWork(TaskWorker):
         opened = await self.offering.opened(acts, offered, told, push=self._push(acts, folder, changes))
         await folder.delete()
         return opened
+
+    def closed(self, facts: GateFacts) -> Closed | None:
+        """Return the first gate that is shut, or None."""
+        return closed_gate(facts)
+
+    def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
+        """Return the runs of tests that keep the work from being offered."""
+        return suites.broken
 
     def description(
         self, acts: TaskActs, summary: str, changes: BranchChanges, suites: SuiteChange, *, is_draft: bool
@@ -359,11 +368,11 @@ class CodeWork(TaskWorker):
 
         async def wrong() -> str:
             """What fails, which gate is shut, or that nothing changed; else, once, what may have been overlooked."""
-            if failed := self.failed(SuiteChange(before, await tests.result()).broken):
+            if failed := self.failed(self.broken(SuiteChange(before, await tests.result()))):
                 return failed
             changes = read(await tree.staged(base))
             facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files, lines=lines)
-            if shut := gate_told(self.skills, closed_gate(facts)):
+            if shut := gate_told(self.skills, self.closed(facts)):
                 return shut
             noted = self._noted(acts.task, [one.path for one in changes.files])
             if not noted or (told and changes.files):

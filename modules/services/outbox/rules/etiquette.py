@@ -24,8 +24,10 @@ from modules.services.outbox.github_bodies import (
     ContentsBody,
     IssueCommentBody,
     OnGitHub,
+    PullRequestBody,
     PushBody,
     ReactionBody,
+    RefBody,
     ReviewBody,
 )
 from modules.services.outbox.rules import counts, policy, rules
@@ -176,7 +178,15 @@ class _RulesLook:
             return policy.consent_without_commitment(action, "something led us to that thread")
         if self._is_workspace_work(action.body):
             return policy.consent_without_commitment(action, "it is work in a workspace that is watched")
+        if self._is_own_program(action.body):
+            return policy.consent_without_commitment(action, "it is work on its own program, which its owner approved")
         return policy.consent_by_commitment(action, self._circle)
+
+    def _is_own_program(self, body: IntentBody) -> bool:
+        """Whether it is a branch, a push or a pull request in the repository of our own program."""
+        if not isinstance(body, RefBody | PushBody | PullRequestBody) or body.source != "workspace":
+            return False
+        return body.repo.lower() == self._world.program.lower()
 
     def _is_workspace_work(self, body: IntentBody) -> bool:
         """Whether it is work in a workspace that is watched, and belongs to no commitment."""

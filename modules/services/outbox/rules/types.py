@@ -87,6 +87,7 @@ class World:
         watched: the workspaces that are watched, `owner/name` in lower case.
         leads_to: whether something led us to the thread in this repository with this number, in this transaction.
         organisation: whose workspaces are the owner's; "" for none.
+        program: the repository of the SOUL's own program, `owner/name`; "" for none.
 
     """
 
@@ -102,6 +103,7 @@ class World:
     leads_to: Callable[[sqlite3.Connection, str, int], bool] = lambda *_: False
     we_follow: Callable[[str], bool] = lambda _: False
     organisation: str = ""
+    program: str = ""
 
     def circle(self) -> TrustCircle:
         """Whom we know at this moment."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from urllib.parse import quote
 
+from adapters.github.client import GitHub
 from adapters.github.rewriting import rewrite
 from adapters.github.types import (
     Comment,
@@ -63,7 +64,7 @@ from modules.services.plans.plan_text import add_tasks_to_plan_body
 WithWords = IssueBody | IssueCommentBody | ReviewBody
 Written = Issue | Comment | Review
 
-_LOOKED_AT = 100
+_LOOKED_AT, _OPEN_LOOKED_AT = 100, 1_000
 _STATES: dict[str, ReviewState] = {
     "APPROVE": "APPROVED",
     "REQUEST_CHANGES": "CHANGES_REQUESTED",
@@ -118,6 +119,8 @@ class GitHubSender(ChangeSender[WithWords]):
         done: ApiResult[Issue] | ApiResult[Comment] | ApiResult[Review]
         match body:
             case IssueBody():
+                if body.only_one and (await open_issue_with(github, repo, body.only_one)).or_raise():
+                    OvertakenErr("an open issue there tells it already", "invalid").or_raise()
                 done = await github.create_issue(repo, body.title, text, labels=body.labels, assignees=body.assignees)
             case ReviewBody():
                 done = await github.pulls.create_review(
@@ -154,6 +157,13 @@ class GitHubSender(ChangeSender[WithWords]):
 
     def _is_own(self, one: Comment | Review) -> bool:
         return one.author.lower() == self._github.login.lower()
+
+
+@answering
+async def open_issue_with(github: GitHub, repo: Repo, text: str) -> ApiResult[Issue | None]:
+    """Return the oldest open issue of a repository whose text holds `text`, whoever wrote it; None where none does."""
+    listed = (await github.list_issues(repo, limit=_OPEN_LOOKED_AT)).or_raise()
+    return Ok(next((one for one in reversed(listed) if text in one.body and not one.is_pull_request), None))
 
 
 def _same(one: Written, body: WithWords) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Proposal, ProposalGates, ProposalStep, Rung
+from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Maker, Proposal, ProposalGates, ProposalStep, Rung
 from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
@@ -77,8 +77,10 @@ class Life:
     mind: Decider
     maker: PageMaker
     shipped: SkillMaker = field(init=False)
+    own_makers: Sequence[Maker] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.own_makers = self.handler.makers
         (self.shipped,) = (one for one in self.handler.makers if isinstance(one, SkillMaker))
         self.handler.makers = [self.maker]
 
@@ -113,8 +115,8 @@ class Life:
         return [(one.state, one.rung) for one in await self.craft.proposals.all()]
 
 
-def home_of(town: RunningTown, **more: str) -> Home:
-    return town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", READING_PER_DAY="0", **more)
+def home_of(town: RunningTown, name: str = "rowan", **more: str) -> Home:
+    return town.make_home(name, SOUL_SPEED="1", SOUL_TIMEZONE="UTC", READING_PER_DAY="0", **more)
 
 
 @asynccontextmanager

@@ -1,0 +1,133 @@
+"""Reports a friction on GitHub: an issue of codes and figures, with the owner's yes each time.
+
+Who meets what is told already says so there, once, instead of opening another issue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock
+from common.result import Err
+from common.version import __version__
+from modules.services.craft.friction import Friction
+from modules.services.craft.proposals import Proposal, ProposalStep, Rung
+from modules.services.craft.record import FrictionRecord
+from modules.services.outbox.github_bodies import GitHubBody, IssueBody, IssueCommentBody, OnGitHub
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github import open_issue_with
+from modules.services.outbox.types import ACTIVE_STATES, ActStanding, ProposedAction
+from modules.services.skills.skills import Skills
+
+ISSUE_EVERY = timedelta(days=7)
+"""So much lived time is between two reports in one repository."""
+_SKILL = "self-improvement-decision"
+_TRIES = 14
+"""So often a draft is proposed that nobody decided; one waits for a day."""
+_CODES = re.compile(r"[\w .-]{1,80}", re.ASCII)
+_DAY = len("2026-01-31")
+
+
+def told_outside(friction: Friction, proposal: Proposal) -> dict[str, str | int] | None:
+    """Return what others may be told of a friction: codes and figures; None where a code looks like anything else."""
+    if not (_CODES.fullmatch(friction.code) and _CODES.fullmatch(friction.loop)):
+        return None
+    return {
+        "loop": friction.loop,
+        "code": friction.code,
+        "category": friction.category,
+        "occurrences": int(proposal.evidence.get("occurrences", 0)),
+        "days": int(proposal.evidence.get("days", 0)),
+        "total": friction.occurrences,
+        "since": friction.first_at[:_DAY],
+        "version": __version__,
+    }
+
+
+def kind_mark(rung: Rung, told: Mapping[str, str | int]) -> str:
+    """Return the marker by which SOULs know an issue about the same friction; no reader sees it."""
+    named = "\n".join(str(told[name]) for name in ("category", "loop", "code"))
+    return f"<!-- soul:friction-{rung}={hashlib.sha256(named.encode()).hexdigest()[:16]} -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueMaker:
+    """The second rung. `repository` is where, `owner/name`; `asks` tells the owner what their approval means."""
+
+    repository: str
+    friction: FrictionRecord
+    github: GitHub
+    outbox: Outbox
+    skills: Skills
+    clock: Clock
+    rung: Rung = "issue"
+    asks: str = "what it says of itself there needs your approval each time"
+
+    def is_ready(self) -> bool:
+        """Return whether there is a place for issues, and an account."""
+        return bool(self.repository) and self.github.configured
+
+    @property
+    def place(self) -> Repo:
+        """The repository."""
+        return Repo(*self.repository.split("/"))
+
+    async def told(self, proposal: Proposal) -> dict[str, str | int] | None:
+        """Return what others may be told of what a proposal is about."""
+        friction = await self.friction.get(proposal.friction or 0)
+        return told_outside(friction, proposal) if friction else None
+
+    async def advance(self, proposal: Proposal) -> ProposalStep:
+        """Propose the issue, or a comment on one that stands, or look what became of that."""
+        told, name, cause = await self.told(proposal), f"proposal:{proposal.id}:issue", f"proposal:{proposal.id}"
+        if told is None:
+            return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
+        opened = await self.outbox.standing("issue", name, _TRIES)
+        if opened.is_decided:
+            return _step(opened)
+        mark, made = kind_mark(self.rung, told), ""
+        found = await open_issue_with(self.github, self.place, mark)
+        if isinstance(found, Err):
+            return ProposalStep("making", reason=found.error)
+        if (there := found.data) and self.rung == "program":
+            return ProposalStep(
+                "left", there.html_url, "an open issue there tells it already: close it to have it tried"
+            )
+        if there:
+            said = self.skills.render(_SKILL, "Comment", **told).strip()
+            body: GitHubBody = IssueCommentBody(repo=self.repository, number=there.number, body=said)
+            name, made = f"{self.repository}#{there.number}:friction", there.html_url
+        else:
+            title = self.skills.render(_SKILL, "Issue Title", **told).strip()
+            said = self.skills.render(_SKILL, "Issue", **told, is_program=self.rung == "program").strip()
+            body = IssueBody(repo=self.repository, title=title, body=f"{said}\n\n{mark}", only_one=mark)
+        if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(cause):
+            return ProposalStep("making", reason="it reported something there less than a week ago")
+        action = ProposedAction(body, part=name, cause_id=cause, hold=self.asks)
+        return _step(await self.outbox.do_once(action, _TRIES), made)
+
+    async def _told_lately(self, cause: str) -> bool:
+        """Return whether another proposal was told there within a week, or may still be."""
+        since = self.clock.now() - self.clock.real(ISSUE_EVERY)
+        others = (one for one in await self.outbox.since(("issue", "issue_comment"), since) if one.cause_id != cause)
+        told = (one for one in others if (one.cause_id or "").startswith("proposal:") and one.state in ACTIVE_STATES)
+        return any(isinstance(one.body, OnGitHub) and one.body.repo == self.repository for one in told)
+
+
+def _step(standing: ActStanding, made: str = "") -> ProposalStep:
+    """Return how far a proposal is, by the act that tells of it; `made` is the address of what it speaks of."""
+    intent = standing.intent
+    if standing.code == "done" and intent:
+        return ProposalStep("taken", intent.result_uri or made, "it is told there")
+    if standing.active:
+        return ProposalStep("waiting", made, standing.reason)
+    if standing.is_decided:
+        return ProposalStep("left", made, standing.reason)
+    is_later = standing.advice is not None and standing.advice.code == "later"
+    return ProposalStep("making" if is_later else "failed", made, standing.reason)

@@ -1,0 +1,98 @@
+"""Changes the SOUL's own program once its owner said yes: a task in their repository, which ends in a pull request.
+
+The files are a fresh clone in the sandbox, never those that run here. What only people change is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.github.client import GitHub
+from common.clock import Clock
+from common.provenance import Provenance
+from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.execute import done_in_time
+from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
+from modules.services.claims.offers import place_of
+from modules.services.coding.gates import Closed, GateFacts, closed_gate
+from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
+from modules.services.craft.bounds import (
+    MOST_PROGRAM_FILES,
+    MOST_PROGRAM_LINES,
+    OUT_OF_BOUNDS,
+    PROGRAM,
+    PROGRAM_GATE,
+    closed_to_program,
+)
+from modules.services.owner.notices import TellOwner
+from modules.services.plans.types import FoundPlan, Plan, Task
+from modules.services.skills.skills import Skills
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, WorkItem
+
+_SKILL = "self-improvement-decision"
+_LOOK_S = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramWork(CodeWork):
+    """The work on the own program: within bounds, and only where the repository's own gate passes."""
+
+    def closed(self, facts: GateFacts) -> Closed | None:
+        """Return the first gate that is shut, or None."""
+        return closed_to_program(facts.changes) or closed_gate(facts)
+
+    def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
+        """Return the gate unless it passes, however it was before."""
+        return [one for one in suites.after.runs if not one.passed]
+
+    async def _suites(self, tree: Path) -> Suites:
+        limits, sandbox = self.agent.limits, self.agent.sandbox
+        return await run_suites(tree, sandbox, network=limits.network, seconds=limits.suite_seconds, gate=PROGRAM_GATE)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramHandler(Handler):
+    """Has one change of the program worked on, and tells the owner how that ended."""
+
+    kind = PROGRAM
+    line = "social"
+    is_cut_off = True
+
+    work: TaskWorker
+    github: GitHub
+    skills: Skills
+    table: WorkTable
+    tell: TellOwner
+    name: str
+    clock: Clock
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Do it, or go on where an earlier life was."""
+        place, told = place_of(item), dict(item.payload["told"])
+        issue = (await self.github.get_issue(place.repo, place.issue)).or_raise()
+        bounds = {"paths": ", ".join(OUT_OF_BOUNDS), "files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES}
+        title = self.skills.render(_SKILL, "Task Title", **told).strip()
+        words = self.skills.render(_SKILL, "Task", **told, **bounds, gate=PROGRAM_GATE).strip()
+        task = Task(place.number, title, description=words)
+        held = HeldTask(FoundPlan(place.repo, issue, Plan(title, tasks=(task,))), task, UNCLAIMED)
+        match await done_in_time(self.work, held, self.clock):
+            case Opened(url=url):
+                return Disposition("done", "opened", url)
+            case Stopped() | Deferred() as waits:
+                return Disposition("later", type(waits).__name__.lower(), waits.reason, _LOOK_S)
+            case Failed(problem=problem, detail=detail, about=about):
+                return Disposition("silent", problem, ": ".join(filter(None, (about, detail or problem))))
+            case other:
+                reason = other.question if isinstance(other, Blocked) else "there was nothing to change"
+                return Disposition("silent", type(other).__name__.lower(), reason)
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Keep why it ended so, and tell the owner."""
+        await self.table.note(item, reason=disposition.reason)
+        is_open = disposition.code == "opened"
+        what = "a pull request waits for your review" if is_open else "nothing was pushed"
+        headline = f"{self.name}, on a change of its own program: {what}"
+        await self.tell(f"program:{item.key}", headline, disposition.reason, Provenance.SELF, at_once=False)

@@ -1,0 +1,76 @@
+"""What a SOUL may change of its own program, and how much at once. Pure.
+
+What limits it, what judges it, and what this rests on are changed by people alone. Nobody but a person reviews a change
+of the program, or merges it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from adapters.git.worktree import BranchChanges
+from modules.services.coding.gates import Closed
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import OnGitHub, PushBody
+from modules.services.outbox.types import ProposedAction, Verdict
+from modules.services.plans.types import parse_task_branch
+
+PROGRAM = "program"
+"""The kind of the rows of work that hold a change of the program."""
+PROGRAM_GATE = "make check && make test"
+"""What has to pass before a change of the program is offered."""
+MOST_PROGRAM_FILES, MOST_PROGRAM_LINES = 12, 400
+"""So many files may one change touch, and so many lines add and delete together."""
+
+OUT_OF_BOUNDS = (
+    # what judges a change
+    *("makefile", "*.mk", ".ci/*", ".github/*", "pyproject.toml", "requirements*", "conftest.py", "*/conftest.py"),
+    # what limits its acts
+    *("*gate.py", "*gates.py", "*approv*", "*budget*", "*provenance*", "*sandbox*", "*redact*", "*untrusted*"),
+    *("*settings.py", "*trust.py", "*services/outbox/*", "*agent/tools/*", "*services/rights/*", "*skills/core/*"),
+    *("tests/security/*", "tests/guards/*", "tests/crash/*", "*control*", "*lease*", "*watchdog*", "*backup*"),
+    # this mechanism, and how a version is taken over
+    *("*craft*", "*lives/tasks/*", "*coding/*", "*self-improvement*", "*burn_in*", "*upgrade*", "*composition/*"),
+)
+"""The files that it may not change, in small letters; `*` stands for any characters, also for `/`."""
+_CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
+_FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
+
+
+def first_out_of_bounds(paths: Iterable[str]) -> str:
+    """Return the first of these paths that a SOUL may not change, or ""."""
+    return next((path for path in paths if any(fnmatchcase(path.lower(), one) for one in OUT_OF_BOUNDS)), "")
+
+
+def closed_to_program(changes: BranchChanges) -> Closed | None:
+    """Return why a change of the program is not offered; None where it may be."""
+    if path := first_out_of_bounds(one.path for one in changes.files):
+        return Closed("out_of_bounds", "only people change this file", path)
+    lines = sum(map(int, _CHANGED.findall(changes.stat)))
+    if len(changes.files) > MOST_PROGRAM_FILES or lines > MOST_PROGRAM_LINES:
+        return Closed(
+            "too_large", f"{changes.stat}; the most are {MOST_PROGRAM_FILES} files, {MOST_PROGRAM_LINES} lines"
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProgramRule:
+    """A rule of the outbox for the repository of the program, `owner/name`; "" for none."""
+
+    repository: str
+
+    def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
+        body, why = action.body, ""
+        if not isinstance(body, OnGitHub) or not self.repository or body.repo.lower() != self.repository.lower():
+            return ()
+        if action.kind in _FOR_PEOPLE or (isinstance(body, PushBody) and parse_task_branch(body.branch) is None):
+            why = "it changes its own program by pull requests alone, which only people review and merge"
+        elif isinstance(body, PushBody) and (path := first_out_of_bounds(body.paths)):
+            why = f"only people change {path}"
+        return [Verdict("own-program", "block" if why else "pass", why)]

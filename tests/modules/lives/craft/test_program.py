@@ -1,0 +1,256 @@
+"""A friction becomes a pull request against the SOUL's own program: within bounds, tested, and left to a person."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from adapters.github.types import PullRequest, Repo
+from modules.lives.craft.issues import kind_mark
+from modules.lives.craft.program import ProgramMaker
+from modules.services.craft.bounds import OUT_OF_BOUNDS, first_out_of_bounds
+from modules.services.outbox.github_bodies import (
+    ContentsBody,
+    GitHubBody,
+    MergeBody,
+    PushBody,
+    ReviewBody,
+    ReviewRequestBody,
+)
+from modules.services.outbox.types import ProposedAction
+from modules.services.owner.notices import NOTICE
+from tests.adapters.results import ok
+from tests.modules.lives.craft.test_issues import Reporting, reporting
+from tests.modules.lives.craft.test_proposals import Decider
+from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.modules.services.craft.test_friction import HOSTILE
+from tests.project import ROOT
+from tests.running_town import call
+from tests.town.github_place import needs_git
+from tests.town_github import TownGitHub
+from town.model.types import ChatRequest, Completion
+
+pytestmark = [needs_git, needs_sandbox]
+
+PLACE = Repo("acme", "program")
+FAULT = "def fields():\n    return {'text'}\n"
+TEST = """import unittest
+
+import posting
+
+
+class PostingTest(unittest.TestCase):
+    def test_text(self):
+        self.assertIn("text", posting.fields())
+"""
+MORE = """
+    def test_alt(self):
+        self.assertIn("alt", posting.fields())
+"""
+MAKEFILE = "check:\n\tpython3 -m py_compile posting.py\n\ntest:\n\tpython3 -m unittest -q posting_check\n"
+FIX = [
+    call("write_file", path="posting.py", content=FAULT.replace("'text'", "'text', 'alt'")),
+    call("write_file", path="posting_check.py", content=f"{TEST}{MORE}"),
+    call("finish", summary="The description of a picture is a field, too."),
+]
+
+
+@dataclass
+class Coder(Decider):
+    """A mind that chooses the third rung, and then codes as it was told."""
+
+    rung: str = "program"
+    steps: Sequence[Completion] = tuple(FIX)
+    coded: list[ChatRequest] = field(default_factory=list)
+
+    def __call__(self, request: ChatRequest) -> Completion:
+        if "write_file" in {offer.name for offer in request.offers}:
+            self.coded.append(request)
+            return self.steps[len(self.coded) - 1]
+        return super().__call__(request)
+
+
+@dataclass
+class Changing:
+    """A SOUL with a repository of its program, in which the fault is planted."""
+
+    soul: Reporting
+    mind: Coder
+
+    async def works(self) -> None:
+        """Do what waits among the tasks, while what is accepted leaves."""
+        life = self.soul.life.soul
+        async with life.sending():
+            await life.app.scheduler.run_guarded("tasks")
+
+    async def pulls(self) -> Sequence[PullRequest]:
+        return ok(await self.soul.life.soul.app.services.github.pulls.list(PLACE, state="all"))
+
+    async def branches(self) -> list[str]:
+        return [one.name for one in ok(await self.soul.life.soul.app.services.github.refs.branches(PLACE))]
+
+    async def told(self) -> str:
+        return str(await self.soul.life.soul.app.services.work.newest(NOTICE, 5))
+
+    async def advised(self, body: GitHubBody) -> str:
+        action = ProposedAction(body, part="x", by_owner=True)
+        return (await self.soul.life.soul.app.services.outbox.advise(action)).code
+
+
+@asynccontextmanager
+async def changing(github: TownGitHub, *steps: Completion, **settings: str) -> AsyncIterator[Changing]:
+    repo = github.add_repo(PLACE.name)
+    mind = Coder(steps=steps or FIX)
+    more = {"SOUL_PROGRAM_REPOSITORY": PLACE.full_name, "SOUL_MERGE_ALONE": "on"} | settings
+    async with reporting(github, "rowan", repo, mind, SOUL_MAKER_REPOSITORY="", **more) as soul:
+        contents = soul.life.soul.app.services.github.contents
+        for path, text in {"posting.py": FAULT, "posting_check.py": TEST, "Makefile": MAKEFILE}.items():
+            ok(await contents.write(PLACE, path, text, message="Begin"))
+        yield Changing(soul, mind)
+
+
+async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_person(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        await place.soul.proposes()
+        (draft,) = await place.soul.drafts()
+        assert "begins the work on its own program: at most 1,500,000 tokens and 60 minutes" in (draft.error or "")
+        await place.works()
+        assert place.mind.coded == [], "nothing is paid for before the owner's yes"
+        await place.soul.approves()
+        assert (await place.soul.looks())[0][0] == "making"
+        await place.works()
+        (pull,) = await place.pulls()
+        assert (pull.title, pull.draft, pull.merged) == (
+            "task(1): Mend bluesky_post Wrong Fields in expression",
+            False,
+            False,
+        )
+        assert "make check && make test" in pull.body
+        assert list(pull.requested_reviewers) == []
+        assert pull.html_url in await place.told()
+        seen = place.mind.coded[0].messages[-1].text
+        assert "bluesky_post Wrong Fields" in seen
+        assert HOSTILE not in f"{seen}{pull.body}{draft.body.preview}"
+        assert (await place.soul.looks())[0] == ("waiting", pull.html_url)
+        await place.works()
+        assert len(await place.pulls()) == 1
+        assert (await place.pulls())[0].merged_at is None
+        github = place.soul.life.soul.app.services.github
+        ok(await github.pulls.merge(PLACE, pull.number))
+        assert (await place.soul.looks())[0] == ("taken", pull.html_url)
+
+
+@pytest.mark.parametrize(
+    "path", ["modules/services/outbox/approval.py", pytest.param("Makefile", marks=pytest.mark.slow)]
+)
+async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_github: TownGitHub, path: str) -> None:
+    bad = call("write_file", path=path, content="check:\n\ttrue\n\ntest:\n\ttrue\n")
+    async with changing(town_github, bad, *FIX) as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        assert (await place.pulls(), await place.branches()) == ((), ["main"])
+        assert await place.soul.life.soul.app.services.outbox.of_kind("push", 5) == []
+        told = await place.told()
+        assert "nothing was pushed" in told
+        assert f"{path}: out_of_bounds" in told
+        assert (await place.soul.looks())[0][0] == "failed"
+        assert path in (await place.soul.life.friction()).reason
+
+
+@pytest.mark.slow
+async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub) -> None:
+    red = call("write_file", path="posting.py", content="def fields():\n    return set()\n")
+    ends = call("blocked", reason="The cause lies elsewhere.")
+    async with changing(town_github, red, call("finish", summary="Done."), ends) as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        assert "FAIL: test_text" in place.mind.coded[-1].messages[-1].text
+        assert await place.branches() == ["main"]
+        assert (await place.soul.looks())[0][0] == "failed"
+
+
+async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        told = {"category": "tools", "loop": "expression", "code": "bluesky_post Wrong Fields"}
+        github = place.soul.life.soul.app.services.github
+        there = ok(await github.create_issue(PLACE, "Again", kind_mark("program", told)))
+        await place.soul.proposes()
+        assert await place.soul.looks() == [("left", there.html_url)]
+        assert await place.soul.drafts() == []
+
+
+@pytest.mark.slow
+async def test_each_step_repeated_after_a_kill_offers_one_pull_request(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        life = place.soul.life
+        await life.meets_three_times()
+        await life.craft.friction.count()
+        (maker,) = (one for one in life.handler.makers if isinstance(one, ProgramMaker))
+        proposal = await life.craft.proposals.begin((await life.friction()).id, "", {"occurrences": 3, "days": 2})
+        assert proposal
+        for _ in range(2):
+            assert (await maker.advance(proposal)).state == "waiting"
+        await place.soul.approves()
+        for _ in range(2):
+            assert (await maker.advance(proposal)).state == "making"
+        await place.works()
+        services = life.soul.app.services
+        await services.database.run(
+            lambda rows: rows.execute("UPDATE work SET state = 'pending' WHERE kind = 'program'")
+        )
+        await place.works()
+        for _ in range(2):
+            assert (await maker.advance(proposal)).state == "waiting"
+        assert len(await place.pulls()) == 1
+        assert len(place.mind.coded) == len(FIX)
+
+
+async def test_no_merge_review_or_push_to_the_main_branch_leaves_for_the_own_program(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        at = {"repo": "Acme/Program", "source": "workspace"}
+        push = {**at, "sha": "0" * 40, "folder": "x"}
+        refused: list[GitHubBody] = [
+            MergeBody(**at, number=1),
+            ReviewBody(**at, number=1, event="APPROVE"),
+            ReviewBody(**at, number=1, event="COMMENT", body="Fine."),
+            ReviewRequestBody(**at, number=1, reviewers=("hazel",)),
+            ContentsBody(**at, path="posting.py", content="", message="x"),
+            PushBody(**push, branch="main", paths=("posting.py",)),
+            PushBody(**push, branch="task-1-x", paths=("common/Provenance.py",)),
+        ]
+        for body in refused:
+            assert await place.advised(body) == "refused", body
+        assert await place.advised(PushBody(**push, branch="task-1-x", paths=("posting.py",))) != "refused"
+        elsewhere = MergeBody(repo="acme/site", source="workspace", number=1)
+        assert await place.advised(elsewhere) != "refused"
+
+
+def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> None:
+    bound = [
+        *("tests/security/test_security_sandbox.py", "modules/services/coding/gates.py", ".ci/size", "Makefile"),
+        *("modules/services/outbox/rules/approval.py", "modules/runtime/budget/budget.py", "common/provenance.py"),
+        *("modules/runtime/sandbox/runner.py", "modules/services/craft/bounds.py", "modules/lives/craft/program.py"),
+        *("modules/lives/tasks/program.py", "soul/commands/upgrade.py", "local_tools/craft_tools.py"),
+        *("skills/self-improvement-decision/SKILL.md", "common/redact.py", "common/text/untrusted.py"),
+        *("modules/runtime/control.py", "modules/services/presence/home_lease.py"),
+    ]
+    for path in bound:
+        assert (ROOT / path).is_file(), path
+        assert first_out_of_bounds([path]) == path
+        assert first_out_of_bounds([path.upper()])
+    free = [
+        "modules/lives/bluesky/perceive.py",
+        "local_tools/bluesky_turns.py",
+        "skills/expression/SKILL.md",
+        "README.md",
+    ]
+    assert all((ROOT / one).is_file() for one in free)
+    assert not first_out_of_bounds(free)
+    assert len(OUT_OF_BOUNDS) == len(set(OUT_OF_BOUNDS))
