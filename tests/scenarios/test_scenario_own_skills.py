@@ -28,7 +28,7 @@ from tests.scenarios.phone import Phone, look
 from town.model.types import Completion
 
 NAME = "skills/loud-roofs"
-ONE = "When somebody asks which roof is louder:\n- Say tin in `bluesky_reply`, in its `text`.\n- Ask what they hear on theirs."
+ONE = "When somebody asks which roof is louder:\n- Say tin by `bluesky_reply`.\n- Ask what they hear on theirs."
 TWO = ONE.replace("tin", "slate")
 
 
