@@ -18,6 +18,7 @@ from modules.lives.growth.handle import REFLECTION_TOOLS
 from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
+from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.identity.history import held_documents
 from modules.services.identity.keeper import SelfKeeper
@@ -89,13 +90,15 @@ class SkillTools:
         )
         if problem:
             return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem)
-        cited = turn.subject.cited(args.experiences) if isinstance(turn.subject, ReflectionTurn) else ()
+        reflects = turn.subject if isinstance(turn.subject, ReflectionTurn) else None
+        cited = reflects.cited(args.experiences) if reflects else ()
+        mixed = MIXED if reflects and reflects.has_others else ""
         change = await self.keeper.of(document).change(
             draft.text,
             reason=draft.purpose,
             by="soul",
             cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
-            hold=turn.hold or NEEDS_YES,
+            hold=turn.hold or mixed or NEEDS_YES,
         )
         return told_change(self.words, document, change)
 

@@ -21,8 +21,8 @@ from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.policy import MOST_TRIES, OTHERS, RETRY_S, is_private, shown
-from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
+from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_private, shown
+from modules.lives.growth.types import KIND, OTHERS, ReflectionDone, ReflectionTurn
 from modules.runtime.database.database import Database
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
