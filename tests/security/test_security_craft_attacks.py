@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,16 @@ from modules.services.agent.tools.types import Turn
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF
+from modules.services.skills.own import switched
+from modules.services.skills.skills import read_page
 from tests.modules.lives.craft.test_proposals import home_of, three_days_old
 from tests.modules.services.craft.test_friction import on_two_days, record_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
 from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.test_scenario_own_skills import reflect
-from tests.security.test_security_own_skills import Proposals, proposals  # noqa: F401
+from tests.scenarios.test_scenario_reflection import HOUR_S
+from tests.security.test_security_own_skills import REFLECTION, Proposals, proposals  # noqa: F401
+from town.model.types import ChatRequest, Completion
 
 
 @pytest.fixture
@@ -143,3 +148,38 @@ async def test_a_wish_from_a_reflection_with_strangers_needs_the_owners_yes(
         await life.works()
         assert await life.proposed() == []
         assert held_documents(services.home).keys() == {SELF}
+
+
+async def test_a_skill_that_the_owner_switched_off_is_not_switched_on_by_a_change(proposals: Proposals) -> None:  # noqa: F811
+    keeper = proposals.self_home.keeper.of("skills/tides")
+    await proposals.propose(REFLECTION)
+    await keeper.approve()
+    file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
+    await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
+    assert not (await proposals.propose(REFLECTION, page="When asked, say the minute.")).is_error
+    await keeper.approve()
+    assert "minute" in file.read_text()
+    assert read_page("tides", file.read_text(), "own").entry.is_off
+
+
+async def test_the_name_under_which_a_skill_waits_is_the_one_that_is_looked_for(running_town: RunningTown) -> None:
+    async with three_days_old(running_town, home_of(running_town)) as life:
+        life.handler.makers = [replace(life.shipped, has_tool=lambda: True)]
+        decide = life.mind
+
+        def mind(request: ChatRequest) -> Completion:
+            names = {offer.name for offer in request.offers}
+            if "skill_propose" in names and "You decided to mend" in request.messages[-1].text:
+                return call(
+                    "skill_propose", name=" tin-roofs ", purpose="x", page="When asked, say tin.", turns=["posts"]
+                )
+            return decide(request)
+
+        running_town.mind.answer = mind
+        await life.meets_three_times()
+        await life.works()
+        await life.works(HOUR_S)
+        assert held_documents(life.soul.app.services.home).keys() == {"skills/tin-roofs"}
+        await life.works(7 * HOUR_S)
+        found = [(one.state, one.made) for one in await life.craft.proposals.all()]
+        assert found == [("waiting", "tin-roofs")]

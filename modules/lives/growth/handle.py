@@ -335,7 +335,7 @@ class ReflectionHandler(Handler):
             return
         done = [call for call, one in result.calls if call.name == SKILL_PROPOSE and not one.is_error]
         if done:
-            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]))
+            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]).strip())
         elif not result.cut_off:
             await self.materials.proposals.put(proposal, state="left", reason=one_line(result.text, _INSIGHT_CHARS))
 
