@@ -19,7 +19,7 @@ from common.session_keys import is_main
 from common.text.untrusted import one_line
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
-from modules.lives.growth.policy import OF_APPROVAL, objection
+from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, adds_wish, objection
 from modules.lives.growth.types import ReflectionTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.home import Home, read_self
@@ -86,17 +86,21 @@ class SelfTools:
         keeper = self.keepers.get(SELF if reflects else args.file)
         if keeper is None:
             return self.words.error("File Elsewhere", file=args.file)
+        hold = OF_APPROVAL if reflects and args.about_approval else ""
         if isinstance(turn.subject, ReflectionTurn):
+            before = read_self(self.home)
             cited = turn.subject.cited(args.experiences)
-            if problem := objection(read_self(self.home), args.content, cited, args.section):
+            if problem := objection(before, args.content, cited, args.section):
                 return self.words.error(problem)
+            if turn.subject.has_others and adds_wish(before, args.content, args.section):
+                hold = OF_WISH
             cites += tuple(one.name for one in cited)
         change = await keeper.change(
             args.content,
             reason=one_line(args.reason, _REASON_CHARS),
             by="soul",
             cites=cites,
-            hold=("" if turn.is_ordered else turn.hold) or (OF_APPROVAL if reflects and args.about_approval else ""),
+            hold=("" if turn.is_ordered else turn.hold) or hold,
             unasked=turn.asked_by is Provenance.SELF,
             section=args.section,
             drops=args.drops if reflects else None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field
@@ -21,12 +23,14 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
+from modules.runtime.home import Home
+from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.identity.history import held_documents
+from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL
-from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection
-from modules.services.skills.skills import LocalSkills, Skills
+from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
+from modules.services.skills.skills import LocalSkills, Skills, read_page
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "": (type(None), ()),
@@ -92,13 +96,16 @@ class SkillTools:
         )
         if problem:
             return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem)
-        cited = turn.subject.cited(args.experiences) if isinstance(turn.subject, ReflectionTurn) else ()
+        reflects = turn.subject if isinstance(turn.subject, ReflectionTurn) else None
+        cited = reflects.cited(args.experiences) if reflects else ()
+        mixed = MIXED if reflects and reflects.has_others else ""
+        text = switched(draft.text, off=await asyncio.to_thread(_is_off, self.keeper.home, document))
         change = await self.keeper.of(document).change(
-            draft.text,
+            text,
             reason=draft.purpose,
             by="soul",
             cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
-            hold=turn.hold or NEEDS_YES,
+            hold=turn.hold or mixed or NEEDS_YES,
         )
         return told_change(self.words, document, change)
 
@@ -111,6 +118,14 @@ class SkillTools:
             if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
         ]
         return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
+
+
+def _is_off(home: Home, document: str) -> bool:
+    """Return whether the owner switched a skill off: no change of it switches it on."""
+    with suppress(ValueError):
+        current = SelfHistory(home, document).current().decode(errors="replace")
+        return read_page(document.removeprefix(OWN_SKILL), current, "own").entry.is_off
+    return False
 
 
 def may_propose(turn: Turn) -> bool:

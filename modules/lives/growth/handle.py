@@ -21,8 +21,8 @@ from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.policy import MOST_TRIES, OTHERS, RETRY_S, is_private, shown
-from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
+from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_private, shown
+from modules.lives.growth.types import KIND, OTHERS, ReflectionDone, ReflectionTurn
 from modules.runtime.database.database import Database
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
@@ -335,7 +335,7 @@ class ReflectionHandler(Handler):
             return
         done = [call for call, one in result.calls if call.name == SKILL_PROPOSE and not one.is_error]
         if done:
-            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]))
+            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]).strip())
         elif not result.cut_off:
             await self.materials.proposals.put(proposal, state="left", reason=one_line(result.text, _INSIGHT_CHARS))
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from common.clock import Since
 from common.text.injections import gives_orders
-from modules.lives.growth.types import Objection
+from modules.lives.growth.types import OTHERS, Objection
 from modules.services.experiences.types import Experience
 from modules.services.identity.identity import extract_from_self
 
@@ -18,10 +18,8 @@ SIGNIFICANT_EVENTS = 10
 RETRY_S = 1800.0
 MOST_TRIES = 3
 OF_APPROVAL = "it is about what needs the owner's approval"
-"""Why such a change of SELF.md waits."""
-
-OTHERS = frozenset({"stranger", "peer"})
-"""The trust of experiences with other people."""
+OF_WISH = "it is a wish, and others' words were in the reflection"
+"""Why such changes of SELF.md wait."""
 _SOURCES_NEEDED = 2
 _PRIVATE = frozenset({"terminal", "message"})
 

@@ -16,6 +16,9 @@ READING = "reading"
 READ = "read"
 """The `act` of the journal entry of a question that was looked up."""
 
+OTHERS = frozenset({"stranger", "peer"})
+"""The trust of experiences with other people."""
+
 Objection = Literal["Needs Experience", "One Source", "Wish Of Others", "Gives Orders"]
 """Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
 
@@ -29,6 +32,11 @@ class ReflectionTurn:
     def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
         """Return those of these that it was shown."""
         return tuple(self.experiences[name] for name in dict.fromkeys(names) if name in self.experiences)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether it was shown experiences with others, whatever it cites."""
+        return any(one.trust in OTHERS for one in self.experiences.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ _LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
     "pacing": ("budget", "scheduler"),
 }
 _BY_LOOP = {loop: category for category, loops in _LOOPS.items() for loop in loops}
+_OWN_LOOPS = frozenset({"expression", "expression-check", "owner", "own-time", "reflection", "self", "task"})
+"""Those whose decisions nobody but the SOUL and its owner bring about, where no entry names anybody else."""
 _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
@@ -39,7 +41,7 @@ _ENDED = frozenset({"blocked", "failed", "expired"})
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One occurrence of a friction. `is_own`: no words of strangers or peers were behind it."""
+    """One occurrence of a friction. `is_own`: it is known that no words of strangers or peers were behind it."""
 
     category: FrictionCategory
     loop: str
@@ -95,18 +97,19 @@ class Friction:
 
 def signs(entry: Mapping[str, Any], owner_did: str) -> list[Sign]:
     """Return the frictions of which an entry of the journal is an occurrence; `entry` is its row."""
-    data, loop, is_own = entry["data"], str(entry["loop"]), _names_nobody(entry, owner_did)
+    data, loop, is_alone = entry["data"], str(entry["loop"]), _names_nobody(entry, owner_did)
     match entry["kind"]:
         case "model":
             return list(_of_turn(data, loop))
         case "act":
-            return list(_of_act(data, is_own=is_own))
+            return list(_of_act(data, is_own=is_alone))
         case "error":
-            words = first_words(str(entry["summary"])) if is_own else ""
+            words = first_words(str(entry["summary"])) if is_alone else ""
             code = _code(data.get("kind"), data.get("code") or "error")
-            return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own)]
+            # NOTE(self): an error does not tell whose words led to it.
+            return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own=False)]
     challenged = data.get("impression") == "challenge" and entry["dids"].split() == [owner_did]
-    is_own = is_own or challenged or data.get("status") == "rejected"
+    is_own = (is_alone and loop in _OWN_LOOPS) or challenged or data.get("status") == "rejected"
     words = first_words(str(entry["summary"])) if loop == "scheduler" else ""
     code = "the owner disagreed" if challenged else _decided(entry)
     return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own)] if code else []
@@ -138,6 +141,8 @@ def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
             yield Sign("tools", loop, _code(tool, answer), is_own=is_own)
     if stopped := data.get("cut_off") or data.get("failed"):
         category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
+        # NOTE(self): anybody can use up a budget.
+        is_own = is_own and stopped != "BudgetExceeded"
         yield Sign(category, loop, _code(data.get("purpose"), stopped), is_own=is_own)
 
 
@@ -146,7 +151,7 @@ def _of_act(data: Mapping[str, Any], *, is_own: bool) -> Iterator[Sign]:
     kind, what = str(data.get("kind", "")), str(data.get("what", ""))
     category: FrictionCategory = "expression" if kind == "post" else "social"
     if what in {"rejected", "edited"}:
-        yield Sign(category, "outbox", _code(kind, what, "by the owner"))
+        yield Sign(category, "outbox", _code(kind, what, "by the owner"), is_own=is_own)
     elif what == "kept in":
         yield Sign("pacing", "outbox", _code(kind, what), is_own=is_own)
     elif data.get("state") in _ENDED and what != "withdrawn":

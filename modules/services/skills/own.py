@@ -133,7 +133,8 @@ def _of_tools(draft: SkillDraft, words: Mapping[str, Collection[str]]) -> Iterat
 
 def is_off(front: Mapping[str, object]) -> bool:
     """Return whether what stands in front of a page says that the owner switched the skill off."""
-    return str(front.get("off", "")).lower() in {"true", "yes", "on"}
+    off = front.get("off")
+    return isinstance(off, str) and off.lower() in {"true", "yes", "on"}
 
 
 def switched(text: str, *, off: bool) -> str:

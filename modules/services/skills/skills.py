@@ -442,6 +442,8 @@ def read_page(name: str, text: str, origin: Origin) -> LocalPage:
         front, body = parse_frontmatter(text)
     except RecursionError:
         raise ValueError("frontmatter: it is nested too deeply") from None
+    except (OverflowError, TypeError) as error:
+        raise ValueError(f"frontmatter: {error}") from None
     if front.get("name", name) != name:
         raise ValueError("it calls itself by another name")
     description = _line(front, "description")
@@ -450,7 +452,7 @@ def read_page(name: str, text: str, origin: Origin) -> LocalPage:
     if not (said := clean(body)):
         raise ValueError("there is nothing in it")
     turns = front.get("turns") or []
-    if not isinstance(turns, list) or not all(turn in READ_IN for turn in turns):
+    if not isinstance(turns, list) or not all(isinstance(turn, str) and turn in READ_IN for turn in turns):
         raise ValueError(f"turns is a list of some of: {', '.join(READ_IN)}")
     if turns and len(said) > MOST_PAGE_CHARS:
         raise ValueError(f"it has {len(said)} characters; the page of a skill with turns has at most {MOST_PAGE_CHARS}")
