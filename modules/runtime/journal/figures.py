@@ -31,12 +31,12 @@ SELECT loop || coalesce('/' || json_extract(data, '$.kind'), ''), count(DISTINCT
 WHERE at >= ? AND at < ? AND kind = 'error'
     AND (json_extract(data, '$.code') = 'failed' OR json_extract(data, '$.trace') IS NOT NULL) GROUP BY 1
 """
-# NOTE(self): silence is a decision and no failure; neither is what came too late, as after a pause.
+# NOTE(self): silence is a decision and no failure; neither is what came too late, as after a pause, or was deleted.
 _ANSWERED = """
 SELECT trigger_uri, json_extract(data, '$.act') <> 'dropped' AS good FROM journal WHERE id IN (
     SELECT max(id) FROM journal WHERE at >= ? AND at < ? AND substr(trigger_uri, 1, 5) = 'at://'
         AND json_extract(data, '$.act') IN ('replied', 'answered', 'liked', 'dropped') GROUP BY trigger_uri
-) AND json_extract(data, '$.code') NOT IN ('settled', 'unreadable', 'too-late')
+) AND json_extract(data, '$.code') NOT IN ('settled', 'unreadable', 'too-late', 'gone')
 """
 _TAKEN = """
 SELECT trigger_uri, NOT EXISTS (SELECT 1 FROM json_each(data, '$.calls') AS call

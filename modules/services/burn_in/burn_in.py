@@ -11,6 +11,8 @@ import sqlite3
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
+from pydantic import TypeAdapter
+
 from common.clock import iso, parse_iso
 from common.errors import ConfigError, Fatal, PutBack
 from modules.runtime.database import marks
@@ -58,14 +60,18 @@ class BurnIn:
         return {**versions, "livedHours": lived, "hours": BURN_IN_S / 3600, "until": until, "bad": self.bad}
 
 
+_BURN_IN, _VERSION = TypeAdapter(BurnIn), TypeAdapter(ProgramVersion)
+
+
 def current(connection: sqlite3.Connection) -> BurnIn | None:
     """Return the trial of this home; None if there is none, or its mark cannot be read."""
     try:
-        told = json.loads(marks.get(connection, marks.BURN_IN))
-        program, before = (ProgramVersion(**told.pop(name)) for name in ("program", "before"))
-        return BurnIn(program, before, **told)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        known = _BURN_IN.validate_json(marks.get(connection, marks.BURN_IN))
+        moments = (parse_iso(moment) for moment in (known.began, known.bad_at or known.began))
+        are_times = all(iso(moment + shift) for moment in moments for shift in (-COMPARED, COMPARED))
+    except (ValueError, OverflowError):
         return None
+    return known if are_times and 0 <= known.lived_s <= BURN_IN_S else None
 
 
 def begin(connection: sqlite3.Connection, me: ProgramVersion, now: datetime) -> BurnIn | None:
@@ -131,7 +137,7 @@ def note_lived(connection: sqlite3.Connection, lived_s: float, problem: str, now
     known = current(connection)
     if known is None or known.bad:
         return None
-    known = replace(known, lived_s=known.lived_s + lived_s, bad=problem, bad_at=iso(now))
+    known = replace(known, lived_s=min(known.lived_s + lived_s, BURN_IN_S), bad=problem, bad_at=iso(now))
     if known.lived_s < BURN_IN_S or problem:
         return _put(connection, known)
     marks.remove(connection, marks.BURN_IN)
@@ -140,8 +146,8 @@ def note_lived(connection: sqlite3.Connection, lived_s: float, problem: str, now
 
 def _settled(connection: sqlite3.Connection) -> ProgramVersion:
     try:
-        return ProgramVersion(**json.loads(marks.get(connection, _SETTLED)))
-    except (ValueError, TypeError):
+        return _VERSION.validate_json(marks.get(connection, _SETTLED))
+    except ValueError:
         return ProgramVersion()
 
 

@@ -92,6 +92,11 @@ class FrictionRecord:
         counted = [(one, within_a_week(one, now, self.day)[0]) for one in await self.all()]
         return sorted((pair for pair in counted if pair[1]), key=lambda pair: -pair[1])
 
+    async def own_of_the_week(self) -> int:
+        """Return how often something went wrong within a week that was no stranger's doing."""
+        now = self.clock.now()
+        return sum(within_a_week(one, now, self.day)[1] for one in await self.all())
+
     async def evidence(self, numbers: Collection[int]) -> str:
         """Return a line for each of these entries of the journal, which must be own occurrences.
 

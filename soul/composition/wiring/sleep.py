@@ -93,11 +93,7 @@ class _Parts:
     async def figures(self) -> Figures:
         report, now = await self._services.budget.report(), self._services.clock.now()
         usd = report.usd.spent if report.usd else 0.0
-        return Figures(usd, iso(now + timedelta(seconds=report.resets_in_s)), await self.frictions())
-
-    async def frictions(self) -> int:
-        """Return by what a SOUL with a newer version is judged: how often something went wrong within a week."""
-        return sum(count for _, count in await self._friction.of_the_week())
+        return Figures(usd, iso(now + timedelta(seconds=report.resets_in_s)), await self._friction.own_of_the_week())
 
     async def start(self) -> AwaitedNext:
         services = self._services
