@@ -24,7 +24,8 @@ import typer
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from common.errors import Fatal, SoulError
+from common.constants import HOUR_MS
+from common.errors import Fatal, NotWaiting, SoulError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import load_settings
@@ -36,6 +37,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation import why
+from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
 from modules.services.peers.loop import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
@@ -44,6 +46,7 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.init import fill_env
 from soul.commands.options import DemoMind, expanded
 from soul.commands.pause import resume
+from soul.commands.self_ import decide_held
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from town import passing_by
@@ -81,9 +84,15 @@ class HomeControls:
         return await asyncio.to_thread(_told, self._home(handle), uri)
 
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
-        clock = SystemClock()
+        home, clock = self._home(handle), SystemClock()
+        file, _, came = draft_id.partition("@")
+        if came:
+            if held_documents(home).get(file) != came:
+                raise NotWaiting(f"That change of {file} does not wait any more")
+            await decide_held(load_settings(home.root), home, approve=yes, file=file)
+            return
         now = clock.now()
-        async with await Database.beside(self._home(handle).database) as database:
+        async with await Database.beside(home.database) as database:
             journal = Journal(database, SilentConsole(), clock, Redactor())
             if yes:
                 await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
@@ -215,6 +224,8 @@ _FASTEST = max(_TEMPO.values())
 _INTRO_ALONE = (
     "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
 )
+_LIVES_FIRST_MS = 12 * HOUR_MS
+"""So long a resident only lives before its first proposal: the fastest one two minutes."""
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
@@ -378,6 +389,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "SOUL_PEERS": ",".join(peers),
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",
+        "IMPROVEMENT_BURN_IN_MS": str(_LIVES_FIRST_MS),
         "SOUL_SPEED": f"{speed * _TEMPO.get(resident.name, 1.0):g}",
     }
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)))
