@@ -220,7 +220,7 @@ TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
-_FASTEST = max(_TEMPO.values())
+_FASTEST, _MOST_SPEED = max(_TEMPO.values()), 1000.0
 _INTRO_ALONE = (
     "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
 )
@@ -237,7 +237,7 @@ _ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know a
 def run_demo(
     *,
     minutes: Annotated[float, typer.Option(help="Stop after this many minutes; 0 runs until Ctrl-C.")] = 0,
-    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=1000)] = 180,
+    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=_MOST_SPEED)] = 180,
     port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7070,
     mind: Annotated[DemoMind, typer.Option(help="gateway uses the model of your .env.")] = DemoMind.SCRIPTED,
     alone: Annotated[bool, typer.Option("--alone", help="Only the town, with accounts for `soul init`.")] = False,
@@ -390,7 +390,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",
         "IMPROVEMENT_BURN_IN_MS": str(_LIVES_FIRST_MS),
-        "SOUL_SPEED": f"{speed * _TEMPO.get(resident.name, 1.0):g}",
+        "SOUL_SPEED": f"{min(speed * _TEMPO.get(resident.name, 1.0), _MOST_SPEED):g}",
     }
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)))
     write_atomic(home.soul, resident.soul, mode=0o644)
