@@ -204,6 +204,8 @@ REFLECTED = "reflected"
 
 _LOOKED_BACK = timedelta(days=7)
 _CHANGES_SHOWN, _BECAUSE_SHOWN = 5, 5
+_MENDING = frozenset({"proposed", "mended"})
+"""The states of a friction that is told also where it did not occur within a week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,9 @@ class GrowthReport:
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
         taken = [one for one in await self.database.run(proposals) if one.state == "taken"]
+        met = await self.friction.of_the_week()
+        known = {one.id for one, _ in met}
+        met += [(one, 0) for one in await self.friction.all() if one.state in _MENDING and one.id not in known]
         counted = {one.friction: iso(counted_at(one, self.friction.day)) for one in taken}
         return {
             "open": len(await self.experiences.open()),
@@ -242,7 +247,7 @@ class GrowthReport:
                     "reason": one.reason,
                     "countedAt": counted.get(one.id, ""),
                 }
-                for one, count in await self.friction.of_the_week()
+                for one, count in met
             ],
             "waiting": await asyncio.to_thread(self._waiting),
         }
