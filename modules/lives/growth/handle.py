@@ -204,8 +204,6 @@ REFLECTED = "reflected"
 
 _LOOKED_BACK = timedelta(days=7)
 _CHANGES_SHOWN, _BECAUSE_SHOWN = 5, 5
-_MENDING = frozenset({"proposed", "mended"})
-"""The states of a friction that is told also where it did not occur within a week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +230,8 @@ class GrowthReport:
         taken = [one for one in await self.database.run(proposals) if one.state == "taken"]
         met = await self.friction.of_the_week()
         known = {one.id for one, _ in met}
-        met += [(one, 0) for one in await self.friction.all() if one.state in _MENDING and one.id not in known]
+        others = [one for one in await self.friction.all() if one.id not in known]
+        met += [(one, 0) for one in others if one.state in {"proposed", "mended"}]
         counted = {one.friction: iso(counted_at(one, self.friction.day)) for one in taken}
         return {
             "open": len(await self.experiences.open()),
