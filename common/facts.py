@@ -269,10 +269,14 @@ class ExperienceFact:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionFacts:
-    """A look back on these experiences, oldest first; `sections` are those of SELF.md as they stand, by part."""
+    """A look back on these experiences, oldest first; `sections` are those of SELF.md as they stand, by part.
+
+    `proposal` is what it decided to write a skill about, in codes; "" for nothing.
+    """
 
     experiences: tuple[ExperienceFact, ...] = ()
     sections: Mapping[str, str] = field(default_factory=dict)
+    proposal: str = field(default="", repr=False)
     kind: Literal["reflection"] = "reflection"
 
 
@@ -348,6 +352,7 @@ class TurnFacts:
         at: when, ISO 8601 in UTC; "" where the time does not matter.
         outcomes: of the calls that were made in this turn, oldest first.
         purpose: of the request, for example the name of a skill.
+        own_skills: the pages of the agent's own skills that stand in the prompt.
 
     """
 
@@ -356,6 +361,7 @@ class TurnFacts:
     at: str = ""
     outcomes: tuple[ToolOutcome, ...] = ()
     purpose: str = ""
+    own_skills: str = field(default="", repr=False)
 
     def as_json(self, redact: Callable[[Any], Any]) -> dict[str, Any]:
         """The same as JSON that passed `redact`: texts cleaned and at most 4,000 characters long, lists at most 100."""

@@ -24,7 +24,8 @@ import typer
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from common.errors import Fatal, SoulError
+from common.constants import HOUR_MS
+from common.errors import Fatal, NotWaiting, SoulError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import load_settings
@@ -36,6 +37,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation import why
+from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
 from modules.services.peers.loop import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
@@ -44,6 +46,7 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.init import fill_env
 from soul.commands.options import DemoMind, expanded
 from soul.commands.pause import resume
+from soul.commands.self_ import decide_held
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from town import passing_by
@@ -81,9 +84,15 @@ class HomeControls:
         return await asyncio.to_thread(_told, self._home(handle), uri)
 
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
-        clock = SystemClock()
+        home, clock = self._home(handle), SystemClock()
+        file, _, came = draft_id.partition("@")
+        if came:
+            if held_documents(home).get(file) != came:
+                raise NotWaiting(f"That change of {file} does not wait any more")
+            await decide_held(load_settings(home.root), home, approve=yes, file=file)
+            return
         now = clock.now()
-        async with await Database.beside(self._home(handle).database) as database:
+        async with await Database.beside(home.database) as database:
             journal = Journal(database, SilentConsole(), clock, Redactor())
             if yes:
                 await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
@@ -211,10 +220,12 @@ TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
-_FASTEST = max(_TEMPO.values())
+_FASTEST, _MOST_SPEED = max(_TEMPO.values()), 1000.0
 _INTRO_ALONE = (
     "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
 )
+_LIVES_FIRST_MS = 12 * HOUR_MS
+"""So long a resident only lives before its first proposal: the fastest one two minutes."""
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
@@ -226,7 +237,7 @@ _ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know a
 def run_demo(
     *,
     minutes: Annotated[float, typer.Option(help="Stop after this many minutes; 0 runs until Ctrl-C.")] = 0,
-    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=1000)] = 180,
+    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=_MOST_SPEED)] = 180,
     port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7070,
     mind: Annotated[DemoMind, typer.Option(help="gateway uses the model of your .env.")] = DemoMind.SCRIPTED,
     alone: Annotated[bool, typer.Option("--alone", help="Only the town, with accounts for `soul init`.")] = False,
@@ -378,7 +389,8 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "SOUL_PEERS": ",".join(peers),
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",
-        "SOUL_SPEED": f"{speed * _TEMPO.get(resident.name, 1.0):g}",
+        "IMPROVEMENT_BURN_IN_MS": str(_LIVES_FIRST_MS),
+        "SOUL_SPEED": f"{min(speed * _TEMPO.get(resident.name, 1.0), _MOST_SPEED):g}",
     }
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)))
     write_atomic(home.soul, resident.soul, mode=0o644)

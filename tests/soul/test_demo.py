@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
+from common.clock import SystemClock, iso
 from modules.services.peers.registry import IDENTITY_POST_MARKER
 from tests import patience
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -223,6 +224,57 @@ async def test_all_have_posted_two_have_talked_one_found_a_peer_and_what_you_ask
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     assert left_in(tmp_path) == []
+
+
+async def mends_itself(http: httpx.AsyncClient) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What Tobias calls wrongly, as the page is told of it now, and what waits for a yes; {} for nothing."""
+    (tobias,) = [one for one in await told(http, "people") if one["handle"] == "tobias.test"]
+    growth = tobias["life"].get("growth") or {"friction": [], "waiting": []}
+    met = [one for one in growth["friction"] if "Wrong Fields" in one["description"]]
+    return (met[0] if met else {}), growth["waiting"]
+
+
+async def test_a_resident_calls_a_tool_wrongly_proposes_a_skill_and_after_the_visitors_yes_does_it_right(
+    tmp_path: Path,
+) -> None:
+    async with (
+        demo(tmp_path, "--speed", "400") as (_, url),
+        httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=HANG_S) as http,
+    ):
+        states: list[str] = []
+
+        async def is_at(reason: str) -> bool:
+            met, _ = await mends_itself(http)
+            states.extend([met["state"]] if met and met["state"] not in states else [])
+            return bool(met) and str(met["reason"]).startswith(reason)
+
+        await patience.until(partial(is_at, "waiting: "), within_s=240, what="a skill that waits")
+        _, (skill,) = await mends_itself(http)
+        assert skill["file"] == "skills/one-piece-of-text"
+        assert any("in one piece" in line for line in skill["diff"])
+        yes = {"handle": "tobias.test", "id": f"{skill['file']}@{skill['at']}", "yes": True}
+        (await http.post("/api/drafts", json=yes)).raise_for_status()
+        approved_at = iso(SystemClock().now())
+        await patience.until(partial(is_at, "taken: "), within_s=120, what="a skill that is in use")
+        met, waiting = await mends_itself(http)
+        assert (met["state"], waiting) == ("proposed", []), "not called mended before seven of its days are over"
+        assert met["countedAt"] > iso(SystemClock().now())
+        assert "mended" not in states
+
+        async def did_it_right() -> bool:
+            """Its newest posts that began with a call of the model: those since took one call, those before two."""
+            calls: list[tuple[bool, int]] = []
+            for posts in await feed(http):
+                if posts[0]["author"]["handle"] == "tobias.test":
+                    asked = {"handle": "tobias.test", "uri": posts[0]["uri"]}
+                    steps = (await story_of_what_is_done(http, asked))["steps"]
+                    details = [line for step in steps for line in step["details"] if "It called bluesky_post" in line]
+                    since = steps[0]["at"] > approved_at
+                    calls += [(since, len(details))] if details and not any("_found" in one for one in details) else []
+            assert all(number == (1 if since else 2) for since, number in calls), calls
+            return any(since for since, _ in calls)
+
+        await patience.until(did_it_right, within_s=120, what="a post at the first call")
 
 
 async def answered(http: httpx.AsyncClient) -> None:

@@ -381,7 +381,6 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "plan-missing": missing,
     "workspace-health": _verdict,
-    "self-improvement-decision": lambda _: {"pursue": True, "reason": "it comes again and again", "rung": "skill"},
     "review-wishes": lambda _: {"title": "", "wishes": []},
     "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }
@@ -431,8 +430,17 @@ def _write_plan(words: BankWords, fields: Fields) -> Json:
     return plan_of(words.bank, "".join(fields.get("title", ())) or "What was talked about")
 
 
+def _decide_to_mend(words: BankWords, fields: Fields) -> Json:
+    """Yes to what it knows a skill for; all else it would have to do by habit."""
+    slip = words.field.slip
+    knows = slip is not None and slip.friction in "".join(fields.get("description", ()))
+    reason = words.line("mends", "known" if knows else "unknown")
+    return {"pursue": knows, "reason": reason, "rung": "skill" if knows else "habit"}
+
+
 _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {
     "ritual-initiation": _open_ritual,
+    "self-improvement-decision": _decide_to_mend,
     "ritual-memo": _write_memo,
     "plan": _write_plan,
 }

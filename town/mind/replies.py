@@ -144,7 +144,7 @@ def _option(words: BankWords, text: str) -> str:
     return " ".join(bare)[:1].upper() + " ".join(bare)[1:]
 
 
-_TOLD = {"text", "reason", "closing_type", "finding"}
+_TOLD = {"text", "reason", "closing_type", "finding", "rung"}
 
 
 @dataclass(frozen=True)

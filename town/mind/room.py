@@ -28,8 +28,16 @@ _NAMED = re.compile(r"@\S+|https?://\S+")
 
 
 def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
-    """The change of SELF.md, then one sentence on it; where nothing can be built on, that sentence alone."""
+    """The change of SELF.md, then one sentence on it; where nothing can be built on, that sentence alone.
+
+    First the skill that it decided to write, if it knows one for that.
+    """
     words = replace(turn, facts=replace(turn.facts, outcomes=())).words()
+    slip = words.field.slip
+    if slip and slip.friction in about.proposal and "skill_propose" in turn.offers:
+        given = {"name": slip.name, "purpose": slip.purpose, "page": slip.page, "turns": list(slip.turns)}
+        done = Completion(words.line("reflected", "skill"))
+        return done if turn.last else Completion(calls=(ToolUse("skill_propose", given),))
     cited = _grounds(about.experiences)
     if not cited:
         return Completion(words.line("reflected", "nothing"))

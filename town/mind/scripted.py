@@ -50,6 +50,19 @@ _LISTS = {"explorations", "currentFocus"}
 
 
 def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
+    """A post of one's own; where a field slips, its text comes as a list first, and the second time as it is taken."""
+    slip = turn.words().field.slip
+    if about.picture or slip is None or slip.tool not in turn.offers or slip.page.strip() in turn.facts.own_skills:
+        return _express(turn, about)
+    first, *later = turn.facts.outcomes or (None,)
+    completion = _express(replace(turn, facts=replace(turn.facts, outcomes=tuple(later))), about)
+    if first is not None or not completion.calls:
+        return completion
+    (call,) = completion.calls
+    return Completion(calls=(replace(call, input={**call.input, "text": _SENTENCE.split(call.input["text"])}),))
+
+
+def _express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
     offered = ("bluesky_post_found", "bluesky_post")

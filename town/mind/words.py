@@ -177,10 +177,31 @@ class Idea:
 
 
 @dataclass(frozen=True, slots=True)
+class Slip:
+    """A call that a mind makes wrongly until a skill of its own, which it can write, tells it how.
+
+    `friction` begins with the tool, whose `text` it gives as a list, and says what that is answered; the rest is the
+    skill.
+    """
+
+    friction: str
+    name: str
+    purpose: str
+    page: str
+    turns: tuple[str, ...]
+
+    @property
+    def tool(self) -> str:
+        """The tool that is called wrongly."""
+        return self.friction.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """What a mind may care about.
 
-    `words` recognise it; `general` holds for most of it; `beyond` says what does not; `notes` are posts by themselves.
+    `words` recognise it; `general` holds for most of it; `beyond` says what does not; `notes` are posts by themselves;
+    `slip` is what is done wrongly there, if anything.
     """
 
     name: str
@@ -190,6 +211,7 @@ class Field:
     general: tuple[str, ...]
     notes: tuple[str, ...]
     ideas: tuple[Idea, ...]
+    slip: Slip | None = None
 
 
 @dataclass(frozen=True, slots=True)

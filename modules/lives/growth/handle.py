@@ -33,12 +33,12 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import SKILL_PROPOSE, Proposals
+from modules.services.craft.proposals import SKILL_PROPOSE, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.outbox.bodies import IntentKind
@@ -167,12 +167,17 @@ class Materials:
                 lines.append(self.skills.render(SKILL, "Friction", **told, outcome=one.reason).strip())
         return lines
 
+    async def to_mend(self) -> str:
+        """What the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
+        proposal = await self.proposals.to_write()
+        about = await self.friction.get(proposal.friction) if proposal and proposal.friction else None
+        return about.description if about else proposal.wish if proposal else ""
+
     async def _proposal(self) -> str:
         """What the SOUL decided to write a skill for, if it is to be written now."""
         if (proposal := await self.proposals.to_write()) is None:
             return ""
-        about = await self.friction.get(proposal.friction) if proposal.friction else None
-        what, evidence = about.description if about else proposal.wish, await self.friction.evidence(proposal.entries)
+        what, evidence = await self.to_mend(), await self.friction.evidence(proposal.entries)
         return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.reason).strip()
 
     def _history(self) -> tuple[str, str]:
@@ -205,6 +210,7 @@ _CHANGES_SHOWN, _BECAUSE_SHOWN = 5, 5
 class GrowthReport:
     """Gathers it, as fields of the status file."""
 
+    home: Home
     journal: Journal
     database: Database
     experiences: ExperienceLog
@@ -212,23 +218,49 @@ class GrowthReport:
     clock: Clock
 
     async def gather(self) -> dict[str, Any]:
-        """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits (`open`).
+        """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits.
 
-        What the owner alone wanted to know is left out, for others may see the page.
+        For a thought that is `open`, for the owner's approval `waiting`. What the owner alone wanted to know is left
+        out, for others may see the page. `countedAt` is when the days after a proposal that was taken are over.
         """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
+        taken = [one for one in await self.database.run(proposals) if one.state == "taken"]
+        met = await self.friction.of_the_week()
+        known = {one.id for one, _ in met}
+        others = [one for one in await self.friction.all() if one.id not in known]
+        met += [(one, 0) for one in others if one.state in {"proposed", "mended"}]
+        counted = {one.friction: iso(counted_at(one, self.friction.day)) for one in taken}
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
             "readings": [asdict(one) for one in reversed(told[-_CHANGES_SHOWN:])],
             "friction": [
-                {"category": one.category, "description": one.description, "count": count, "state": one.state}
-                for one, count in await self.friction.of_the_week()
+                {
+                    "category": one.category,
+                    "description": one.description,
+                    "count": count,
+                    "state": one.state,
+                    "reason": one.reason,
+                    "countedAt": counted.get(one.id, ""),
+                }
+                for one, count in met
             ],
+            "waiting": await asyncio.to_thread(self._waiting),
         }
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        """Changes of its files that wait for the owner, who is not taken to have seen them here."""
+        told: list[dict[str, Any]] = []
+        for file in held_documents(self.home):
+            with SelfHistory(self.home, file).alone() as history:
+                held, now = history.held(), history.current().decode(errors="replace")
+            if held:
+                diff = diff_lines(now, held.content)
+                told.append({"file": file, "at": held.at, "reason": held.reason, "why": held.why, "diff": diff})
+        return told
 
     async def _change(self, stored: StoredEntry) -> dict[str, Any]:
         data = stored.entry.data
@@ -356,7 +388,7 @@ class ReflectionHandler(Handler):
             purpose=SKILL,
             max_rounds=MOST_ROUNDS,
             only=REFLECTION_TOOLS,
-            about=_facts(gathered, self.identity.extract().raw_sections),
+            about=_facts(gathered, self.identity.extract().raw_sections, await self.materials.to_mend()),
         )
 
     async def _conclude(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
@@ -412,8 +444,7 @@ class ReflectionHandler(Handler):
             return [(one, history.read(one).decode(errors="replace")) for one in chosen]
 
 
-def _facts(gathered: Sequence[Experience], sections: Mapping[str, str]) -> ReflectionFacts:
+def _facts(gathered: Sequence[Experience], sections: Mapping[str, str], proposal: str) -> ReflectionFacts:
     """The experiences as data."""
-    return ReflectionFacts(
-        tuple(ExperienceFact(one.name, one.type, one.did, one.trust, one.about) for one in gathered), sections
-    )
+    facts = tuple(ExperienceFact(one.name, one.type, one.did, one.trust, one.about) for one in gathered)
+    return ReflectionFacts(facts, sections, proposal)

@@ -97,7 +97,9 @@ def build_growth_life(
         timezone=timezone,
     )
     questions = ReadingPerceiver(services.work, services.identity, services.journal.began, clock, per_day)
-    report = GrowthReport(services.journal, services.database, services.experiences, craft.friction, clock)
+    report = GrowthReport(
+        services.home, services.journal, services.database, services.experiences, craft.friction, clock
+    )
     return GrowthLife((handler, reading, improvement), perceiver, questions, craft, report)
 
 

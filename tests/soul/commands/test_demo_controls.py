@@ -16,13 +16,16 @@ import pytest
 
 from common.clock import SystemClock
 from common.errors import SoulError
+from common.settings import load_settings
 from modules.runtime.control import Control
 from modules.runtime.home import Home, HomeLock
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rituals.policy import memo_cause, opening_cause
-from soul.commands.demo import HomeControls, demo_folder
+from soul.commands.demo import HomeControls, demo_folder, make_home
 from tests.running_town import RunningSoul, RunningTown, awake
+from tests.scenarios.test_scenario_own_skills import NAME, ONE, TWO, page_of, proposing, reflect
+from town.town import open_town
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
@@ -67,6 +70,34 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
     assert told.title == "Why: post (the owner rejected it)"
     assert told.lead == "Its schedule called for a post, and it wrote this, but that has not left."
     assert any("the owner rejected it" in " ".join(step.details) for step in told.steps)
+
+
+async def test_a_yes_lets_a_skill_of_its_own_in_only_as_it_was_shown(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    controls = HomeControls({"rowan.test": home})
+    async with awake(home) as life:
+        await reflect(running_town, life, proposing(ONE))
+        (held,) = (await life.app.status_report.gather())["growth"]["waiting"]
+        assert (held["file"], held["reason"]) == (NAME, "How I talk of roofs.")
+        assert "+- Say tin." in held["diff"]
+        await reflect(running_town, life, proposing(TWO))
+        with pytest.raises(SoulError, match="does not wait any more"):
+            await controls.decide("rowan.test", f"{NAME}@{held['at']}", yes=True)
+        assert not (home.workspace / NAME).exists()
+        (held,) = (await life.app.status_report.gather())["growth"]["waiting"]
+        await controls.decide("rowan.test", f"{NAME}@{held['at']}", yes=True)
+        assert TWO in page_of(home)
+        await reflect(running_town, life, proposing(ONE))
+        (held,) = (await life.app.status_report.gather())["growth"]["waiting"]
+        await controls.decide("rowan.test", f"{NAME}@{held['at']}", yes=False)
+        assert (await life.app.status_report.gather())["growth"]["waiting"] == []
+    assert TWO in page_of(home)
+
+
+async def test_at_the_highest_speed_each_resident_can_read_its_settings(tmp_path: Path) -> None:
+    async with open_town(homes=tmp_path, controls=HomeControls({})) as town:
+        homes = [make_home(tmp_path / one.name, one, town, 1000) for one in town.residents]
+    assert {load_settings(home.root).soul_speed for home in homes} == {1000}
 
 
 async def test_what_began_with_something_else_is_no_thought_of_its_own(running_town: RunningTown) -> None:

@@ -42,6 +42,7 @@ from tests.exploration import examples
 from tests.town.mind.town_mind_prompts import (
     ANSWERS,
     MIND,
+    PAGES,
     POST,
     REPLY,
     WORDS,
@@ -104,6 +105,36 @@ async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
     text = str((await only_call(first)).input["text"])
     second = after(first, dataclasses.replace(REFUSED, text=text))
     assert str((await only_call(second)).input["text"])[:60] != text[:60]
+
+
+async def test_only_one_resident_calls_a_tool_wrongly_once_a_post_and_not_where_its_own_page_is_read() -> None:
+    for who in NAMES:
+        reads = expressing(who)
+        right = (await only_call(reads)).input
+        without = dataclasses.replace(reads, facts=dataclasses.replace(reads.facts, own_skills=""))
+        first = (await only_call(without)).input
+        assert (first == right) is (who != "tobias")
+        if who == "tobias":
+            assert " ".join(first["text"]) == right["text"]
+            refused = dataclasses.replace(REFUSED, text=str(first["text"]))
+            assert (await only_call(after(without, refused))).input == right
+
+
+async def test_it_decides_to_mend_what_it_knows_a_page_for_writes_that_and_leaves_all_else_to_habit() -> None:
+    decide, propose = offer("improvement_decide", ["pursue", "reason"], "rung"), offer("skill_propose", ["name"])
+    for who, friction, rung in (
+        ("tobias", "expression: bluesky_post Wrong Fields", "skill"),
+        ("tobias", "expression: asked_for_better", "habit"),
+        ("maren", "expression: bluesky_post Wrong Fields", "habit"),
+    ):
+        question = QuestionFacts("self-improvement-decision", {"description": (friction,)})
+        asked = ChatRequest("m", (), (decide,), "any", facts=facts(who, question))
+        assert (await only_call(asked)).input["rung"] == rung
+        looks_back = ChatRequest("m", (), (propose,), facts=facts(who, ReflectionFacts(proposal=friction)))
+        done = await MIND.complete(looks_back)
+        assert [one.input["page"] for one in done.calls] == (PAGES if rung == "skill" else [])
+        again = after(looks_back, ToolOutcome("skill_propose"))
+        assert not (await MIND.complete(again)).calls
 
 
 # Other turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from common.facts import About, AgentFacts, ExpressionFacts, OwnerFacts, PostFacts, SaidLine, TurnFacts
@@ -10,6 +11,7 @@ from modules.services.identity.identity import extract_from_self, self_lines
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind
+from town.mind.words import load_bank
 from town.model.types import ChatRequest, ModelMessage, Offer, ToolUse
 from town.residents import RESIDENTS
 
@@ -18,6 +20,7 @@ BY_NAME = {resident.name: resident for resident in RESIDENTS}
 OWNER = "you.test"
 URI = "at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.post/3kabc"
 MIND = ScriptedMind()
+PAGES = [field.slip.page for field in load_bank().fields.values() if field.slip]
 WORDS = (ModelMessage("system", "Words."), ModelMessage("user", "Words."))
 
 
@@ -84,9 +87,13 @@ def answering(
 def expressing(
     who: str, *, source: str = "identity", of: Sequence[str] = (), recent: Sequence[str] = (), minute: int = 720
 ) -> ChatRequest:
-    """A turn for a post of its own about the lines `of` SELF.md; `recent` are our latest posts, newest first."""
+    """A turn for a post of its own about the lines `of` SELF.md; `recent` are our latest posts, newest first.
+
+    The skills that residents write stand in its prompt.
+    """
     about = ExpressionFacts(source, tuple(of), tuple(recent))
-    return ChatRequest("m", WORDS, (POST,), "any", facts=facts(who, about, minute=minute))
+    told = replace(facts(who, about, minute=minute), own_skills="\n".join(PAGES))
+    return ChatRequest("m", WORDS, (POST,), "any", facts=told)
 
 
 def owner_says(

@@ -404,7 +404,7 @@ async def test_what_is_said_while_nobody_looks_is_counted_until_they_do(page: Pa
         await expect(page.get_by_role("tab", name="The room, 1 new")).to_be_visible()
         await expect(page.locator("#news")).to_have_text("Odile in the room")
         await enter(page)
-        await expect(page.locator(".new-count")).to_be_hidden()
+        await expect(page.locator("#tab-room .new-count")).to_be_hidden()
         await page.get_by_role("tab", name="The room").press("ArrowLeft")
         await expect(page.locator("#square")).to_be_visible()
         await expect(page.get_by_role("tab", name="The square")).to_be_focused()

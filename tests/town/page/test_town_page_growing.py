@@ -110,7 +110,10 @@ def growth(words: str = "I ask about one thing at a time now.") -> dict[str, Any
         "sources": sources,
         "post": sources[0],
     }
-    return {"open": 0, "changes": [change, change], "readings": [read], "friction": []}
+    waits = {"file": f"skills/{words}", "at": "", "reason": words, "why": words, "diff": [f"+{words}"]}
+    met = {"description": words, "count": 2, "state": "mended", "reason": words, "countedAt": ""}
+    grown = {"open": 0, "changes": [change, change], "readings": [read]}
+    return grown | {"friction": [met] if "<" in words else [], "waiting": [waits] if "<" in words else []}
 
 
 async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square: Square) -> None:
@@ -136,6 +139,49 @@ async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square
     await expect(page.get_by_role("list", name="What it read")).to_be_visible()
 
 
+def friction(state: str, reason: str = "", counted_at: str = "") -> dict[str, Any]:
+    told = {"category": "tools", "description": "expression: bluesky_post Wrong Fields", "count": 4}
+    return told | {"state": state, "reason": reason, "countedAt": counted_at}
+
+
+async def test_a_visitor_follows_what_goes_wrong_until_it_is_mended_and_says_yes(
+    page: Page, square: Square, watched: Watched
+) -> None:
+    skill = {"file": "skills/in-one-piece", "at": "2026-01-05T12:00:00.000Z", "reason": "How I post.", "why": "a yes"}
+    stages = page.get_by_role("list", name="How far it is").locator("[data-done=true]")
+    waits = growth() | {"waiting": [skill | {"diff": ["+- I give the text in one piece."]}]}
+    square.status("tobias", growth=growth() | {"friction": [friction("seen")]})
+    await page.get_by_role("tab", name="Growing").click()
+    await expect(page.locator(".grown")).to_contain_text("What else goes wrong now and then")
+    await expect(stages).to_have_count(0)
+    square.status("tobias", growth=growth() | {"friction": [friction("ready")]})
+    await expect(stages).to_have_text(["seen"])
+    square.status("tobias", growth=waits | {"friction": [friction("proposed", "waiting: in-one-piece")]})
+    await expect(stages).to_have_text(["seen", "proposed"])
+    await expect(page.get_by_role("tab", name="Growing, 1 new")).to_be_visible()
+    yes = page.get_by_role("button", name="Approve: skills/in-one-piece of Tobias")
+    await expect(page.locator(".change", has=yes)).to_contain_text("I give the text in one piece.")
+    square.hand.trouble = "It was changed since."
+    await yes.click()
+    await expect(page.locator("#growing").get_by_role("alert")).to_have_text("It was changed since.")
+    square.hand.trouble = ""
+    watched.complaints.clear()
+    await yes.click()
+    await expect(page.locator("#news")).to_have_text("Approved: it is read from now on")
+    assert square.hand.decided == [("tobias.test", f"skills/in-one-piece@{skill['at']}", True)]
+    square.status("tobias", growth=growth() | {"friction": [friction("proposed", "waiting: in-one-piece")]})
+    await expect(page.locator("#growing")).to_contain_text("it takes that up in a moment")
+    taken = friction("proposed", "taken: in-one-piece", "2026-01-05T13:00:00.000Z")
+    square.status("tobias", growth=growth() | {"friction": [taken]})
+    await expect(stages).to_have_text(["seen", "proposed", "approved"])
+    await expect(page.locator("#growing")).to_contain_text("Seven of its days are counted before it says")
+    square.status("tobias", growth=growth() | {"friction": [friction("mended", "mended: 4 before, 0 after")]})
+    await expect(stages).to_have_text(["seen", "proposed", "approved", "mended"])
+    square.status("tobias", growth=growth() | {"friction": [friction("seen", "open again: 4 before, 3 after")]})
+    await expect(stages).to_have_text(["seen"])
+    await expect(page.locator("#growing")).to_contain_text("open again: 4 before, 3 after")
+
+
 async def test_what_is_written_there_stays_text_and_can_be_read_on_a_phone(
     browser: Browser, square: Square, watched: Watched
 ) -> None:
@@ -154,7 +200,9 @@ async def test_what_is_written_there_stays_text_and_can_be_read_on_a_phone(
 
 
 async def test_odd_growth_leaves_the_rest_of_the_page_as_it_is(page: Page, square: Square) -> None:
-    square.status("maren", growth={"changes": [{"diff": 7}]})
+    square.status(
+        "maren", growth={"changes": [{"diff": 7}], "waiting": [7, {}], "friction": [None, {"state": "proposed"}]}
+    )
     square.status("tobias", growth=growth())
     await page.get_by_role("tab", name="Growing").click()
     await expect(page.get_by_role("heading", name="What Tobias learned today")).to_be_visible()

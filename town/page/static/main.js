@@ -37,7 +37,8 @@ if (town.room) {
 }
 const helpers = { point: (uri) => feed.point(uri), author: (uri) => feed.author(uri), news: (text) => setText(news, text) };
 const people = new People(document.getElementById("people"), helpers);
-const growing = new Growing(document.getElementById("growing-selves"), helpers);
+const growing = new Growing(document.getElementById("growing-selves"), {
+  ...helpers, waits: (number) => places?.count("growing", number) });
 const drafts = new Drafts(document.getElementById("drafts"), helpers);
 const write = postBox({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
 document.getElementById("write").append(write.form);

@@ -45,6 +45,7 @@ from modules.services.agent.prompt.sources import (
     MEMORY,
     MEMORY_SINCE,
     MOMENT,
+    OWN_SKILLS,
     PEERS,
     RECALLED,
     ROWS,
@@ -195,11 +196,13 @@ class PromptNotice:
 class TurnPrompt(SystemPrompt):
     """The system prompt of one turn.
 
-    `provenance` is whose words it brings in, None when they are all our own; `session_key` the conversation it is for.
+    `provenance` is whose words it brings in, None when they are all our own; `session_key` the conversation it is for;
+    `own_skills` the pages of its own skills that are in it.
     """
 
     provenance: Provenance | None = None
     session_key: str = ""
+    own_skills: str = ""
 
     def has(self, part: str) -> bool:
         """Whether a part of that name is in it."""
@@ -430,6 +433,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
         memories=found.recalled.ids if recalled or not found.recalled.text else (),
         provenance=min((word for word in words if word is not None), default=None),
         session_key=session_key,
+        own_skills=found.texts.get(OWN_SKILLS, "") if OWN_SKILLS in included else "",
     )
 
 

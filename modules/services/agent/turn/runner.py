@@ -464,7 +464,7 @@ class TurnRunner:
                     max_rounds=max_rounds,
                     only=only,
                     keep=partial(self.sessions.add, session_id) if session_id else None,
-                    facts=self._facts(about),
+                    facts=self._facts(about, system.own_skills),
                     fits=partial(self._fits, room + tools + self._tokens(shown) - self._tokens(messages)),
                 )
         except SoulError as error:
@@ -492,10 +492,10 @@ class TurnRunner:
     def _fits(self, most_tokens: int, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
         return self._tokens(messages) + tool_tokens(tools, self.estimate) <= most_tokens
 
-    def _facts(self, about: About | None) -> TurnFacts | None:
+    def _facts(self, about: About | None, own_skills: str) -> TurnFacts | None:
         if not self.gateway.reads_facts:
             return None
-        return TurnFacts(about, self.agent(), iso(self.clock.now()))
+        return TurnFacts(about, self.agent(), iso(self.clock.now()), own_skills=own_skills)
 
     async def _tell(self, turn_result: TurnResult, turn: Turn, given: dict[str, Any]) -> None:
         cut_off = turn_result.cut_off

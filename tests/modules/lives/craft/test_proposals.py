@@ -161,6 +161,9 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
             "mended",
             "mended: 6 in the seven days before, 1 in the seven days after",
         )
+        await life.works(7 * DAY_S)
+        (told,) = (await life.soul.app.status_report.gather())["growth"]["friction"]
+        assert (told["state"], told["count"], told["reason"]) == ("mended", 0, found.reason), "told when it is over too"
 
 
 async def test_what_did_not_fall_by_half_is_open_again_and_may_be_proposed_anew(running_town: RunningTown) -> None:
