@@ -79,7 +79,7 @@ async def test_a_yes_lets_a_skill_of_its_own_in_only_as_it_was_shown(running_tow
         await reflect(running_town, life, proposing(ONE))
         (held,) = (await life.app.status_report.gather())["growth"]["waiting"]
         assert (held["file"], held["reason"]) == (NAME, "How I talk of roofs.")
-        assert "+- Say tin." in held["diff"]
+        assert "+- Say tin by `bluesky_reply`." in held["diff"]
         await reflect(running_town, life, proposing(TWO))
         with pytest.raises(SoulError, match="does not wait any more"):
             await controls.decide("rowan.test", f"{NAME}@{held['at']}", yes=True)
