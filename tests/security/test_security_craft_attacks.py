@@ -210,3 +210,12 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await keeper.approve()
     await keeper.change(switched(file.read_text(), off=False), reason="switched on", by="owner")
     assert _skill_standing(proposals.self_home.home, proposal) == "taken"
+
+
+async def test_what_the_owner_rejected_is_not_proposed_again_word_for_word(proposals: Proposals) -> None:  # noqa: F811
+    assert not (await proposals.propose(REFLECTION)).is_error
+    assert await proposals.self_home.keeper.of("skills/tides").reject()
+    assert (await proposals.propose(REFLECTION)).is_error
+    assert held_documents(proposals.self_home.home) == {}
+    asked = replace(REFLECTION, subject=None, loop="owner", provenance=Provenance.OWNER)
+    assert not (await proposals.propose(asked)).is_error, "the owner may change their mind"
