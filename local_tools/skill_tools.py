@@ -28,8 +28,8 @@ from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import OWN_SKILL
-from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
+from modules.services.identity.types import OWN_SKILL, SelfEdit
+from modules.services.skills.own import NEEDS_YES, REJECTED, OwnTurns, SkillDraft, objection, switched
 from modules.services.skills.skills import LocalSkills, Skills, read_page
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
@@ -100,7 +100,10 @@ class SkillTools:
         cited = reflects.cited(args.experiences) if reflects else ()
         mixed = MIXED if reflects and reflects.has_others else ""
         text = switched(draft.text, off=await asyncio.to_thread(_is_off, self.keeper.home, document))
-        change = await self.keeper.of(document).change(
+        keeper = self.keeper.of(document)
+        if reflects and await keeper.was_rejected(text):
+            return told_change(self.words, document, SelfEdit("refused", REJECTED))
+        change = await keeper.change(
             text,
             reason=draft.purpose,
             by="soul",

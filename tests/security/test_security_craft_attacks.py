@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from common.clock import iso
 from common.provenance import Provenance
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Turn
+from modules.services.craft.proposals import Proposal
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF
 from modules.services.skills.own import switched
 from modules.services.skills.skills import read_page
+from soul.composition.wiring.growth import _skill_standing
 from tests.modules.lives.craft.test_proposals import home_of, three_days_old
 from tests.modules.services.craft.test_friction import on_two_days, record_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
@@ -183,3 +186,36 @@ async def test_the_name_under_which_a_skill_waits_is_the_one_that_is_looked_for(
         await life.works(7 * HOUR_S)
         found = [(one.state, one.made) for one in await life.craft.proposals.all()]
         assert found == [("waiting", "tin-roofs")]
+
+
+def _proposal(proposals: Proposals, made: str) -> Proposal:  # noqa: F811
+    return Proposal(1, iso(proposals.self_home.clock.now()), 1, "", "skill", {}, "waiting", made=made)
+
+
+async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_as_taken(
+    proposals: Proposals,  # noqa: F811
+) -> None:
+    keeper = proposals.self_home.keeper.of("skills/tides")
+    await proposals.propose(REFLECTION)
+    await keeper.approve()
+    await proposals.self_home.clock.advance(60)
+    proposal = _proposal(proposals, "tides")
+    await proposals.propose(REFLECTION, page="When asked, say the minute.")
+    await keeper.reject()
+    file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
+    await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
+    assert _skill_standing(proposals.self_home.home, proposal) == "left"
+    turn = replace(REFLECTION, cause_id="reflection:1")
+    await proposals.propose(turn, page="When asked, say the second.")
+    await keeper.approve()
+    await keeper.change(switched(file.read_text(), off=False), reason="switched on", by="owner")
+    assert _skill_standing(proposals.self_home.home, proposal) == "taken"
+
+
+async def test_what_the_owner_rejected_is_not_proposed_again_word_for_word(proposals: Proposals) -> None:  # noqa: F811
+    assert not (await proposals.propose(REFLECTION)).is_error
+    assert await proposals.self_home.keeper.of("skills/tides").reject()
+    assert (await proposals.propose(REFLECTION)).is_error
+    assert held_documents(proposals.self_home.home) == {}
+    asked = replace(REFLECTION, subject=None, loop="owner", provenance=Provenance.OWNER)
+    assert not (await proposals.propose(asked)).is_error, "the owner may change their mind"

@@ -43,6 +43,7 @@ LOOKED_BACK = 20
 LOCK_WAIT_S = 10.0
 
 _PRIVATE = 0o600
+_REJECTED = "rejected"
 _LOCK_PAUSE_S = 0.02
 _NAME = re.compile(r"\d{8}T\d{9}Z")
 _SKILL = re.compile(f"skill-({SKILL_NAME})-history")
@@ -213,6 +214,17 @@ class SelfHistory:
     def drop_held(self) -> None:
         """Drop the change that waits for the owner's approval."""
         self.held_file.unlink(missing_ok=True)
+
+    def reject(self, held: HeldEdit) -> None:
+        """Drop the change that waits, and keep the digest of its text, of the last ones only. Raises `OSError`."""
+        digests = [*self.rejected(), sha256(held.content.encode())][-LOOKED_BACK:]
+        write_atomic(self._folder / _REJECTED, "\n".join(digests).encode(), mode=_PRIVATE)
+        self.drop_held()
+
+    def rejected(self) -> list[str]:
+        """Return the digests of the texts that the owner rejected last."""
+        file = self._folder / _REJECTED
+        return file.read_text(encoding="utf-8", errors="replace").split() if file.exists() else []
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""

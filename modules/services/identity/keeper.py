@@ -270,13 +270,20 @@ class SelfKeeper:
 
         def drop() -> HeldEdit | None:
             held = self._history.held()
-            self._history.drop_held()
+            if held is None:
+                self._history.drop_held()
+            else:
+                self._history.reject(held)
             return held
 
         held = await self._alone(drop)
         if held is not None:
             await self.journal.record(entries.rejected(self.document, held))
         return held
+
+    async def was_rejected(self, content: str) -> bool:
+        """Return whether the owner rejected this text, word for word."""
+        return sha256(content.encode()) in await self._alone(self._history.rejected)
 
     async def roll_back(self, version: Version) -> SelfEdit:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""

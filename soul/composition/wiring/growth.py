@@ -169,5 +169,6 @@ def _skill_standing(home: Home, proposal: Proposal) -> ProposalState:
     with SelfHistory(home, OWN_SKILL + proposal.made).alone() as history:
         if history.held() is not None:
             return "waiting"
-        newest = history.newest()
-        return "taken" if newest and newest.at >= proposal.at else "left"
+        # NOTE(self): what the owner does to a skill beside its approval cites nothing.
+        taken = any(one.cites and one.at >= proposal.at for one in history.versions())
+        return "taken" if taken else "left"
