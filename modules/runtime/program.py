@@ -1,7 +1,8 @@
 """The program itself: by what a version is known, and copies of versions that lived well, which can be put back.
 
 A version is known by the hash of its files. A home names a version, never a place, and a copy is used only if it still
-has the hash by which it is named. Copies lie with the user, not in a home: no backup of a home brings a program along.
+has the hash by which it is named, holds nothing else, and nobody but this user could write into it. Copies lie with the
+user, not in a home: no backup of a home brings a program along.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from common.errors import StorageError
 from common.files import expanded, storage_error
 from common.version import __version__
 from modules.runtime.database.schema import MIGRATIONS
@@ -45,23 +48,35 @@ def is_ours() -> bool:
     return os.access(_SOURCE, os.W_OK)
 
 
-def keep(program: ProgramVersion) -> None:
-    """Keep a copy of the program, unless its files are not those of `program` any more. Raises `StorageError`."""
+def keep(program: ProgramVersion, *needed: ProgramVersion) -> None:
+    """Keep a copy of the program, unless its files are not those of `program` any more.
+
+    Copies of `needed` count as new too, so that they are not the next to be deleted. Raises `StorageError`.
+    """
     folder = _folder()
     target, unfinished = folder / program.fingerprint, folder / _UNFINISHED
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(folder):
+            raise StorageError(
+                f"No copy in {folder} is used: it is no folder of this user alone",
+                remedy="Move it away; it is made anew.",
+            )
         with (folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             shutil.rmtree(unfinished, ignore_errors=True)
+            if target.exists() and kept(program) is None:
+                shutil.rmtree(target)
+            unfinished.mkdir(mode=0o700)
             for path in () if target.exists() else _files(_SOURCE):
                 copied = unfinished / path.relative_to(_SOURCE)
                 copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 shutil.copyfile(path, copied)
-            if unfinished.exists() and _fingerprint(unfinished) == program.fingerprint:
+            if _fingerprint(unfinished) == program.fingerprint:
                 unfinished.rename(target)
-            if target.exists():
-                os.utime(target)
+            shutil.rmtree(unfinished, ignore_errors=True)
+            for copy in filter(None, map(kept, (program, *needed))):
+                os.utime(copy)
             copies = [path for path in folder.iterdir() if path.is_dir()]
             for old in sorted(copies, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
                 shutil.rmtree(old)
@@ -70,24 +85,40 @@ def keep(program: ProgramVersion) -> None:
 
 
 def kept(program: ProgramVersion) -> Path | None:
-    """Return where a version is kept; None where it is not, or is not whole."""
+    """Return where a version is kept; None where it is not, or is not whole, or not this user's alone."""
     if not program.fingerprint.isalnum():
         return None
     folder = _folder() / program.fingerprint
-    return folder if folder.is_dir() and _fingerprint(folder) == program.fingerprint else None
+    try:
+        is_safe = _is_private(folder.parent) and _is_private(folder) and _holds_nothing_else(folder)
+        return folder if is_safe and _fingerprint(folder) == program.fingerprint else None
+    except OSError:
+        return None
 
 
 def become(folder: Path, arguments: Sequence[str]) -> NoReturn:
     """Go on as the program in `folder`, in this process, with the libraries that are installed."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
     sys.stdout.flush()
-    command = [sys.executable, "-P", "-m", "soul.cli", *arguments]
-    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - our own program
+    command = [sys.executable, "-B", "-P", "-m", "soul.cli", *arguments]  # compiled code would be a foreign file
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    os.execve(sys.executable, command, environment)  # noqa: S606 - our own program
 
 
 def _folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     return (Path(state) if state else expanded(Path("~/.local/state"))) / "soul" / "programs"
+
+
+def _is_private(folder: Path) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+def _holds_nothing_else(copy: Path) -> bool:
+    """Whether a copy holds only files of a program: no link, no compiled code, nothing that Python would read first."""
+    ours = {entry for path in _files(copy) for entry in (path, *path.parents)}
+    return all(path in ours and not path.is_symlink() for path in copy.rglob("*"))
 
 
 def _files(root: Path) -> Iterator[Path]:

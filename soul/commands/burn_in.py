@@ -105,7 +105,7 @@ async def watch_burn_in(app: App) -> None:
                 await database.run(partial(note_settled, me=me))
                 is_settled = True
                 if is_ours():
-                    await asyncio.to_thread(keep, me)
+                    await asyncio.to_thread(keep, me, *([known.before] if known else ()))
         except (MachineTrouble, Transient):
             continue
         except StorageError as error:

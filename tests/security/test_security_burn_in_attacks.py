@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import py_compile
+import shutil
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +24,7 @@ from modules.services.burn_in.burn_in import begin, current, note_lived, note_se
 from modules.services.burn_in.policy import BURN_IN_S
 from modules.services.craft.record import FrictionRecord
 from tests.fresh_database import in_memory
+from tests.project import ROOT
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 
 OLD, NEW = (ProgramVersion(one, one * 64, 37) for one in "ab")
@@ -115,3 +124,100 @@ def test_a_crafted_mark_of_the_version_before_is_none() -> None:
     for told in ('{"fingerprint": ["x"]}', "[", "7", '{"fingerprint": 7}'):
         connection.execute("INSERT OR REPLACE INTO marks (name, value) VALUES ('program', ?)", (told,))
         assert begin(connection, NEW, SystemClock().now()) is None
+
+
+KEEPING = """
+import sys
+from modules.runtime.program import ProgramVersion, keep, kept, this_program
+me = this_program()
+keep(me, *(ProgramVersion("before", one, 0) for one in sys.argv[1:]))
+print(kept(me))
+"""
+GOING_ON = """
+import sys
+from modules.runtime.program import ProgramVersion, become, kept
+where = kept(ProgramVersion("before", sys.argv[1], 0))
+if where:
+    become(where, ["--help"])
+print("NO COPY")
+"""
+PLANT = "import sys; sys.stderr.write('PLANTED CODE RUNS\\n'); raise SystemExit(7)\n"
+
+
+def runs(code: str, state: Path, *words: str, source: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env |= {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(source), "COLUMNS": "200"}
+    line = [sys.executable, "-B", "-P", "-c", code, *words]
+    return subprocess.run(line, env=env, cwd=state, capture_output=True, text=True, check=False)
+
+
+def copy_of_this_program(state: Path) -> Path:
+    return Path(runs(KEEPING, state).stdout.strip())
+
+
+def plant_compiled(copy: Path) -> None:
+    """Put compiled code of something else where Python looks for that of the command."""
+    evil, target = copy.parents[2] / "evil.py", Path(importlib.util.cache_from_source(str(copy / "soul" / "cli.py")))
+    evil.write_text(PLANT)
+    target.parent.mkdir()
+    py_compile.compile(str(evil), str(target), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+
+
+def plant_link(copy: Path) -> None:
+    """Put a link to the same file elsewhere in the place of a file, so that the hash fits."""
+    shutil.move(copy / "soul" / "cli.py", copy.parents[2] / "cli.py")
+    (copy / "soul" / "cli.py").symlink_to(copy.parents[2] / "cli.py")
+
+
+def plant_file(copy: Path, name: str) -> None:
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).write_text(PLANT)
+
+
+PLANTED: dict[str, Callable[[Path], object]] = {
+    "a file that Python reads at its start": lambda copy: plant_file(copy, "sitecustomize.py"),
+    "a module of the standard library": lambda copy: plant_file(copy, "fcntl.py"),
+    "a library": lambda copy: plant_file(copy, "typer/__init__.py"),
+    "an empty folder": lambda copy: (copy / "typer").mkdir(),
+    "compiled code": plant_compiled,
+    "a link": plant_link,
+    "a right of others": lambda copy: copy.chmod(0o770),
+    "a right of others to all copies": lambda copy: copy.parent.chmod(0o770),
+}
+
+
+@pytest.mark.slow
+def test_a_copy_that_is_not_what_it_was_is_not_used_and_is_made_anew(tmp_path: Path) -> None:
+    copy = copy_of_this_program(tmp_path)
+    for what, plant in PLANTED.items():
+        used = runs(GOING_ON, tmp_path, copy.name)
+        assert "soul" in used.stdout, used
+        assert not list(copy.rglob("__pycache__"))
+        plant(copy)
+        refused = runs(GOING_ON, tmp_path, copy.name)
+        assert (refused.stdout, refused.stderr) == ("NO COPY\n", ""), what
+        if copy.parent.stat().st_mode & 0o077:
+            told = runs(KEEPING, tmp_path)
+            assert "it is no folder of this user alone" in told.stderr
+            copy.parent.chmod(0o700)
+        assert copy_of_this_program(tmp_path) == copy, what
+
+
+@pytest.mark.slow
+def test_the_version_to_which_a_home_goes_back_is_kept_however_many_follow(tmp_path: Path) -> None:
+    source, state = tmp_path / "source", tmp_path / "state"
+    state.mkdir()
+    for name in ("adapters", "common", "local_tools", "modules", "skills", "soul", "town", "SELF.md", "SOUL.md"):
+        path, ignored = ROOT / name, shutil.ignore_patterns("__pycache__")
+        if path.is_dir():
+            shutil.copytree(path, source / name, ignore=ignored)
+        else:
+            shutil.copy(path, source / name)
+    first = Path(runs(KEEPING, state, source=source).stdout.strip())
+    for number in range(5):
+        (source / "common" / "one_more.py").write_text(f"NUMBER = {number}\n")
+        runs(KEEPING, state, first.name, source=source)
+        (state / "soul/programs/.unfinished").mkdir()
+    copies = [path for path in first.parent.iterdir() if path.name.isalnum()]
+    assert first in copies
+    assert len(copies) == 4

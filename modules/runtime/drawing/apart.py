@@ -68,7 +68,7 @@ class _Drawing:
 
     def run(self) -> ApiResult[DrawnPicture]:
         """Return what it drew; its process is gone then."""
-        line = [sys.executable, "-m", _WORKER, self._purpose]
+        line = [sys.executable, "-B", "-m", _WORKER, self._purpose]
         pipe = subprocess.PIPE
         with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, cwd=_ROOT, env={}) as process:  # noqa: S603 - our own program; nothing of the line is anybody's words
             self._process = process
