@@ -9,7 +9,7 @@ import pytest
 from modules.runtime.journal.types import Entry
 from tests.adapters.results import ok
 from tests.modules.lives.craft.test_issues import issues_of, reporting
-from tests.modules.lives.craft.test_program import FIX, PLACE, changing
+from tests.modules.lives.craft.test_own_program import FIX, PLACE, changing
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.modules.services.craft.test_friction import turn
 from tests.running_town import KEY, call
