@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +13,9 @@ from modules.runtime.database.file import reading
 from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import Proposal, proposals
 from modules.services.craft.record import frictions, view
+from modules.services.craft.wording import friction_stands, in_words, proposal_stands, rests_on
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import printable, write_answer
+from soul.terminal.output import printable, visible, write_answer
 
 _SHOWN = 10
 _NONE = "Nothing went wrong so far, or nothing was counted yet"
@@ -24,26 +26,24 @@ def run_friction(root: Path, *, as_json: bool) -> None:
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         found, proposed = frictions(connection), proposals(connection)
-    lines = [*friction_lines(found, settings.soul_timezone), *_proposed(proposed)]
+        lines = [*friction_lines(found, settings.soul_timezone), *_proposed(connection, proposed)]
     told = {**view(found), "proposals": [asdict(one) for one in proposed]}
     write_answer(told, lines, as_json=as_json)
 
 
 def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
-    """Return a line for each friction, and one for why it is in its state."""
+    """Return for each friction what it is and how often it occurred, and then where it stands."""
     lines: list[str] = []
     for one in found:
         last = f"{local(parse_iso(one.last_at), timezone):%d %b %H:%M}"
-        days = counted(len(one.days), "day")
-        lines.append(f"{one.state:<8}  {one.occurrences:>4} on {days}, last {last}  {printable(one.description)}")
-        if one.reason:
-            lines.append(f"          {printable(one.reason)}")
+        often = f"{counted(one.occurrences, 'time')} on {counted(len(one.days), 'day')}, last {last}"
+        lines += [printable(in_words(one)), f"  {often}: {printable(friction_stands(one))}"]
     return lines or [_NONE]
 
 
-def _proposed(found: Sequence[Proposal]) -> list[str]:
+def _proposed(connection: sqlite3.Connection, found: Sequence[Proposal]) -> list[str]:
     lines: list[str] = []
     for one in found[:_SHOWN]:
-        about = " ".join(filter(None, (one.rung, one.made, one.wish)))
-        lines.append(f"  {one.at[:10]}  {one.state:<8}  {printable(f'{about}: {one.reason}')}")
+        lines.append(f"  {one.at[:10]}  {printable(proposal_stands(one))}")
+        lines += (f"    {visible(line)}" for line in rests_on(connection, one))
     return ["Proposals:", *lines] if lines else []

@@ -82,7 +82,7 @@ Home = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Loops = Annotated[bool, typer.Option("--loops", help="Also show its loops and all else that is known.")]
-SocialOnly = Annotated[bool, typer.Option("--social-only", help="Leave out GitHub and code.")]
+SocialOnly = Annotated[bool, typer.Option("--social-only", help="Leave out GitHub and code; it still learns skills.")]
 Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or handle of an account.")]
 Runs = Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each ritual.")]
 USUAL: Mapping[str, tuple[object, object]] = {

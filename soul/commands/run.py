@@ -171,7 +171,7 @@ async def _live(
         watch=watch,
     ) as app:
         if social_only:
-            terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
+            terminal.line("sys", "Social-only: GitHub and code are off; it can still learn skills of its own")
         watching = _watch_requests(ForgetRequests(home.memory), ended, app.services.clock)
         forgetting = asyncio.create_task(watching, name="forget-requests")
         alive = asyncio.create_task(keep_watched(clock), name="watchdog")

@@ -194,6 +194,8 @@ def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
     documents = status.get("documents", ())
     waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"]) + len(documents)})
     lines = [*([f"  waits: {waits}"] if waits else []), *(f"  {one}" for one in documents)]
+    if proposal := (status.get("growth") or {}).get("proposal"):
+        lines.append(f"  getting better: {printable(proposal)}")
     lines += [f"  scheduled next: {printable(one['what'])}" for one in status.get("schedules", ())[:1]]
     return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
 

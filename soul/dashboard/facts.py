@@ -32,6 +32,7 @@ from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
 from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.craft.record import frictions
+from modules.services.craft.wording import friction_stands, in_words
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -349,7 +350,14 @@ class PageFacts:
         found = []
         if self.home.database.exists():
             with reading(self.home.database) as connection:
-                found = frictions(connection)[:_FRICTION_SHOWN]
+                found = [
+                    {
+                        "what": in_words(one),
+                        "often": f"{counted(one.occurrences, 'time')}, last on {one.last_at[:10]}",
+                        "stands": friction_stands(one),
+                    }
+                    for one in frictions(connection)[:_FRICTION_SHOWN]
+                ]
         with SelfHistory(self.home).alone() as history:
             changes = self._changes(history)
         waiting = list(filter(None, map(self._held, held_documents(self.home))))

@@ -268,9 +268,10 @@ class PlainConsole:
             self.show(boxed(printable(words), min(_BOX_COLUMNS, self._columns() - _INDENT)))
 
     def say(self, name: str, text: str) -> None:
-        """An answer to the owner."""
-        for line in ("", f"{printable(name)}: {printable(text)}", ""):
-            self._print(Text(line, style="bold"))
+        """An answer to the owner: its paragraphs, lists and code as they are."""
+        for line in ("", *f"{printable(name)}: {text.strip()}".splitlines(), ""):
+            words = visible(line).lstrip()
+            self._print(Text(words, style="bold"), Text(" " * (len(visible(line)) - len(words))))
 
     def show(self, lines: Iterable[str]) -> None:
         """Lines as they are, for example a list."""

@@ -35,6 +35,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
 from modules.services.craft.proposals import SKILL_PROPOSE, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
+from modules.services.craft.wording import open_proposal, proposal_stands
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
@@ -221,14 +222,15 @@ class GrowthReport:
         """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits.
 
         For a thought that is `open`, for the owner's approval `waiting`. What the owner alone wanted to know is left
-        out, for others may see the page. `countedAt` is when the days after a proposal that was taken are over.
+        out, for others may see the page. `proposal` tells of the open one. `countedAt` is when the days after a
+        proposal that was taken are over.
         """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
         taken = [one for one in await self.database.run(proposals) if one.state == "taken"]
-        met = await self.friction.of_the_week()
+        opened, met = await self.database.run(open_proposal), await self.friction.of_the_week()
         known = {one.id for one, _ in met}
         others = [one for one in await self.friction.all() if one.id not in known]
         met += [(one, 0) for one in others if one.state in {"proposed", "mended"}]
@@ -248,6 +250,7 @@ class GrowthReport:
                 }
                 for one, count in met
             ],
+            "proposal": proposal_stands(opened) if opened else "",
             "waiting": await asyncio.to_thread(self._waiting),
         }
 

@@ -102,7 +102,7 @@ class FrictionRecord:
 
         It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said.
         """
-        return "\n".join(await self.database.run(lambda connection: _evidence(connection, numbers)))
+        return "\n".join(await self.database.run(lambda connection: evidence_lines(connection, numbers)))
 
     async def decide(self, friction: Friction) -> None:
         """Store what was decided about a friction; what was counted meanwhile stays."""
@@ -168,7 +168,8 @@ def _result(one: Friction) -> str:
     return one.reason.partition(":")[0]
 
 
-def _evidence(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:
+def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:
+    """Return what `FrictionRecord.evidence` does, as a step of a caller's transaction."""
     lines: list[str] = []
     for entry in rows.entries(connection, numbers):
         calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]

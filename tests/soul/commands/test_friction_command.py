@@ -24,7 +24,9 @@ async def test_the_command_tells_each_friction_and_how_often(
         assert (await soul.app.lives.growth.report.gather())["friction"][0]["count"] == 2
         assert await record.count()
     run_friction(home.root, as_json=False)
-    assert "seen         2 on 1 day" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "use of tools: bluesky_post Wrong Fields, in own posts\n  2 times on 1 day, last " in shown
+    assert ": counted\n" in shown
     run_friction(home.root, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["frictions"][0]["description"] == "expression: bluesky_post Wrong Fields"

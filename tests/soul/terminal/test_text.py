@@ -302,6 +302,28 @@ def test_lines_are_broken_between_words(write: Callable[[io.StringIO], None], mo
     assert WORDS in " ".join(shown.split())
 
 
+ANSWER = """Two ways, then:
+
+1. Slate, which lasts
+   - and costs more
+2. Tin
+
+```python
+def roof(area: int) -> int:
+    return 2 * area
+```
+
+Which one?"""
+
+
+def test_an_answer_keeps_its_paragraphs_lists_and_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setenv("NO_COLOR", "1")
+    for stream in (Screen(), io.StringIO()):
+        PlainConsole(SystemClock(), file=stream).say("Rowan", f"{ANSWER}\n")
+        assert strip_control(stream.getvalue()) == f"\nRowan: {ANSWER}\n\n"
+
+
 def test_during_the_first_talk_no_line_of_a_room_is_shown_but_for_what_is_wrong() -> None:
     file, due = io.StringIO(), [True]
     console = PlainConsole(SystemClock(), file=file)
