@@ -60,6 +60,10 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
     from soul.command_table import COMMANDS  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
+    old = " ".join(arguments[:2])
+    if new := {"self held": "show", "self approve": "approve", "self reject": "reject"}.get(old):
+        write_error(f"`soul {old}` is gone", f"Use `soul drafts {new} FILE`, such as SELF.md.", as_json=as_json)
+        return ExitCode.USAGE
     if tuple(arguments) in {(), *((row.name,) for row in COMMANDS if row.commands)}:
         arguments = [*arguments, "--help"]
     try:

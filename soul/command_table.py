@@ -368,7 +368,7 @@ COMMANDS = (
     ),
     Row(
         "self",
-        "Show how SELF.md changed. Also undo, approve or reject a change.",
+        "Show how SELF.md changed. Also undo a change.",
         where=_TYPED,
         commands=(
             Row("log", "List the versions of SELF.md, newest first.", "commands.self_:run_self_log"),
@@ -380,11 +380,6 @@ COMMANDS = (
                 "commands.self_:run_self_check",
             ),
             Row("rollback", "Restore a version of SELF.md.", "commands.self_:run_self_rollback"),
-            Row("held", "Show the change that waits for your approval.", "commands.self_:run_self_held"),
-            Row(
-                "approve", "Approve that change.", "commands.self_:run_self_decide", {"approve": True}, where=("page",)
-            ),
-            Row("reject", "Reject that change.", "commands.self_:run_self_decide", {"approve": False}, where=("page",)),
         ),
     ),
     Row(

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from modules.services.owner.talk import OwnerTalk
+from soul.commands.drafts import run_drafts
+from soul.commands.options import DraftAction
+
+
+def approve_shown(root: Path, document: str) -> None:
+    """Look at the change of a document that waits, and approve it."""
+    for action in (DraftAction.SHOW, DraftAction.APPROVE):
+        run_drafts(root, action, [document], as_json=False)
 
 
 async def answered(talk: OwnerTalk, line: str) -> str:

@@ -25,7 +25,7 @@ import typer
 from adapters.github.types import Repo
 from common.clock import SystemClock
 from common.constants import HOUR_MS
-from common.errors import Fatal, NotWaiting, SoulError
+from common.errors import Fatal, SoulError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import load_settings
@@ -37,7 +37,6 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation import why
-from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
 from modules.services.peers.loop import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
@@ -85,11 +84,8 @@ class HomeControls:
 
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
         home, clock = self._home(handle), SystemClock()
-        file, _, came = draft_id.partition("@")
-        if came:
-            if held_documents(home).get(file) != came:
-                raise NotWaiting(f"That change of {file} does not wait any more")
-            await decide_held(load_settings(home.root), home, approve=yes, file=file)
+        if "@" in draft_id:
+            await decide_held(load_settings(home.root), home, draft_id, approve=yes)
             return
         now = clock.now()
         async with await Database.beside(home.database) as database:

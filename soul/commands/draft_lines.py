@@ -37,6 +37,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
         lines.append(f"  at     {web_url(intent.target) or intent.target}")
     if intent.cause_id and intent.cause_id != intent.target:
         lines.append(f"  cause  {intent.cause_id}")
+    lines += (f"  {line}" for line in draft.rests_on)
     if text := intent.body.preview:
         lines += ["", *(f"  {line}" for line in text.splitlines())]
     return lines

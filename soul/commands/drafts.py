@@ -41,7 +41,7 @@ from soul.commands.draft_lines import (
     with_colours,
 )
 from soul.commands.options import DraftAction, DraftIds
-from soul.commands.self_ import run_self_decide, run_self_held
+from soul.commands.self_ import decide_held, is_document, show_held
 from soul.terminal.output import write_coloured, write_json, write_lines
 
 _DONE = {
@@ -73,7 +73,7 @@ def run_drafts(
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
-    documents, ids = held_among(home, ids or [])
+    documents, ids = documents_among(ids or [])
     if documents:
         _answer_documents(root, action, documents, ids, as_json=as_json)
         return
@@ -99,20 +99,20 @@ def run_drafts(
 def _answer_documents(
     root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], *, as_json: bool
 ) -> None:
+    settings, home = at_hand(root)
     if beside or action is DraftAction.EDIT:
         remedy = "Approve or reject each file by itself; edit it after that."
         raise UsageError(f"{documents[0]} is a file, and no draft of an act", remedy=remedy)
     for document in documents:
         if action is DraftAction.SHOW:
-            run_self_held(root, file=document, as_json=as_json)
+            show_held(home, document, settings.soul_timezone, as_json=as_json)
         else:
-            run_self_decide(root, approve=action is DraftAction.APPROVE, file=document)
+            write_lines(asyncio.run(decide_held(settings, home, document, approve=action is DraftAction.APPROVE)))
 
 
-def held_among(home: Home, given: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the documents among what the owner names of which a change waits, and the rest."""
-    held = held_documents(home)
-    return [one for one in given if one in held], [one for one in given if one not in held]
+def documents_among(given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the documents among what the owner names, and the rest."""
+    return [one for one in given if is_document(one)], [one for one in given if not is_document(one)]
 
 
 def leaving_of(settings: Settings, home: Home, approved: Sequence[Draft]) -> str:

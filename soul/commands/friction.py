@@ -18,7 +18,7 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, visible, write_answer
 
 _SHOWN = 10
-_NONE = "Nothing went wrong so far, or nothing was counted yet"
+_NONE = "Nothing has gone wrong yet, or it was not counted yet"
 
 
 def run_friction(root: Path, *, as_json: bool) -> None:

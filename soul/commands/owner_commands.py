@@ -34,7 +34,7 @@ from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
-from soul.commands.drafts import held_among, plain_lines, word_rules
+from soul.commands.drafts import documents_among, plain_lines, word_rules
 from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
@@ -84,14 +84,14 @@ class OwnerCommands(Commands):
         return budget_lines(await self._services.budget.report())
 
     async def run_drafts(self, rest: str) -> Sequence[str]:
-        if documents := held_among(self._services.home, rest.split()[:1])[0]:
-            return await asyncio.to_thread(_held_lines, self._services.home, documents[0], self._zone)
+        if documents := documents_among(rest.split()[:1])[0]:
+            return (await asyncio.to_thread(held_lines, self._services.home, documents[0], self._zone))[1]
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
         return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 
     async def run_approve(self, rest: str) -> Sequence[str]:
-        documents, given = held_among(self._services.home, rest.split())
-        lines = [await decided(self._services.self_keeper.of(one), approve=True) for one in documents]
+        documents, given = documents_among(rest.split())
+        lines = [await decided(self._services.self_keeper, one, approve=True) for one in documents]
         if documents and not given:
             return lines
         acts = [await self._services.outbox.approve(one) for one in await self._meant(given)]
@@ -120,9 +120,9 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
-        documents, _ = held_among(self._services.home, rest.split()[:1])
+        documents, _ = documents_among(rest.split()[:1])
         if documents:
-            return [await decided(self._services.self_keeper.of(documents[0]), approve=False)]
+            return [await decided(self._services.self_keeper, documents[0], approve=False)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:
@@ -154,7 +154,7 @@ class OwnerCommands(Commands):
 
     async def run_improve(self, rest: str) -> Sequence[str]:
         is_new = await improve(self._services.work, rest)
-        return ["Noted: it decides within minutes, and tells you what came of it" if is_new else "That waits already"]
+        return ["Noted: your SOUL decides within minutes and tells you" if is_new else "That waits already"]
 
     async def run_trust(self, rest: str) -> Sequence[str]:
         names = self._services.pinned_names
@@ -255,12 +255,6 @@ class OwnerCommands(Commands):
     async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()
         return []
-
-
-def _held_lines(home: Home, document: str, timezone: str) -> list[str]:
-    with SelfHistory(home, document).alone() as history:
-        held, now = history.show_held(), history.current()
-    return held_lines(home, document, held, now, timezone)
 
 
 def _history_lines(home: Home) -> list[str]:

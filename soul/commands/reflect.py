@@ -20,7 +20,7 @@ from soul.terminal.output import write_lines
 _WHY = "the owner asked for it"
 _OUTCOMES = {
     "changed": "SELF.md is changed; `soul self diff` shows how, and `soul self log` why",
-    "held": "A change of SELF.md waits for your approval: `soul self held`",
+    "held": "A change of SELF.md waits for your approval: `soul drafts show SELF.md`",
     "refused": "SELF.md was not changed",
     "unchanged": "SELF.md is as it was",
 }

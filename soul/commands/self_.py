@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -30,6 +29,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.rows import Journal
+from modules.services.craft.wording import behind, rests_on
 from modules.services.experiences.log import named
 from modules.services.identity.entries import see_held, what_moved
 from modules.services.identity.history import SelfHistory, held_documents, sha256
@@ -179,19 +179,13 @@ def run_self_diff(
             write_line(line, _COLOURS.get(line[:1]))
 
 
-def run_self_held(root: Path, *, file: _File = SELF, as_json: bool) -> None:
-    """Print the change that waits for the owner, and what it would do."""
-    settings, home = at_hand(root)
-    with SelfHistory(home, file).alone() as history:
-        held, now = history.show_held(), history.current()
-    _tell_amiss(history)
+def show_held(home: Home, given: str, timezone: str, *, as_json: bool) -> None:
+    """Print the change of a document that waits for the owner, what it rests on, and what it would do."""
+    held, lines = held_lines(home, given, timezone)
     if as_json:
-        write_json(asdict(held) if held else None)
-        return
-    for line in held_lines(home, file, held, now, settings.soul_timezone):
+        write_json(asdict(held))
+    for line in () if as_json else lines:
         write_line(line, _COLOURS.get(line[:1]))
-    if held:
-        write_lines(f"`soul drafts approve {file}` lets it happen, `soul drafts reject {file}` gives it up")
 
 
 def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> None:
@@ -203,38 +197,36 @@ def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> N
     write_lines(reported(change, file, f"{file} is back to {old.name}"))
 
 
-def run_self_decide(root: Path, *, approve: bool, file: _File = SELF) -> None:
-    """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
-    settings, home = at_hand(root)
-    with SelfHistory(home, file).alone() as history:
-        _tell_amiss(history)
-    write_lines(asyncio.run(decide_held(settings, home, approve=approve, file=file)))
+def is_document(given: str) -> bool:
+    """Return whether the owner names a document, alone or as `NAME@TIME` with when the change came that they saw."""
+    name = given.partition("@")[0]
+    return name in DOCUMENTS or _SKILL.fullmatch(name) is not None
 
 
-async def decide_held(settings: Settings, home: Home, *, approve: bool, file: str = SELF) -> str:
-    """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
-    if file not in held_documents(home):
-        raise _none_waits(file)
-    return await with_keeper(settings, home, file, partial(decided, approve=approve))
+async def decide_held(settings: Settings, home: Home, given: str, *, approve: bool) -> str:
+    """Let a change that waits happen, or give it up; return a line on it. Raises as `decided`."""
+    name = given.partition("@")[0]
+    if name not in held_documents(home):
+        raise _none_waits(name)
+    return await with_keeper(settings, home, name, lambda keeper: decided(keeper, given, approve=approve))
 
 
-async def decided(keeper: SelfKeeper, *, approve: bool) -> str:
-    """Let the change of the keeper's document happen, or give it up; return a line. Raises as `decide_held`."""
-    file = keeper.document
-    if approve and (change := await keeper.approve()) is not None:
+async def decided(keeper: SelfKeeper, given: str, *, approve: bool) -> str:
+    """Let the change of a document happen, or give it up; return a line on it.
+
+    Raises `NotWaiting` where none waits, or another than the owner was shown.
+    """
+    file, _, came = given.partition("@")
+    keeper = keeper.of(file)
+    if approve and (change := await keeper.approve(came)) is not None:
         return reported(change, file, f"Approved: {file} is changed")
-    if not approve and await keeper.reject() is not None:
+    if not approve and await keeper.reject(came) is not None:
         return f"Rejected: {file} stays as it is"
     raise _none_waits(file)
 
 
 def _none_waits(file: str) -> NotWaiting:
-    return NotWaiting(f"No change of {file} waits for you", remedy=f"`{see_held(file)}` shows what waits.")
-
-
-def _tell_amiss(history: SelfHistory) -> None:
-    if history.amiss:
-        write_lines(history.amiss, to=sys.stderr)
+    return NotWaiting(f"No change of {file} waits for you", remedy="`soul drafts` shows what waits.")
 
 
 def _found(history: SelfHistory, file: str, name: str) -> Version:
@@ -268,16 +260,35 @@ def reported(change: SelfEdit, file: str, done: str) -> str:
     return "; ".join([done, *what_moved(change)])
 
 
-def held_lines(home: Home, file: str, held: HeldEdit | None, now: bytes, timezone: str) -> list[str]:
-    """Return why the change of a document waits that is `now` so, from what it grew, and what it would do."""
+def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[str]]:
+    """Return the change of a document that waits, and lines on why, from what it grew, and what it would do.
+
+    The owner has seen it then. Raises `NotWaiting` where none waits.
+    """
+    file, held, now, amiss = given.partition("@")[0], None, b"", ""
+    if file in held_documents(home):
+        with SelfHistory(home, file).alone() as history:
+            held, now = history.show_held(), history.current()
+        amiss = history.amiss
     if held is None:
-        return [f"No change of {file} waits for you"]
-    return [
+        raise NotWaiting(amiss) if amiss else _none_waits(file)
+    named = f"{file}@{held.at}"
+    return held, [
         f"Waits since {moment(held.at, timezone)}, because {held.why}",
         f"Wanted because: {held.reason}{_plain_cites(held.cites)}",
         *_grew_from(home, held.cites),
+        *skill_rests_on(home, file),
         *_diff(now, held.content.encode(), file, "as it would be"),
+        f"`soul drafts approve {named}` applies it, `soul drafts reject {named}` drops it",
     ]
+
+
+def skill_rests_on(home: Home, document: str) -> list[str]:
+    """Return what the proposal of a skill that waits rests on; [] for another document."""
+    if not document.startswith(OWN_SKILL):
+        return []
+    with reading(home.database) as connection:
+        return rests_on(connection, behind(connection, document))
 
 
 def _diff(old: bytes, new: bytes, old_name: str, new_name: str) -> list[str]:

@@ -55,7 +55,7 @@ def run_skills_list(root: Path, *, as_json: bool) -> None:
     waiting = [one for one in held_documents(home) if one.startswith(OWN_SKILL)]
     lines += [f"{one.removeprefix(OWN_SKILL)} waits for your approval: soul drafts show {one}" for one in waiting]
     listed = [{"problem": one} if isinstance(one, str) else asdict(one) for one in found]
-    write_answer(listed, lines or ["There are no skills of its own"], as_json=as_json)
+    write_answer(listed, lines or ["Your SOUL has no skills of its own yet"], as_json=as_json)
 
 
 def run_skills_log(root: Path, name: _Name, *, as_json: bool) -> None:

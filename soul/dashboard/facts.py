@@ -39,7 +39,7 @@ from modules.services.explanation import rendering, why
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
 from modules.services.identity.history import SelfHistory, held_documents
-from modules.services.identity.types import SELF, HeldEdit, Version
+from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.relationships import Relationship, Relationships
@@ -59,7 +59,7 @@ from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.rituals import ritual_facts
-from soul.commands.self_ import decide_held, document_named
+from soul.commands.self_ import decide_held, is_document, skill_rests_on
 from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.terminal.output import printable
@@ -92,7 +92,9 @@ class PageActs:
         return "Resumed" if standing.may_act else f"Still {standing}"
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
-        decided = await decide(self.settings, self.home, DraftAction.APPROVE, _needed(given, "id").split(), "")
+        if is_document((ids := _needed(given, "id").split())[0]):
+            return await decide_held(self.settings, self.home, ids[0], approve=True)
+        decided = await decide(self.settings, self.home, DraftAction.APPROVE, ids, "")
         return f"Approved: {_decided(decided).rstrip('.')}. {leaving_of(self.settings, self.home, decided)}"
 
     async def run_edit(self, given: Mapping[str, str]) -> str:
@@ -100,15 +102,10 @@ class PageActs:
         return f"Edited and approved: {one.words.line.rstrip('.')}. {leaving_of(self.settings, self.home, [one])}"
 
     async def run_reject(self, given: Mapping[str, str]) -> str:
-        reason = given.get("reason", "")
-        decided = await decide(self.settings, self.home, DraftAction.REJECT, _needed(given, "id").split(), reason)
+        if is_document((ids := _needed(given, "id").split())[0]):
+            return await decide_held(self.settings, self.home, ids[0], approve=False)
+        decided = await decide(self.settings, self.home, DraftAction.REJECT, ids, given.get("reason", ""))
         return f"Rejected: {_decided(decided)}"
-
-    async def run_self_approve(self, given: Mapping[str, str]) -> str:
-        return await decide_held(self.settings, self.home, approve=True, file=document_named(given.get("file", SELF)))
-
-    async def run_self_reject(self, given: Mapping[str, str]) -> str:
-        return await decide_held(self.settings, self.home, approve=False, file=document_named(given.get("file", SELF)))
 
     async def run_memory_forget(self, given: Mapping[str, str]) -> str:
         return await forget_memory(self.settings, self.home, _needed(given, "id"))
@@ -227,7 +224,7 @@ class PageFacts:
                     "summary": told_line(one["summary"]),
                     "reason": told_reason(one["reason"]),
                     "at": moment(one["at"], zone),
-                    "about": one.get("triggerUri") or "",
+                    "about": trigger if ":" in (trigger := one.get("triggerUri") or "") else "",
                 }
                 for one in reversed(status.get("decisions", ()))
             ],
@@ -350,23 +347,22 @@ class PageFacts:
         found = []
         if self.home.database.exists():
             with reading(self.home.database) as connection:
-                found = [
-                    {
-                        "what": in_words(one),
-                        "often": f"{counted(one.occurrences, 'time')}, last on {one.last_at[:10]}",
-                        "stands": friction_stands(one),
-                    }
-                    for one in frictions(connection)[:_FRICTION_SHOWN]
-                ]
+                shown = frictions(connection)[:_FRICTION_SHOWN]
+            found = [
+                (in_words(one), counted(one.occurrences, "time"), one.last_at, friction_stands(one)) for one in shown
+            ]
         with SelfHistory(self.home).alone() as history:
             changes = self._changes(history)
         waiting = list(filter(None, map(self._held, held_documents(self.home))))
         return {"changes": changes, "waiting": waiting, "friction": found}
 
-    def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str]] | None:
+    def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str], Sequence[str]] | None:
         with SelfHistory(self.home, document).alone() as history:
             held, now = history.show_held(), history.current().decode(errors="replace")
-        return (document, held, _diff(now.splitlines(), held.content.splitlines())) if held else None
+        if held is None:
+            return None
+        diff = _diff(now.splitlines(), held.content.splitlines())
+        return document, held, skill_rests_on(self.home, document), diff
 
     def _changes(self, history: SelfHistory) -> list[ShownVersion]:
         versions = history.versions()[: _CHANGES_SHOWN + 1]
@@ -401,8 +397,9 @@ class PageFacts:
             "diff": changes,
             "answers": draft.words if draft.words.theirs else None,
             "reason": draft.reason,
+            "rests_on": draft.rests_on,
             "target": intent.target,
-            "about": intent.cause_id or intent.target,
+            "about": intent.id,
             "when": draft.when(self.clock.now(), self.settings.soul_timezone),
             "needs_yes": intent.state == "held",
             "words": intent.body.text if isinstance(intent.body, PostBody | ReplyBody) else "",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from common.errors import SoulError
+from common.errors import NotWaiting, SoulError
 from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.experiences.types import NewExperience
@@ -61,6 +61,8 @@ async def told_in_mention(town: RunningTown, life: RunningSoul, who: str) -> str
 
 
 async def owner_decides(home: Home, action: DraftAction) -> None:
+    if action is DraftAction.APPROVE:
+        await owner_decides(home, DraftAction.SHOW)
     await asyncio.to_thread(partial(run_drafts, home.root, action, [NAME], as_json=False))
 
 
@@ -86,8 +88,15 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert not (home.workspace / NAME / "SKILL.md").exists()
         assert "What you found to work" not in await told_in_mention(running_town, life, "odile")
         assert f"soul drafts show {NAME}" in (await owner_commands(life.app, asyncio.Event()).answer("/drafts"))[-1]
+        proposals, services = life.app.lives.growth.craft.proposals, life.app.services
+        begun = await proposals.begin(None, "Talk of roofs.", {})
+        assert begun
+        await proposals.put(begun, rung="skill", state="waiting", made="loud-roofs", reason="I am asked often.")
+        rests_on = ["Wished for: Talk of roofs.", "The SOUL's reason: I am asked often."]
         await owner_decides(home, DraftAction.SHOW)
         shown = capsys.readouterr().out
+        assert "\n".join(rests_on) in shown
+        assert PageFacts(home, services.settings, services.clock).growing()["waiting"][0][2] == rests_on
         assert "+- Ask what they hear on theirs." in shown
         assert "e1: owner guidance: Ask about their roof, too." in shown
         await owner_decides(home, DraftAction.APPROVE)
@@ -96,7 +105,9 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert "What you found to work" not in without
 
         await reflect(running_town, life, proposing(TWO))
-        await owner_commands(life.app, asyncio.Event()).answer(f"/approve {NAME}")
+        commands = owner_commands(life.app, asyncio.Event())
+        await commands.answer(f"/drafts {NAME}")
+        await commands.answer(f"/approve {NAME}")
         assert TWO in await told_in_mention(running_town, life, "tove")
         await asyncio.to_thread(run_skills_rollback, home.root, "loud-roofs", versions(home)[-1])
         assert ONE in await told_in_mention(running_town, life, "wren")
@@ -170,12 +181,20 @@ async def test_the_page_shows_what_waits_of_each_file_and_decides_it(running_tow
         await keeper.change("# Rowan\n\nOther.\n", reason="tired", by="soul", hold="a stranger's words")
         settings, clock = life.app.services.settings, life.app.services.clock
         facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
-        assert [file for file, _, _ in facts.growing()["waiting"]] == ["SELF.md", NAME]
-        assert f"+{ONE.splitlines()[1]}" in facts.growing()["waiting"][1][2]
-        assert await acts.act("self_approve", {"file": NAME}) == f"Approved: {NAME} is changed"
-        assert await acts.act("self_reject", {}) == "Rejected: SELF.md stays as it is"
+        (own, mine, _, _), (name, held, _, diff) = facts.growing()["waiting"]
+        assert (own, name) == ("SELF.md", NAME)
+        assert f"+{ONE.splitlines()[1]}" in diff
+        assert await acts.act("reject", {"id": f"SELF.md@{mine.at}"}) == "Rejected: SELF.md stays as it is"
+        assert await acts.act("reject", {"id": f"{NAME}@{held.at}"}) == f"Rejected: {NAME} stays as it is"
+        running_town.mind.answer = saying(proposing(TWO))
+        await answered(life.app.owner, "Then say slate.")
+        for act in ("approve", "reject"):
+            with pytest.raises(NotWaiting, match="was not shown to you"):
+                await acts.act(act, {"id": f"{NAME}@{held.at}"})
+        (_, newer, _, _) = facts.growing()["waiting"][0]
+        assert await acts.act("approve", {"id": f"{NAME}@{newer.at}"}) == f"Approved: {NAME} is changed"
     assert facts.growing()["waiting"] == []
-    assert ONE in page_of(home)
+    assert TWO in page_of(home)
 
 
 async def test_a_copy_of_the_home_has_the_skill_with_its_versions_and_a_broken_one_costs_only_itself(

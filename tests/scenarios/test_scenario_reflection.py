@@ -26,8 +26,9 @@ from modules.services.identity.types import Version
 from modules.services.memory.admission import NewMemory
 from soul.commands.reflect import run_reflect
 from soul.commands.run import owner_commands
-from soul.commands.self_ import run_self_check, run_self_decide, run_self_log, run_self_rollback, run_self_show
+from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show
 from tests.hasty_clock import HastyClock
+from tests.owner_lines import approve_shown
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.room_society import Soul, open_society
 from town.model.service import Fault
@@ -434,7 +435,7 @@ async def test_what_changes_limits_waits_for_the_owner(running_town: RunningTown
         await lives_through(soul, peer("p1", "did:web:ada", "Which roof?"), peer("p2", "did:web:bob", "Which bridge?"))
         assert await reflect(soul) == "done held"
         assert read_self(home) == BEGUN
-    await asyncio.to_thread(run_self_decide, home.root, approve=True)
+    await asyncio.to_thread(approve_shown, home.root, "SELF.md")
     assert str(given["content"]).splitlines()[-1] in read_self(home)
 
 

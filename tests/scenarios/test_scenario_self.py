@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 
+import pytest
+
+from common.errors import NotWaiting
 from modules.runtime.home import Home, read_self
+from soul.commands.drafts import run_drafts
+from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
-from soul.commands.self_ import run_self_decide, run_self_rollback
+from soul.commands.self_ import run_self_rollback
 from tests.owner_lines import answered
 from tests.running_town import Answering, RunningTown, awake, call
 from town.model.types import Completion
@@ -55,8 +61,13 @@ async def test_with_a_strangers_words_in_the_owners_turn_the_change_waits_for_th
         assert any("waits for your approval" in message for _, message, _ in life.console.lines)
         assert "soul drafts approve SELF.md" in running_town.mind.asked[-1].messages[-1].text
         listed = await owner_commands(life.app, asyncio.Event()).answer("/drafts")
-        assert "soul self held" in listed[-1]
+        assert "soul drafts show SELF.md" in listed[-1]
         await answered(life.app.owner, "What waits?")
         assert "a change of SELF.md" in "".join(one.text for one in running_town.mind.asked[-1].messages)
-        await asyncio.to_thread(run_self_decide, home.root, approve=True)
+        commands = owner_commands(life.app, asyncio.Event())
+        with pytest.raises(NotWaiting, match="was not shown to you"):
+            await commands.answer("/approve SELF.md")
+        shown = await commands.answer("/drafts SELF.md")
+        named = shown[-1].split("`")[1].rpartition(" ")[2]
+        await asyncio.to_thread(partial(run_drafts, home.root, DraftAction.APPROVE, [named], as_json=False))
         assert _changed(home)

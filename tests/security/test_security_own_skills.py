@@ -171,7 +171,8 @@ async def _approved(life: RunningSoul, home: Home, services: Services) -> None:
         keeper = services.self_keeper.of(f"skills/wide-{number}")
         file = f"---\nname: wide-{number}\ndescription: Wide.\nturns: [mentions]\n---\n\n{page}\n"
         assert (await keeper.change(file, reason="wide", by="soul", hold="needs a yes")).status == "held"
-        await decide_held(services.settings, home, approve=True, file=f"skills/wide-{number}")
+        given = f"{keeper.document}@{held_documents(home)[keeper.document]}"
+        await decide_held(services.settings, home, given, approve=True)
 
 
 async def test_no_approved_page_gives_a_strangers_turn_a_tool_or_lets_an_act_leave_without_the_owner(

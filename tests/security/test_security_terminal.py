@@ -67,7 +67,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
     "doctor": [(), ("--security",)],
     "drafts": [
-        *((), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,)),
+        *((), ("show", "{draft}"), ("show", "SELF.md"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,)),
         *(("edit", HOSTILE, "--text", HOSTILE), ("edit", "{draft}", "--text", HOSTILE), ("reject", "{draft}")),
     ],
     "mute": [(), (HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",), ("did:plc:kit", "--off")],
@@ -91,13 +91,10 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "resume": [()],
     "self log": [()],
     "self diff": [(), ("{version}",), (HOSTILE,)],
-    "self held": [()],
     "self show": [(HOSTILE,), ("{version}",)],
     "self check": [()],
     "reflect": [()],
     "self rollback": [(HOSTILE,), ("{version}",)],
-    "self approve": [()],
-    "self reject": [()],
     "friction": [()],
     "skills list": [()],
     "skills log": [(HOSTILE,), ("tea",)],
@@ -125,7 +122,7 @@ def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
 
 # NOTE(self): what these show was stored with hostile text in it, so that none of them is harmless by showing nothing.
 QUOTING = {
-    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "self held", "skills list",
+    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "skills list",
     "skills log", "skills diff", "memory list",
     "memory search", "memory show", "memory export",
 }  # fmt: skip

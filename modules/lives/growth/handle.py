@@ -33,9 +33,9 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import SKILL_PROPOSE, Proposals, counted_at, proposals
+from modules.services.craft.proposals import OPEN, SKILL_PROPOSE, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.craft.wording import open_proposal, proposal_stands
+from modules.services.craft.wording import proposal_stands
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
@@ -229,12 +229,11 @@ class GrowthReport:
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
         read = await self.database.run(partial(readings_between, start=iso(now - _LOOKED_BACK), end="~"))
         told = [one for one in read if one.finding and not one.owners]
-        taken = [one for one in await self.database.run(proposals) if one.state == "taken"]
-        opened, met = await self.database.run(open_proposal), await self.friction.of_the_week()
+        proposed, met = await self.database.run(proposals), await self.friction.of_the_week()
         known = {one.id for one, _ in met}
         others = [one for one in await self.friction.all() if one.id not in known]
         met += [(one, 0) for one in others if one.state in {"proposed", "mended"}]
-        counted = {one.friction: iso(counted_at(one, self.friction.day)) for one in taken}
+        counted = {one.friction: iso(counted_at(one, self.friction.day)) for one in proposed if one.state == "taken"}
         return {
             "open": len(await self.experiences.open()),
             "changes": [await self._change(one) for one in reversed(entries[-_CHANGES_SHOWN:])],
@@ -250,7 +249,7 @@ class GrowthReport:
                 }
                 for one, count in met
             ],
-            "proposal": proposal_stands(opened) if opened else "",
+            "proposal": next((proposal_stands(one) for one in proposed if one.state in OPEN), ""),
             "waiting": await asyncio.to_thread(self._waiting),
         }
 

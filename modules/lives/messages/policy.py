@@ -20,6 +20,7 @@ from common.text.untrusted import clean
 from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
 from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 from modules.services.explanation.drafts import Draft
+from modules.services.outbox.approval import read_answer
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.outbox.types import Intent
@@ -37,8 +38,6 @@ OLDEST = timedelta(days=1)
 
 _MOST = MESSAGE_MAX_GRAPHEMES - 10
 _ELLIPSIS = "…"
-_NUMBER, _NUMBERS = re.compile("[0-9]{1,3}"), re.compile(r"[0-9]{1,3}(?:[\s,]+[0-9]{1,3})*[\s.!]*")
-_VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,3})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
 
 
 def is_command(text: str) -> bool:
@@ -79,25 +78,20 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """The owner's yes or no to drafts; None where a message is none.
 
-    Only "yes" or "no" with numbers of drafts counts, or with "all" once drafts were told, or alone right after that.
-    All else is talk. `waiting` are the numbers of all drafts that still wait for approval, by their ids.
+    Only one with numbers of drafts counts, or with "all" once drafts were told, or alone right after that. All else is
+    talk. `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
-    found = _VERDICT.fullmatch(text.strip())
+    found = read_answer(text)
     if found is None:
         return None
-    verdict, which, reason = found.groups()
-    is_yes = verdict.lower() == "yes"
-    open_ids = [one for one in told.ids if one in waiting]
-    more = reason if reason and _NUMBERS.fullmatch(reason) else ""
-    named = {int(one) for one in _NUMBER.findall(f"{which or ''} {more}")}
+    is_yes, which, reason = found
+    named, open_ids = set(map(int, re.findall("[0-9]+", which))), tuple(one for one in told.ids if one in waiting)
     meant = tuple(one for one, number in waiting.items() if number in named)
-    if not meant and (not open_ids or (which is None and not told.is_latest)):
+    if not meant and (not open_ids or not (which or told.is_latest)):
         return None
-    if which is None:
-        return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
-    if which.lower() == "all":
-        return DraftAnswer(is_yes, tuple(open_ids), reason or "")
-    return DraftAnswer(is_yes, meant if len(meant) == len(named) else (), "" if more else reason or "")
+    if not named:
+        return DraftAnswer(is_yes, open_ids if which or len(open_ids) == 1 else (), reason)
+    return DraftAnswer(is_yes, meant if len(meant) == len(named) else (), reason)
 
 
 def drafts_text(drafts: Sequence[Draft], more: int) -> str:

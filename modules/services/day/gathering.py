@@ -23,6 +23,7 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.commitments.naming import LIVE, CommitmentStatus, QueuedCommitment, title_of
 from modules.services.commitments.queue import commitments_in
+from modules.services.craft.wording import ended_as
 from modules.services.day.rendering import (
     LIKED_ONLY,
     DayCommitments,
@@ -56,7 +57,7 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
-_WORK, _FILES = "work", "workspace-files"
+_WORK, _FILES, _SELF, _PROPOSAL = "work", "workspace-files", "self", "improvement"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
 _FILE_DECIDED = frozenset({"changed", "rejected"})  # a change that waits is told as how things stand
 _TO_OWN: frozenset[IntentKind] = frozenset({"delete", "threadgate"})
@@ -226,7 +227,7 @@ class DayReader:
         return replace(_spent(report_at(connection, self.settings, noon)), fraction=None)
 
     def _learned(self, connection: sqlite3.Connection, since: datetime, until: datetime) -> DayLearned:
-        changes = rows.of_loop_between(connection, "self", iso(since), iso(until))
+        changes = rows.of_loop_between(connection, _SELF, iso(since), iso(until))
         why = tuple(row["reason"] for row in changes if row["data"].get("status") == "changed")
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
@@ -252,8 +253,10 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
 
 
 def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.JournalRow]:
-    found = rows.of_loop_between(connection, _FILES, start, end)
-    return [one for one in found if one["data"].get("status") in _FILE_DECIDED]
+    """Return how changes of its files ended; that SELF.md changed is told as what it learned."""
+    found = [one for loop in (_FILES, _SELF) for one in rows.of_loop_between(connection, loop, start, end)]
+    decided = [one for one in found if one["data"].get("status") in _FILE_DECIDED]
+    return [one for one in decided if one["loop"] == _FILES or one["data"]["status"] == "rejected"]
 
 
 def _own_time(
@@ -263,7 +266,9 @@ def _own_time(
     own = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
     files = [one for one in _changes(connection, start, end) if one not in ordered]
     found = (("own time", own), ("files", files))
-    return tuple((label, one["summary"], one["reason"]) for label, those in found for one in those)
+    ended = (one for one in worked if one["data"].get("kind") == _PROPOSAL and one["data"]["act"] in {"done", "silent"})
+    told = [(label, one["summary"], one["reason"]) for label, those in found for one in those]
+    return (*told, *(("proposals", *ended_as(one["data"]["code"], one["reason"])) for one in ended))
 
 
 def _spent(report: Report) -> DaySpent:

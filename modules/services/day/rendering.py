@@ -190,7 +190,8 @@ class DaySummary:
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
-        own_time: what it did on a schedule or for HEARTBEAT.md, and how changes of its files ended, each with a label.
+        own_time: what it did on a schedule or for HEARTBEAT.md, and how changes of its files and its
+            proposals to get better ended, each with a label.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 

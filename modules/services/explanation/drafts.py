@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from common.clock import iso, local, parse_iso
 from common.wording import deed, told_reason
+from modules.services.craft.wording import behind, rests_on
 from modules.services.explanation.story import named
 from modules.services.outbox import store
 from modules.services.outbox.act_words import ActWords, act_words
@@ -23,7 +24,8 @@ class Draft:
     """An act that waits, the act in words, and why it waits, in words.
 
     `number` names it on every surface, 0 where it can no longer be stopped. `departure` tells when it leaves where that
-    is more than a minute ahead; None where it is sooner, scheduled, or not approved.
+    is more than a minute ahead; None where it is sooner, scheduled, or not approved. `rests_on` tells what a
+    proposal to get better rests on, a line each.
     """
 
     intent: Intent
@@ -31,6 +33,7 @@ class Draft:
     reason: str = ""
     number: int = 0
     departure: Departure | None = None
+    rests_on: Sequence[str] = ()
 
     def when(self, now: datetime, timezone: str) -> str:
         """Return until when it waits for the owner's approval, or when it leaves and why not sooner."""
@@ -53,6 +56,7 @@ def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[
             named(connection, told_reason(intent.error or "")),
             numbers.get(intent.id, 0),
             departures.get(intent.id) if intent.state == "pending" else None,
+            rests_on(connection, behind(connection, intent.cause_id or "")),
         )
         for intent in intents
     ]
@@ -83,6 +87,7 @@ def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
         "cause": intent.cause_id,
         "text": intent.body.preview,
         "why": draft.reason,
+        "restsOn": [*draft.rests_on],
         "createdAt": intent.created_at,
         "expiresAt": intent.expires_at,
         "scheduledFor": intent.scheduled_for,

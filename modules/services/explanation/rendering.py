@@ -29,6 +29,7 @@ from modules.services.explanation.story import (
     Thinking,
     thread_of,
 )
+from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100
@@ -78,6 +79,8 @@ def title(story: Story, timezone: str = "") -> str:
         return f"Why: {_what(min(alive, key=lambda act: act.kind != 'reply'), timezone)}"
     if story.trigger and story.trigger.state == "pending":
         return f"Why it has not answered {whom} yet"
+    if story.decisions and not story.asked.startswith(("at://", MESSAGES, "github:")):
+        return f"Why: {story.decisions[-1].summary}"
     return f"Why it did not answer {whom}"
 
 

@@ -23,6 +23,7 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
+from modules.services.craft.wording import behind, names_of
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import departures, store
@@ -292,6 +293,9 @@ def understand(what: str) -> Named | None:
 def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     """The act or post that `what` means."""
     named = understand(what)
+    # NOTE(self): a cause of one word, such as `expression`, is that of everything of its kind.
+    if named is None and ":" in what and (rows.names(connection, what) or store.names(connection, what)):
+        return Subject(uri=what)
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
@@ -425,7 +429,8 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
     posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
-    posts += became_of(connection, made)
+    proposal = behind(connection, cause)
+    posts += filter(None, (subject.uri, *became_of(connection, made), *(names_of(proposal) if proposal else ())))
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     leaving = departures.expected(connection)

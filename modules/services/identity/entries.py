@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.line_kind import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.identity.types import OWN_SKILL, SELF, HeldEdit, ProposedSelf, SelfEdit, Version
+from modules.services.identity.types import SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 
 
 def _loop(document: str) -> str:
@@ -13,9 +13,7 @@ def _loop(document: str) -> str:
 
 def see_held(document: str) -> str:
     """Return the command that shows the change of a document that waits."""
-    if document.startswith(OWN_SKILL):
-        return f"soul drafts show {document}"
-    return "soul self held" + ("" if document == SELF else f" --file {document}")
+    return f"soul drafts show {document}"
 
 
 def waiting_line(document: str) -> str:
@@ -66,7 +64,7 @@ def rejected(document: str, held: HeldEdit) -> Entry:
     return Entry(
         "decision",
         _loop(document),
-        f"You said no to a change of {document}",
+        f"You rejected a change of {document}",
         "refl",
         reason,
         data={"status": "rejected"},

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from common.clock import Clock, iso
+from common.errors import NotWaiting
 from common.redact import Redactor
 from common.text.markdown import Outline, outline, split_sections
 from modules.runtime.events import Event, Publish, discard
@@ -246,11 +247,11 @@ class SelfKeeper:
             await self.journal.record(entries.given_up(self.document, reason))
         return await self._tell(proposed, change)
 
-    async def approve(self) -> SelfEdit | None:
-        """Apply the change that waits for approval; None if none does. Raises as `change`."""
+    async def approve(self, came: str | None = None) -> SelfEdit | None:
+        """Apply the change that waits for approval; None if none does. Raises as `change`, and as `_meant`."""
 
         def apply() -> tuple[ProposedSelf, SelfEdit] | None:
-            held = self._history.held()
+            held = self._meant(came, is_yes=True)
             if held is None:
                 return None
             reason = f"{held.reason} (approved by the owner)"
@@ -265,11 +266,11 @@ class SelfKeeper:
         applied = await self._alone(apply)
         return await self._tell(*applied) if applied else None
 
-    async def reject(self) -> HeldEdit | None:
-        """The owner's no: the change that waited is given up; None if none did."""
+    async def reject(self, came: str | None = None) -> HeldEdit | None:
+        """The owner's no: the change that waited is given up; None if none did. Raises as `_meant`."""
 
         def drop() -> HeldEdit | None:
-            held = self._history.held()
+            held = self._meant(came, is_yes=False)
             if held is None:
                 self._history.drop_held()
             else:
@@ -279,6 +280,14 @@ class SelfKeeper:
         held = await self._alone(drop)
         if held is not None:
             await self.journal.record(entries.rejected(self.document, held))
+        return held
+
+    def _meant(self, came: str | None, *, is_yes: bool) -> HeldEdit | None:
+        """Return the change that waits; None for `came` is any. Raises `NotWaiting` if the owner did not see it."""
+        held = self._history.held()
+        if held and (held.at != came if came else is_yes and came is not None and not held.is_seen):
+            remedy = f"`{entries.see_held(self.document)}` shows it; then decide."
+            raise NotWaiting(f"The change of {self.document} that waits now was not shown to you", remedy=remedy)
         return held
 
     async def was_rejected(self, content: str) -> bool:

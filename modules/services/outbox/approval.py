@@ -24,7 +24,10 @@ from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, Propose
 
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
-_DECISION = re.compile(r"(?:(yes|approve)|no|reject)((?:[\s,]+[0-9]{1,3})+)[\s.!]*", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:(yes|approve)|no|reject)(?:((?:[\s,]+[0-9]{1,3})+)|\s+(all|[0-9]{1,3})(?:[\s:,.!]+(.*))?)?[\s.!]*",
+    re.IGNORECASE | re.DOTALL,
+)
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left."
 
@@ -73,16 +76,22 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
     raise NotWaiting(f"No draft has the id {given}", remedy=_SHOW)
 
 
+def read_answer(line: str) -> tuple[bool, str, str] | None:
+    """Return the owner's yes or no, to what (numbers, `all` or ""), and why; None where a line is anything else."""
+    found = _ANSWER.fullmatch(line.strip())
+    return (bool(found[1]), found[2] or found[3] or "", found[4] or "") if found else None
+
+
 def as_command(connection: sqlite3.Connection, line: str) -> str:
     """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8" or "approve 8".
 
     Return any other line as it is, and one with a number that no draft had.
     """
-    found = _DECISION.fullmatch(line.strip())
-    numbers = _NUMBER.findall(found[2]) if found else []
-    if found is None or not set(map(int, numbers)) <= set(store.draft_numbers(connection).values()):
+    is_yes, which, why = read_answer(line) or (False, "", "")
+    numbers = _NUMBER.findall(which)
+    if why or not numbers or not set(map(int, numbers)) <= set(store.draft_numbers(connection).values()):
         return line
-    return f"/{'approve' if found[1] else 'reject'} {' '.join(numbers)}"
+    return f"/{'approve' if is_yes else 'reject'} {' '.join(numbers)}"
 
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:

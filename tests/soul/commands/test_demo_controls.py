@@ -81,7 +81,7 @@ async def test_a_yes_lets_a_skill_of_its_own_in_only_as_it_was_shown(running_tow
         assert (held["file"], held["reason"]) == (NAME, "How I talk of roofs.")
         assert "+- Say tin by `bluesky_reply`." in held["diff"]
         await reflect(running_town, life, proposing(TWO))
-        with pytest.raises(SoulError, match="does not wait any more"):
+        with pytest.raises(SoulError, match="was not shown to you"):
             await controls.decide("rowan.test", f"{NAME}@{held['at']}", yes=True)
         assert not (home.workspace / NAME).exists()
         (held,) = (await life.app.status_report.gather())["growth"]["waiting"]

@@ -13,7 +13,7 @@ from modules.runtime.home import Home
 from modules.services.identity.history import SelfHistory
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.people import carry_out_requests
-from soul.commands.self_ import run_self_decide
+from tests.owner_lines import approve_shown
 from tests.running_town import RunningSoul, RunningTown, awake, settings_of
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_rights import answering, home_of
@@ -122,12 +122,12 @@ async def test_what_cannot_go_from_self_md_alone_waits_for_the_owner_and_leaves_
     await ask_to_be_forgotten(running_town, home, did)
     told = await carry_out(home)
     assert home.self_md.read_text() == text
-    assert "A change of SELF.md waits for your approval: soul self held" in told[0]
-    assert "SELF.md (line 13; a change waits for your approval: soul self held)" in told[1]
+    assert "A change of SELF.md waits for your approval: soul drafts show SELF.md" in told[0]
+    assert "SELF.md (line 13; a change waits for your approval: soul drafts show SELF.md)" in told[1]
     async with awake(home) as soul:
         await live(soul)
     assert files_that_name(home, did) > {"SELF.md", "SOUL.md", "workspace/USER.md"}
-    await asyncio.to_thread(run_self_decide, home.root, approve=True)
+    await asyncio.to_thread(approve_shown, home.root, "SELF.md")
     assert home.self_md.read_text() == SELF + "\n## People\n\n"
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
 

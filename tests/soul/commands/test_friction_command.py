@@ -25,7 +25,7 @@ async def test_the_command_tells_each_friction_and_how_often(
         assert await record.count()
     run_friction(home.root, as_json=False)
     shown = capsys.readouterr().out
-    assert "use of tools: bluesky_post Wrong Fields, in own posts\n  2 times on 1 day, last " in shown
+    assert "tools: bluesky_post Wrong Fields, in own posts\n  2 times on 1 day, last " in shown
     assert ": counted\n" in shown
     run_friction(home.root, as_json=True)
     told = json.loads(capsys.readouterr().out)

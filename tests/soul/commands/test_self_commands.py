@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from common.clock import FakeClock
+from common.errors import NotWaiting
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -19,7 +20,12 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity.keeper import SelfKeeper
-from soul.commands.self_ import run_self_decide, run_self_diff, run_self_held, run_self_log, run_self_rollback
+from soul import cli
+from soul.commands.drafts import run_drafts
+from soul.commands.options import DraftAction
+from soul.commands.self_ import run_self_diff, run_self_log, run_self_rollback
+from soul.exit_codes import ExitCode
+from tests.owner_lines import approve_shown
 from tests.running_town import write_home
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
@@ -103,28 +109,35 @@ def test_what_waits_is_shown_with_its_reasons_and_what_it_would_do(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _give_up(home)
-    run_self_held(home.root, as_json=False)
+    run_drafts(home.root, DraftAction.SHOW, ["SELF.md"], as_json=False)
     shown = capsys.readouterr().out
     assert "because it loses" in shown
     assert f"tired ({POST})" in shown
     assert "-Plain and warm, and never in a hurry." in shown
-    run_self_held(home.root, as_json=True)
+    run_drafts(home.root, DraftAction.SHOW, ["SELF.md"], as_json=True)
     assert json.loads(capsys.readouterr().out)["content"] == "# Rowan\n\nNothing.\n"
 
 
 def test_the_owners_yes_lets_it_happen_and_tells_what_was_lost(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     _give_up(home)
-    run_self_decide(home.root, approve=True)
+    approve_shown(home.root, "SELF.md")
     assert home.self_md.read_text() == "# Rowan\n\nNothing.\n"
     assert "Voice is gone" in capsys.readouterr().out
 
 
 def test_the_owners_no_gives_it_up(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     _give_up(home)
-    run_self_decide(home.root, approve=False)
+    run_drafts(home.root, DraftAction.REJECT, ["SELF.md"], as_json=False)
     assert home.self_md.read_text() == BORN
-    assert _summaries(home)[-1] == "You said no to a change of SELF.md"
-    run_self_held(home.root, as_json=False)
-    assert "No change of SELF.md waits for you" in capsys.readouterr().out
-    run_self_held(home.root, as_json=True)
-    assert capsys.readouterr().out == "null\n"
+    assert _summaries(home)[-1] == "You rejected a change of SELF.md"
+    for action in (DraftAction.SHOW, DraftAction.APPROVE, DraftAction.REJECT):
+        with pytest.raises(NotWaiting, match=r"No change of SELF\.md waits for you"):
+            run_drafts(home.root, action, ["SELF.md"], as_json=False)
+
+
+@pytest.mark.parametrize(("old", "new"), [("held", "show"), ("approve", "approve"), ("reject", "reject")])
+def test_a_command_that_is_gone_names_the_one_that_does_it_now(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["self", old, "--file", "GOALS.md"]) == ExitCode.USAGE
+    assert f"Use `soul drafts {new} FILE`" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,9 @@ import pytest
 from modules.lives.craft.issues import IssueMaker, told_outside
 from modules.services.craft.proposals import Proposal
 from modules.services.outbox.types import Intent
+from soul.commands.drafts import run_drafts
+from soul.commands.options import DraftAction
+from soul.dashboard.facts import PageFacts
 from tests.modules.lives.craft.test_proposals import Decider, Life, PageMaker, home_of
 from tests.modules.services.craft.test_friction import HOSTILE, turn
 from tests.running_town import awake
@@ -92,6 +96,34 @@ async def test_an_issue_of_codes_is_opened_once_the_owner_approved_it(town_githu
         assert HOSTILE not in f"{body}{draft.body.preview}"
         ((state, made),) = await soul.looks()
         assert (state, made.endswith("/acme/program/issues/1")) == ("taken", True)
+
+
+async def test_its_draft_shows_what_it_rests_on_and_each_why_of_the_page_is_told(
+    town_github: TownGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with reporting(town_github) as soul:
+        await soul.proposes()
+        (draft,) = await soul.drafts()
+        running = soul.life.soul
+        services = running.app.services
+        await running.app.status.write("running")
+        rests_on = [
+            "To mend: tools: bluesky_post Wrong Fields, in own posts",
+            "It occurred 3 times within a week, on 2 days:",
+            "The SOUL's reason: A page would end it.",
+        ]
+        await asyncio.to_thread(run_drafts, services.home.root, DraftAction.SHOW, [draft.id], as_json=False)
+        shown = capsys.readouterr().out
+        assert [line for line in rests_on if f"  {line}\n" not in shown] == []
+        assert shown.count("bluesky_post") >= 4, "a line for each time"
+        facts = PageFacts(services.home, services.settings, running.clock)
+        now = await asyncio.to_thread(facts.now)
+        assert set(rests_on) < set(now["drafts"][0]["rests_on"])
+        offered = {one["about"] for one in (*now["drafts"], *now["decisions"])} - {""}
+        assert offered >= {draft.id, "improvement:friction:1"}
+        told = [await asyncio.to_thread(facts.story, one) for one in offered]
+        for story in told:
+            assert any("A page would end it." in str(step) for step in story["steps"]), story
 
 
 async def test_the_owners_no_is_kept(town_github: TownGitHub) -> None:

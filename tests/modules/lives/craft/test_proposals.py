@@ -24,11 +24,13 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Maker, Proposal, ProposalGates, ProposalStep, Rung
+from modules.services.craft.wording import friction_stands
 from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
 from modules.services.work.types import NewWork
 from soul.commands.run import owner_commands
+from soul.commands.status import look, status_lines
 from tests.modules.services.craft.test_friction import turn
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
@@ -138,6 +140,11 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
         assert (await life.friction()).state == "proposed"
         assert await life.proposed() == [("waiting", "skill")]
         (asked,) = life.mind.decisions
+        await life.soul.app.status.write("running")
+        status = look(life.soul.app.services.home)
+        (told,) = [line for line in status_lines("rowan", status) if "getting better" in line]
+        assert told.startswith("  getting better: A skill a-page: waiting since 20")
+        assert "`soul drafts show skills/a-page`" in told
         services = life.soul.app.services
         days = DayReader(services.settings, services.home, life.soul.clock)
         spent = (await asyncio.to_thread(days.read)).spent
@@ -161,6 +168,10 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
             "mended",
             "mended: 6 in the seven days before, 1 in the seven days after",
         )
+        day = await asyncio.to_thread(days.read)
+        seven = "6 in the seven days before, 1 in the seven days after"
+        assert ("proposals", "Proposal mended", f"a-page: {seven}") in day.own_time
+        assert friction_stands(found) == f"mended: {seven}"
         await life.works(7 * DAY_S)
         (told,) = (await life.soul.app.status_report.gather())["growth"]["friction"]
         assert (told["state"], told["count"], told["reason"]) == ("mended", 0, found.reason), "told when it is over too"
@@ -188,6 +199,7 @@ async def test_a_no_is_kept_until_it_has_occurred_twice_as_often(running_town: R
         await life.works()
         found = await life.friction()
         assert (found.state, found.reason) == ("left", "left: A page would end it.")
+        assert friction_stands(found) == "dropped: A page would end it."
         assert life.maker.made == []
         await life.works(DAY_S + HOUR_S)
         await life.meets(turn(), turn())
