@@ -253,6 +253,7 @@ class GitHubActing:
             urgent=turn.importance == "owner",
             by_owner=terms.by_owner,
             own_words=terms.own_words,
+            provenance=terms.provenance,
             hold=terms.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else ""),
         )
         for count in range(_MOST_A_DAY):

@@ -10,7 +10,7 @@ import hashlib
 import random
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -222,15 +222,14 @@ class ExpressionCycle:
         revisions = subject.revisions
         if revisions.asked_for_better:
             summary = f"Asked for a better invitation: {' '.join(revisions.first_text.split())[:_SHOWN_CHARS]}"
-            data = {"act": "asked_for_better"}
-            await self.journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
+            entry = Entry("life", CAUSE, summary, "think", revisions.problem, data={"act": "asked_for_better"})
+            await self.journal.record(replace(entry, provenance=turn_result.provenance))
         result = chosen_in(turn_result, "expression")
         if result.act not in {"posted", "silent"}:
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
-            await self.journal.record(
-                Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
-            )
+            entry = Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
+            await self.journal.record(replace(entry, provenance=result.provenance))
             return Outcome(ran=True, reason=summary)
         self._failures = 0
         ended = "Said nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"

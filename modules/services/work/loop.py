@@ -249,6 +249,7 @@ class WorkLoop(Loop):
                     **({"wish": disposition.wish} if disposition.wish else {}),
                 },
                 dids=(item.author,) if item.author else (),
+                provenance=disposition.provenance,
             )
         )
 

@@ -272,9 +272,7 @@ class Executor:
             f"{deed} ({shown})",
             request.text,
             request.said_before if own or request.said_among >= Provenance.SELF else "",
-            importance=turn.importance,
-            loop=turn.loop,
-            cause_id=turn.cause_id,
+            turn,
         )
         return "" if ordered else self._lacking()
 
@@ -315,9 +313,7 @@ class Executor:
             text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}",
             turn.request.text,
             done,
-            importance=turn.importance,
-            loop=turn.loop,
-            cause_id=turn.cause_id,
+            turn,
         )
 
     def told_false(self, name: str, **values: object) -> str:

@@ -520,6 +520,7 @@ class TurnRunner:
                     "calls": [_call(call, result) for call, result in turn_result.calls],
                     **({"cut_off": turn_result.stopped} if cut_off else {}),
                 },
+                provenance=min(turn_result.provenance, turn.told_of),
             )
         )
 
@@ -556,7 +557,9 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
                 code=code,
                 reason=chosen.reason or reason,
                 wish=one_line(chosen.wish, _WISH_CHARS),
+                provenance=result.provenance,
                 is_chosen=not answer.is_error,  # an act that was blocked ends a turn by the reason of a rule
             )
     why = f": {result.cut_off}" if result.cut_off else ""
-    return Disposition("undecided", code, f"the model chose nothing that works{why}")
+    reason = f"the model chose nothing that works{why}"
+    return Disposition("undecided", code, reason, provenance=result.provenance)
