@@ -271,9 +271,7 @@ class ExpressionCycle:
         self._state["nextExpression"] = iso(moment := self.clock.now() + min(until_then, longest))
         save_state(self.path, self._state)
         summary = f"No thought before {local(moment, self.me.timezone):%a %H:%M}: {error}"
-        await self.journal.record(
-            Entry("decision", CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
-        )
+        await self.journal.record(Entry("decision", CAUSE, summary, reason="budget", data={"act": "skipped"}))
         return Outcome(ran=False, reason=summary)
 
     async def _unshared_finding(self) -> Memory | None:

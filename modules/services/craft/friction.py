@@ -18,7 +18,7 @@ FrictionState = Literal["seen", "ready", "proposed", "mended", "left"]
 
 COUNTED_DAYS, READY_DAYS, READY_OCCURRENCES = 7, 2, 3
 KEPT_DAYS, KEPT_INSTANCES = 30, 10
-_WORDS_CHARS, _CODE_CHARS = 50, 80
+_CODE_CHARS = 80
 
 _LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
     "social": ("awareness", "message-others", "messages", "message-talk", "space-participation"),
@@ -35,14 +35,8 @@ _FALSE_REPORT = "false_report"
 _ENDED = frozenset({"blocked", "failed", "expired"})
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """One occurrence of a friction."""
-
-    category: FrictionCategory
-    loop: str
-    code: str
-    words: str = ""
+Sign = tuple[FrictionCategory, str, str]
+"""One occurrence of a friction: its category, loop and code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ class Friction:
     """A friction, as it is stored. Times are ISO-8601 UTC.
 
     Attributes:
-        words: of an error that is known to be an own one, its summary; else "".
+        words: the first of a line of the program, in a row of an earlier version; else "".
         own: how many of the occurrences were without words of strangers or peers; `own_then`: when it was left or
             mended, 0 if it was not.
         days: how many of both there were on each day that had some, by its beginning.
@@ -106,11 +100,10 @@ def signs(entry: Mapping[str, Any]) -> list[Sign]:
         case "act":
             return list(_of_act(data))
         case "error":
-            words = one_line(str(entry["summary"]), _WORDS_CHARS) if is_own(entry) else ""
-            return [Sign(category, loop, _code(data.get("kind"), data.get("code") or "error"), words)]
+            return [(category, loop, _code(data.get("kind"), data.get("code") or "error"))]
     is_challenged = data.get("impression") == "challenge" and is_own(entry)
     code = "the owner disagreed" if is_challenged else _decided(entry)
-    return [Sign(category, loop, code)] if code else []
+    return [(category, loop, code)] if code else []
 
 
 def _decided(entry: Mapping[str, Any]) -> str:
@@ -135,10 +128,10 @@ def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
         if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
             answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
             tool = "unknown tool" if answer == "Unknown" else call.get("tool")
-            yield Sign("tools", loop, _code(tool, answer))
+            yield ("tools", loop, _code(tool, answer))
     if stopped := data.get("cut_off") or data.get("failed"):
         category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
-        yield Sign(category, loop, _code(data.get("purpose"), stopped))
+        yield (category, loop, _code(data.get("purpose"), stopped))
 
 
 def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:
@@ -146,12 +139,12 @@ def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:
     kind, what = str(data.get("kind", "")), str(data.get("what", ""))
     category: FrictionCategory = "expression" if kind == "post" else "social"
     if what in {"rejected", "edited"}:
-        yield Sign(category, "outbox", _code(kind, what, "by the owner"))
+        yield (category, "outbox", _code(kind, what, "by the owner"))
     elif what == "kept in":
-        yield Sign("pacing", "outbox", _code(kind, what))
+        yield ("pacing", "outbox", _code(kind, what))
     elif data.get("state") in _ENDED and what != "withdrawn":
         rules = [rule["rule"] for rule in data.get("rules", ()) if rule.get("says") == "block"]
-        yield Sign(category, "outbox", _code(kind, data["state"], *rules[:1]))
+        yield (category, "outbox", _code(kind, data["state"], *rules[:1]))
 
 
 def _code(*parts: object) -> str:

@@ -121,7 +121,7 @@ class FrictionRecord:
         known = {one.key: one for one in stored.values()}
         for entry in entries:
             for sign in signs(entry):
-                key, at = (sign.category, sign.loop, sign.code, sign.words), entry["at"]
+                key, at = (*sign, ""), entry["at"]
                 before = known.get(key) or Friction(0, *key, 0, 0, {}, [], at, at)
                 known[key] = met(before, at, entry["id"], now, self.day, is_own=is_own(entry))
         for one in known.values():

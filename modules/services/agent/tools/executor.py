@@ -23,7 +23,7 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
-from modules.services.agent.judges import SAID_CHARS, YesNoJudge
+from modules.services.agent.tools.judges import SAID_CHARS, YesNoJudge
 from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
 from modules.services.agent.tools.policy import (
     allowed,

@@ -81,6 +81,5 @@ class YesNoJudge:
 
     async def _note(self, summary: str, reason: str, turn: Turn, code: str = "") -> None:
         why, data = reason or "the model judged it so", {"code": code} if code else {}
-        entry = Entry("decision", turn.loop, summary, reason=why, trigger_uri=turn.cause_id, data=data)
-        entry = replace(entry, line="warn" if reason else entry.line, provenance=turn.rests_on)
-        await self.journal.record(entry)
+        entry = Entry("decision", turn.loop, summary, "warn" if reason else "info", why, turn.cause_id, data=data)
+        await self.journal.record(replace(entry, provenance=turn.rests_on))

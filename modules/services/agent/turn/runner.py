@@ -469,16 +469,8 @@ class TurnRunner:
                 )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
-            entry = Entry(
-                "model",
-                turn.loop,
-                summary,
-                line=None,
-                reason=str(error),
-                trigger_uri=turn.cause_id,
-                data={**given, "failed": type(error).__name__},
-            )
-            await self.journal.record(entry)
+            data = {**given, "failed": type(error).__name__}
+            await self.journal.record(Entry("model", turn.loop, summary, None, str(error), turn.cause_id, data=data))
             raise
         self.on_told(system)
         if session_id:
