@@ -62,6 +62,7 @@ def build_sleep(
         },
         looks=parts.looks,
         figures=parts.figures,
+        put_off=own_times.expression.put_off,
         awaited=parts.awaited,
         watch=watch,
         memory=services.home.memory,
