@@ -54,7 +54,7 @@ from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
-from modules.services.agent.tools.judges import YesNoJudge
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.departures import SOON_S
 from modules.services.outbox.types import Wait

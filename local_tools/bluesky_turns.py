@@ -41,7 +41,7 @@ from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.rhythm.types import OwnTimeTurn
-from modules.services.agent.tools.judges import YesNoJudge
+from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.owner_line import is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation

@@ -21,7 +21,7 @@ from modules.lives.space import first_look
 from modules.lives.tasks.documents.compose import MOST_CHARS, DocumentRequest, DocumentWriter
 from modules.runtime.llm.dialect import ChatResult
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.tools.judges import SAME_CLAIM
+from modules.services.agent.judges import SAME_CLAIM
 from modules.services.agent.verdicts import Verdicts
 from modules.services.plans.compose import (
     MOST_TASKS,

@@ -30,8 +30,8 @@ from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
 from modules.runtime.sandbox.runner import Sandbox
+from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.executor import Registry
-from modules.services.agent.tools.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader

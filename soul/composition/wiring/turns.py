@@ -14,11 +14,11 @@ from common.session_keys import is_main
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
+from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
 from modules.services.agent.tools.executor import Executor, KnownAccount, Registry
-from modules.services.agent.tools.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner

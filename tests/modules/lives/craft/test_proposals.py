@@ -236,7 +236,7 @@ async def test_a_life_that_is_young_only_counts(running_town: RunningTown) -> No
 async def test_what_strangers_bring_about_is_never_proposed(running_town: RunningTown) -> None:
     async with three_days_old(running_town, home_of(running_town)) as life:
         for _ in range(3):
-            await life.meets(*(turn(sank_to="stranger") for _ in range(20)))
+            await life.meets(*(turn(rests_on="stranger") for _ in range(20)))
             await life.works(DAY_S)
         assert await life.craft.propose_now() == NOTHING
         assert life.mind.decisions == []

@@ -35,11 +35,11 @@ def record_of(running: RunningOutbox, tmp_path: Path) -> FrictionRecord:
     return FrictionRecord(running.database, running.clock, tmp_path)
 
 
-def turn(tool: str = "bluesky_post", answer: str = "Wrong Fields", *, sank_to: str = "self") -> Entry:
+def turn(tool: str = "bluesky_post", answer: str = "Wrong Fields", *, rests_on: str = "self") -> Entry:
     call = {"tool": tool, "input": {"text": HOSTILE}, "error": f"Error: {HOSTILE}", "answer": answer}
     data = {"purpose": "expression", "calls": [call]}
     entry = Entry("model", "expression", "Thought about expression", None, "ended", "expression", data=data)
-    return replace(entry, provenance=Provenance[sank_to.upper()])
+    return replace(entry, provenance=Provenance[rests_on.upper()])
 
 
 async def on_two_days(running: RunningOutbox, record: FrictionRecord, entry: Entry) -> Friction:
@@ -88,15 +88,15 @@ async def test_each_entry_counts_once_whoever_counts_and_whenever_it_was_killed(
     assert len(shown["instances"]) == 10
 
 
-@pytest.mark.parametrize("sank_to", ["stranger", "peer"])
+@pytest.mark.parametrize("rests_on", ["stranger", "peer"])
 async def test_what_strangers_and_peers_bring_about_alone_is_seen_and_never_ready(
-    running: RunningOutbox, tmp_path: Path, sank_to: str
+    running: RunningOutbox, tmp_path: Path, rests_on: str
 ) -> None:
     record = record_of(running, tmp_path)
-    found = await on_two_days(running, record, turn(sank_to=sank_to))
+    found = await on_two_days(running, record, turn(rests_on=rests_on))
     assert (found.occurrences, found.own, found.state) == (3, 0, "seen")
     for _ in range(40):
-        await running.journal.record(turn(sank_to=sank_to))
+        await running.journal.record(turn(rests_on=rests_on))
     await running.journal.record(turn())
     (found,) = await record.count()
     assert (found.occurrences, found.own, found.state) == (44, 1, "seen"), "they cannot add to what is its own"
@@ -209,7 +209,7 @@ def attacks() -> list[Entry]:
             Entry("error", "github-awareness", words, reason=words, trigger_uri="https://github.com/acme/site/pull/1"),
             Entry("error", "awareness", f"{words} could not be read", reason=words, author=words, dids=(did,)),
             Entry("act", "outbox", f"Blocked reply: {words}", reason=words, trigger_uri=address, data=blocked),
-            turn("web_read", sank_to="stranger"),
+            turn("web_read", rests_on="stranger"),
         ]
     return found
 
