@@ -160,9 +160,7 @@ class ReplyCheck:
         """Return whether the judge confirms that `text` only says the suspected post again."""
         judged = thread.revisions.judged
         if (text, suspected) not in judged:
-            judged[text, suspected] = await self.judge.is_same(
-                text, suspected.post, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
-            )
+            judged[text, suspected] = await self.judge.is_same(text, suspected.post, turn)
         return judged[text, suspected]
 
 
@@ -272,7 +270,14 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
     by_owner = is_order or is_by_owner(turn)
     hold, is_for_owner = "" if is_order else turn.hold, turn.asked_by is Provenance.OWNER
     own_words = by_owner and not is_seen
-    return ActTerms(turn.cause_id, by_owner=by_owner, own_words=own_words, hold=hold, is_for_owner=is_for_owner)
+    return ActTerms(
+        turn.cause_id,
+        by_owner=by_owner,
+        own_words=own_words,
+        hold=hold,
+        is_for_owner=is_for_owner,
+        provenance=turn.rests_on,
+    )
 
 
 def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is_moved: bool = False) -> ActTerms:

@@ -42,7 +42,7 @@ from modules.services.outbox.github_bodies import (
     StarBody,
 )
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
+from modules.services.outbox.types import ActStanding, Intent, standing_of
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.schedules.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
@@ -247,14 +247,8 @@ class GitHubActing:
             return standing_of([earlier], 1, None, self.services.clock.since)
         terms = act_terms(turn, is_seen=_is_seen(body, turn), is_order=_is_order(body, turn))
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
-        action = ProposedAction(
-            body,
-            cause_id=turn.cause_id,
-            urgent=turn.importance == "owner",
-            by_owner=terms.by_owner,
-            own_words=terms.own_words,
-            hold=terms.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else ""),
-        )
+        hold = terms.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
+        action = replace(terms, urgent=turn.importance == "owner", hold=hold).proposed(body)
         for count in range(_MOST_A_DAY):
             target = f"{part}:{count}" if again or count else part
             act = await self.services.outbox.do_once(replace(action, part=target), _MOST_A_DAY)

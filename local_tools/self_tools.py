@@ -104,6 +104,7 @@ class SelfTools:
             unasked=turn.asked_by is Provenance.SELF,
             section=args.section,
             drops=args.drops if reflects else None,
+            is_own=turn.rests_on >= Provenance.SELF,
         )
         return told_change(self.words, keeper.document, change)
 

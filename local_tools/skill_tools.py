@@ -109,6 +109,7 @@ class SkillTools:
             by="soul",
             cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
             hold=turn.hold or mixed or NEEDS_YES,
+            is_own=turn.rests_on >= Provenance.SELF,
         )
         return told_change(self.words, document, change)
 

@@ -15,6 +15,8 @@ from common.result import ApiResult, Err, Ok
 
 _TIMEOUT_S, _WAKE_S = 60.0, 5.0
 _CAME = 409
+SPENT = 402
+"""The status by which the watcher answers `tell` where the dollars of all together are used for today."""
 
 
 def watch_token(password: str) -> str:

@@ -21,7 +21,7 @@ from modules.runtime.home import Home
 from modules.services.identity.history import held_documents, path_of
 from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import switched
-from modules.services.skills.skills import FILE, SkillEntry, read_page
+from modules.services.skills.skills import FILE, MOST_READ, SkillEntry, read_page
 from soul.commands.at_hand import at_hand
 from soul.commands.self_ import document_named, reported, run_self_diff, run_self_log, run_self_rollback, with_keeper
 from soul.resources import SKILLS
@@ -35,7 +35,8 @@ _Since = Annotated[str, typer.Argument(metavar="VERSION", help="Since this versi
 def own_skills(home: Home) -> list[SkillEntry | str]:
     """Return each skill that lies in the workspace, or for one that cannot be used a line that says why."""
     found: list[SkillEntry | str] = []
-    for path in sorted(home.workspace.glob(f"{OWN_SKILL}*/{FILE}")):
+    paths = sorted(home.workspace.glob(f"{OWN_SKILL}*/{FILE}"))
+    for path in paths[:MOST_READ]:
         name = path.parent.name
         if not re.fullmatch(SKILL_NAME, name) or (SKILLS / name).exists():
             found.append(f"{name}: left out, its name is the program's, or has other signs than a-z, 0-9 and -")
@@ -44,7 +45,8 @@ def own_skills(home: Home) -> list[SkillEntry | str]:
             found.append(read_page(name, read_bounded(path, TEXT_MAX_BYTES).decode(), "own").entry)
         except (OSError, ValueError) as error:
             found.append(f"{name}: left out, {error}")
-    return found
+    beyond = len(paths) - MOST_READ
+    return [*found, *([f"{beyond} more left out, beyond the first {MOST_READ} by name"] if beyond > 0 else [])]
 
 
 def run_skills_list(root: Path, *, as_json: bool) -> None:

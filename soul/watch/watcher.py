@@ -32,7 +32,7 @@ from adapters.atproto.newest import AccountNewest, SharedRequests, shared_reques
 from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
 from adapters.space.discovery import discover_space
 from adapters.space.newest import RoomNewest, RoomSearch
-from adapters.watch.client import wake_token, watch_token
+from adapters.watch.client import SPENT, wake_token, watch_token
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, parse_iso
 from common.errors import SoulError
@@ -133,7 +133,8 @@ class Watcher:
         wake: wakes the SOUL of a name; returns whether that was done.
         held: told that the SOUL of a name sleeps from now on.
         told: told how the SOUL of a name stands.
-        budget_usd: what they may all spend on the model in a day; where that is used, time alone wakes nobody.
+        budget_usd: what they may all spend on the model in a day; where that is used, time alone wakes nobody, and who
+            is awake is told so.
         kept_by: the process on this machine that keeps this watcher running (`process_mark`), "" if unknown.
 
     """
@@ -206,8 +207,7 @@ class Watcher:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
                 counts = Counter(source.newest.service for _, source in self._held())
-                used = used_usd(self.figures.values(), now)
-                is_spent = self.budget_usd is not None and used >= self.budget_usd
+                is_spent = self._is_spent
                 for one in [*self.sleepers.values()]:
                     try:
                         why = self._due(one, now, counts, is_spent=is_spent)
@@ -225,6 +225,10 @@ class Watcher:
             await shared.request.close()
         for client in self._github.values():
             await client.aclose()
+
+    @property
+    def _is_spent(self) -> bool:
+        return self.budget_usd is not None and used_usd(self.figures.values(), self.clock.now()) >= self.budget_usd
 
     def _held(self) -> Iterator[tuple[Sleeper, Source]]:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
@@ -391,10 +395,11 @@ class Watcher:
         except ValueError:
             return PlainTextResponse("Say how it stands", 400)
         self.figures[asked[0]], now_s = figures, self.clock.monotonic()
+        status = SPENT if self._is_spent else 204
         if not self.told or now_s < self._told_s.get(asked[0], 0.0):
-            return Response(status_code=204)
+            return Response(status_code=status)
         self._told_s[asked[0]] = now_s + _TOLD_S
-        return Response(status_code=204, background=BackgroundTask(self.told, asked[0], figures))
+        return Response(status_code=status, background=BackgroundTask(self.told, asked[0], figures))
 
     async def _call(self, request: Request) -> Response:
         asked = await self._asked(request, lambda password: wake_token(watch_token(password)))

@@ -107,6 +107,18 @@ async def test_no_thought_is_had_while_the_last_post_waits_to_leave(running_town
     assert running_town.texts("rowan") == said
 
 
+async def test_a_thought_that_is_put_off_is_had_afterwards(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying("Which bridge would you cross twice?")
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")) as life:
+        expression, clock = life.app.lives.bluesky.expression, life.app.services.clock
+        life.passes(HALF_AN_HOUR_S)
+        expression.put_off(clock.now() + timedelta(minutes=3))
+        expression.put_off(clock.now())
+        assert not (await expression.run_if_due()).ran
+        life.passes(240)
+        assert (await expression.run_if_due()).ran
+
+
 async def test_a_post_that_waits_for_a_moment_far_ahead_keeps_no_thought_from_being_had(
     running_town: RunningTown,
 ) -> None:

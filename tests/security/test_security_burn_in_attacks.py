@@ -76,7 +76,7 @@ async def test_strangers_who_delete_their_mentions_do_not_raise_the_figure_by_wh
     running_town.mind.answer = replying("Tin.")
     async with awake(running_town.make_home("rowan", SOUL_SPEED="1")) as life:
         services = life.app.services
-        record = FrictionRecord(services.database, services.clock, services.me.owner_did, services.home.memory)
+        record = FrictionRecord(services.database, services.clock, services.home.memory)
         await mention_and_delete(running_town, life)
         await record.count()
         assert sum(count for _, count in await record.of_the_week()) >= ATTACKERS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import iso
-from common.provenance import Provenance
+from common.provenance import Provenance, Trust
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
@@ -80,6 +80,39 @@ async def test_strangers_whose_drafts_the_owner_rejects_make_no_friction_ready(
     )
     found = await on_two_days(running, record_of(running, tmp_path), entry)
     assert (found.own, found.state) == (0, "seen")
+
+
+@pytest.mark.parametrize("trust", ["stranger", "peer", "self"])
+async def test_what_goes_wrong_in_a_reflection_is_its_own_only_where_it_was_told_of_nobody_else(
+    running_town: RunningTown, trust: Trust
+) -> None:
+    async with three_days_old(running_town, home_of(running_town)) as life:
+        experiences = life.soul.app.services.experiences
+        for did in ("did:web:ada", "did:web:bob"):
+            about = "" if trust == "self" else did
+            await experiences.record(NewExperience("saw_perspective", "bluesky", did, "Write x.", about, trust=trust))
+        wrong = call("self_update", section="Values", content="- Tin.", reason="I saw it", experiences=["nothing"])
+        await reflect(running_town, life.soul, wrong)
+        found = [one for one in await life.craft.friction.count() if one.code.startswith("self_update")]
+        assert [(one.loop, bool(one.own)) for one in found] == [("reflection", trust == "self")]
+
+
+@pytest.mark.parametrize(("told_of", "own"), [(Provenance.STRANGER, 0), (Provenance.OWNER, 3)])
+async def test_a_rejected_change_counts_only_where_no_strangers_words_led_to_it(
+    proposals: Proposals,  # noqa: F811
+    running: RunningOutbox,
+    tmp_path: Path,
+    told_of: Provenance,
+    own: int,
+) -> None:
+    keeper = proposals.self_home.keeper.of("skills/tides")
+    keeper = replace(keeper, journal=running.journal)
+    proposals.self_home.keeper = keeper
+    for number in range(3):
+        assert not (await proposals.propose(replace(REFLECTION, told_of=told_of), page=f"Say {number}.")).is_error
+        assert await keeper.reject()
+    (found,) = [one for one in await record_of(running, tmp_path).count() if one.code == "change rejected"]
+    assert (found.occurrences, found.own) == (3, own)
 
 
 @pytest.mark.parametrize("turns", ["[[mentions]]", "[{mentions: yes}]", '["\\Uffffffff"]'])

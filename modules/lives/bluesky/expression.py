@@ -10,7 +10,7 @@ import hashlib
 import random
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -170,12 +170,17 @@ class ExpressionCycle:
         if not (allowed := await self._may_post()):
             again = now + timedelta(milliseconds=self.pace.expression_min_ms)
             morning = next_morning(local(now, self.me.timezone), self.rng)
-            self._state["nextExpression"] = iso(morning if self.clock.keeps_hours else again)
-            save_state(self.path, self._state)
+            self.put_off(morning if self.clock.keeps_hours else again)
             return Outcome(ran=False, reason=allowed.reason)
         if await self._post_waits():
             return Outcome(ran=False, reason=_POST_WAITS)
         return await self.express()
+
+    def put_off(self, until: datetime) -> None:
+        """Have no thought before that moment, and then the one that was planned."""
+        if self.next_at is None or self.next_at < until:
+            self._state["nextExpression"] = iso(until)
+            save_state(self.path, self._state)
 
     async def express(self) -> Outcome:
         """One thought, now: at most one post. A failed try comes back later, each time later."""
@@ -222,15 +227,14 @@ class ExpressionCycle:
         revisions = subject.revisions
         if revisions.asked_for_better:
             summary = f"Asked for a better invitation: {' '.join(revisions.first_text.split())[:_SHOWN_CHARS]}"
-            data = {"act": "asked_for_better"}
-            await self.journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
+            entry = Entry("life", CAUSE, summary, "think", revisions.problem, data={"act": "asked_for_better"})
+            await self.journal.record(replace(entry, provenance=turn_result.provenance))
         result = chosen_in(turn_result, "expression")
         if result.act not in {"posted", "silent"}:
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
-            await self.journal.record(
-                Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
-            )
+            entry = Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
+            await self.journal.record(replace(entry, provenance=result.provenance))
             return Outcome(ran=True, reason=summary)
         self._failures = 0
         ended = "Said nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
@@ -241,22 +245,11 @@ class ExpressionCycle:
             self._state["sharedFindings"] = [*self._state.get("sharedFindings", []), read.id][-_MOST_SHARED:]
         self._state["lastExpression"] = iso(self.clock.now())
         due = await self.schedule()
-        await self.journal.record(
-            Entry(
-                "decision",
-                CAUSE,
-                f"{ended} ({source})",
-                line="done",
-                reason=f"{result.reason or 'it was time for one'}; next at {local(due, self.me.timezone):%H:%M}",
-                intent_id=result.intent_id,
-                data={
-                    "act": result.act,
-                    "source": source,
-                    "rounds": turn_result.rounds,
-                    **({"finding": read.id} if read else {}),
-                },
-            )
-        )
+        reason = f"{result.reason or 'it was time for one'}; next at {local(due, self.me.timezone):%H:%M}"
+        told = {"act": result.act, "source": source, "rounds": turn_result.rounds}
+        told |= {"finding": read.id} if read else {}
+        entry = Entry("decision", CAUSE, f"{ended} ({source})", "done", reason, intent_id=result.intent_id, data=told)
+        await self.journal.record(replace(entry, provenance=result.provenance))
         return Outcome(ran=True, reason=f"{result.act} ({source})")
 
     async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
@@ -269,12 +262,9 @@ class ExpressionCycle:
         """No thought for want of budget is no failure: the same starting point, when there may be one again."""
         until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self.pace.expression_min_ms)
         longest = timedelta(milliseconds=self.pace.expression_max_ms)
-        self._state["nextExpression"] = iso(moment := self.clock.now() + min(until_then, longest))
-        save_state(self.path, self._state)
+        self.put_off(moment := self.clock.now() + min(until_then, longest))
         summary = f"No thought before {local(moment, self.me.timezone):%a %H:%M}: {error}"
-        await self.journal.record(
-            Entry("decision", CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
-        )
+        await self.journal.record(Entry("decision", CAUSE, summary, reason="budget", data={"act": "skipped"}))
         return Outcome(ran=False, reason=summary)
 
     async def _unshared_finding(self) -> Memory | None:
@@ -300,9 +290,8 @@ class ExpressionCycle:
             chosen = await self.chooser.choose(design, why=start.source)
         if isinstance(chosen, Ok):
             return start, chosen.data
-        await self.journal.record(
-            Entry("life", CAUSE, "No picture to start from", line="info", reason=f"{collection}: {chosen.error}")
-        )
+        reason = f"{collection}: {chosen.error}"
+        await self.journal.record(Entry("life", CAUSE, "No picture to start from", reason=reason))
         return self._choose(with_picture=False)[0], None
 
     def _starting_point(self) -> tuple[ExpressionPrompt, str]:

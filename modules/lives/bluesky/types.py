@@ -11,6 +11,7 @@ from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post, StrongRef
 from common.clock import parse_iso
 from common.constants import DAY_MS
+from common.provenance import Provenance
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
@@ -157,6 +158,7 @@ class ActTerms:
         own_words: the owner asked for it, and neither gave its words nor named what it is done to.
         hold: why it must wait for the owner's approval; "" if it need not.
         is_for_owner: the owner began the turn that wants it.
+        provenance: of the least trusted words behind it.
 
     """
 
@@ -167,6 +169,7 @@ class ActTerms:
     own_words: bool = False
     hold: str = ""
     is_for_owner: bool = False
+    provenance: Provenance = Provenance.STRANGER
 
     def proposed(self, body: KnownBody) -> ProposedAction:
         """Return an act under these terms."""

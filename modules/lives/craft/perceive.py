@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 
 from common.clock import Clock, parse_iso
 from common.text.untrusted import one_line
@@ -71,7 +72,8 @@ class CraftPerceiver:
 
 
 def _row(wish: str) -> NewWork:
-    return NewWork(KIND, f"wish:{wish.casefold()}", {"wish": wish}, rank=_LAST_RANK)
+    # NOTE(self): a wish may name somebody, and a key is never redacted.
+    return NewWork(KIND, f"wish:{sha256(wish.casefold().encode()).hexdigest()}", {"wish": wish}, rank=_LAST_RANK)
 
 
 async def improve(table: WorkTable, wish: str) -> bool:

@@ -382,7 +382,8 @@ class ReflectionHandler(Handler):
             least=Provenance.SELF,
         )
         subject = ReflectionTurn({one.name: one for one in gathered})
-        turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance)
+        told_of = min((Provenance[one.trust.upper()] for one in gathered), default=Provenance.SELF)
+        turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance, told_of=told_of)
         return await self.turn_runner.run_turn(
             turn=turn,
             system=system,

@@ -70,7 +70,7 @@ class OwnTurns:
         )
         words = one_line(result.text, _WORDS_CHARS)
         if result.cut_off and not words:
-            return Disposition("undecided", "unfinished", result.cut_off)
+            return Disposition("undecided", "unfinished", result.cut_off, provenance=result.provenance)
         looks = {one.name for one in tools if one.effect == "look"}
         did = any(not answer.is_error and (words or call.name not in looks) for call, answer in result.calls)
         held = any(answer.outcome.held for _, answer in result.calls)

@@ -86,9 +86,7 @@ class ClaimDoor:
         summary = f"{task.name} of {found.repo.full_name}#{found.number} is not claimed"
         data = {"act": "claim-refused", "code": code, "repo": found.repo.full_name}
         uri = found.issue.html_url
-        await self.journal.record(
-            Entry("decision", "claim", summary, line="warn", reason=reason, trigger_uri=uri, data=data)
-        )
+        await self.journal.record(Entry("decision", "claim", summary, "warn", reason, trigger_uri=uri, data=data))
 
 
 CLAIM = "claim"

@@ -47,6 +47,7 @@ class PersonalTable:
         order: of what is told.
         redacts: expressions for the columns of other rows that may hold the person, with somebody in their place.
         only: the condition of the rows that are redacted.
+        also: the condition of further ones, which hold no DID.
         shown_of_others: what a row that is redacted tells; "" where nothing is told of it.
         named: a query for where the person is named in the owner's words or ours, which stay.
 
@@ -60,6 +61,7 @@ class PersonalTable:
     order: str = "rowid"
     redacts: Mapping[str, str] = field(default_factory=dict)
     only: str = "1"
+    also: str = "0"
     shown_of_others: str = ""
     named: str = ""
 
@@ -85,7 +87,7 @@ class PersonalTable:
     @property
     def _of_others(self) -> str:
         found = " OR ".join(f"instr({column}, :part)" for column in self.redacts)
-        return f"{self.only} AND ({found}) AND holds_did({', '.join(self.redacts)})"
+        return f"{self.only} AND (({found}) AND holds_did({', '.join(self.redacts)}) OR {self.also})"
 
 
 @dataclass(frozen=True, slots=True)

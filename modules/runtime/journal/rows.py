@@ -17,6 +17,7 @@ from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import LOG_MAX_DAYS
 from common.errors import MachineTrouble, Transient
 from common.person import tied
+from common.provenance import Provenance
 from common.redact import Redactor
 from common.text.handles import with_handles
 from modules.runtime.console import Console
@@ -477,7 +478,7 @@ class Journal:
             clean.trigger_uri,
             clean.author,
             clean.intent_id,
-            json.dumps(clean.data, default=str),
+            json.dumps(clean.data | _rests_on(connection, clean), default=str),
             tied(clean.dids),
         )
         marks = ", ".join("?" * len(values))
@@ -507,6 +508,13 @@ class Journal:
         return Entry(**clean)
 
 
+def _rests_on(connection: sqlite3.Connection, entry: Entry) -> dict[str, str]:
+    query = "SELECT data ->> 'rests_on' FROM journal WHERE intent_id = ? AND kind = 'act' ORDER BY id LIMIT 1"
+    first = connection.execute(query, (entry.intent_id,)).fetchone() if entry.kind == "act" else None
+    whose = first[0] if first else entry.provenance.name.lower() if entry.provenance else None
+    return {"rests_on": whose} if whose else {}
+
+
 def _encodable(value: object) -> object:
     """Half of a surrogate pair, which a model may well send, cannot be stored as UTF-8."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
@@ -515,5 +523,7 @@ def _encodable(value: object) -> object:
 def _stored(row: sqlite3.Row) -> StoredEntry:
     fields = dict(row)
     number, at = fields.pop("id"), fields.pop("at")
-    values = {"data": json.loads(fields["data"]), "dids": tuple(fields["dids"].split())}
+    data = json.loads(fields["data"])
+    provenance = Provenance[data.pop("rests_on", "stranger").upper()]
+    values = {"data": data, "dids": tuple(fields["dids"].split()), "provenance": provenance}
     return StoredEntry(number, at, Entry(**{**fields, **values}))

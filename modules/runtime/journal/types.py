@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from common.line_kind import LineKind
+from common.provenance import Provenance
 
 EntryKind = Literal["decision", "model", "act", "life", "error"]
 
@@ -26,6 +27,8 @@ class Entry:
         intent_id: the intent that came of it.
         data: sizes, tokens, verdicts; JSON-like.
         dids: accounts that the entry tells of beside its trigger: it goes, or names somebody, when one is forgotten.
+        provenance: of the least trusted words behind it; what is not known is a stranger's. What is told of an act
+            has that of the first entry about it. Its row has it as `rests_on` in `data`, but for a stranger's.
 
     """
 
@@ -39,6 +42,7 @@ class Entry:
     intent_id: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
     dids: tuple[str, ...] = ()
+    provenance: Provenance = Provenance.STRANGER
 
 
 @dataclass(frozen=True, slots=True)

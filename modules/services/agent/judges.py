@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from common.clock import local, spoken
 from common.errors import Fatal, SoulError
 from common.importance import Importance
+from common.provenance import Provenance
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import Verdicts
@@ -24,6 +26,19 @@ _YES = "YES"
 SAID_CHARS = 1_000
 """So much of the end of what the SOUL said before the line of an order is shown."""
 _NOTHING = "-"
+
+
+class JudgedTurn(Protocol):
+    """What a judge must know of the turn in which it is asked."""
+
+    @property
+    def loop(self) -> str: ...
+    @property
+    def importance(self) -> Importance: ...
+    @property
+    def cause_id(self) -> str | None: ...
+    @property
+    def rests_on(self) -> Provenance: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +57,35 @@ class YesNoJudge:
         """The owner's local time."""
         return local(self.verdicts.clock.now(), self.timezone)
 
-    async def is_same(self, text: str, other: str, *, importance: Importance, loop: str, cause_id: str | None) -> bool:
+    async def is_same(self, text: str, other: str, turn: JudgedTurn) -> bool:
         """Return whether `text` claims what `other` claims. Raises `Fatal`."""
-        same, reason = await self._says_yes(SAME_CLAIM, importance, first=other, second=text)
+        same, reason = await self._says_yes(SAME_CLAIM, turn, first=other, second=text)
         summary = f"A reply with nearly the words of another post {'repeats it' if same else 'may say something else'}"
-        await self._note(summary, reason, loop, cause_id)
+        await self._note(summary, reason, turn)
         return same
 
-    async def is_ordered(
-        self, act: str, line: str, said: str, *, importance: Importance, loop: str, cause_id: str | None
-    ) -> bool:
+    async def is_ordered(self, act: str, line: str, said: str, turn: JudgedTurn) -> bool:
         """Return whether `line`, of the owner, asks for `act`; `said` are the SOUL's words before it. Raises `Fatal`.
 
         Among others' words, none may stand in `act`, and `said` only tells what a short line answers.
         """
         fields = {"now": spoken(self.local_now), "said": said[-SAID_CHARS:] or _NOTHING, "line": line, "act": act}
-        ordered, reason = await self._says_yes(_OWNER_ORDER, importance, **fields)
+        ordered, reason = await self._says_yes(_OWNER_ORDER, turn, **fields)
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act"
-        await self._note(summary, reason, loop, cause_id)
+        await self._note(summary, reason, turn)
         return ordered
 
-    async def is_false_report(
-        self, answer: str, line: str, done: str, *, importance: Importance, loop: str, cause_id: str | None
-    ) -> bool:
+    async def is_false_report(self, answer: str, line: str, done: str, turn: JudgedTurn) -> bool:
         """Return whether `answer`, to a `line` of the owner, tells of an act that is not in `done`. Raises `Fatal`."""
-        false, reason = await self._says_yes(_FALSE_REPORT, importance, line=line, reply=answer, done=done)
+        false, reason = await self._says_yes(_FALSE_REPORT, turn, line=line, reply=answer, done=done)
         if false or reason:
             summary = "An answer to the owner tells as done what was not" if false else "An answer was not checked"
-            await self._note(summary, reason, loop, cause_id, "false_report" if false else "")
+            await self._note(summary, reason, turn, "false_report" if false else "")
         return false
 
-    async def _says_yes(self, question: str, importance: Importance, **fields: str) -> tuple[bool, str]:
+    async def _says_yes(self, question: str, turn: JudgedTurn, **fields: str) -> tuple[bool, str]:
         """Return the answer, and why no answer came; "" where one did."""
-        verdicts = replace(self.verdicts, importance=importance)
+        verdicts = replace(self.verdicts, importance=turn.importance)
         try:
             answer = await verdicts.ask(question, examples=f"{question} Examples", **fields)
         except Fatal:
@@ -83,7 +94,7 @@ class YesNoJudge:
             return False, f"no answer of the judge: {failure}"
         return answer.startswith(_YES), ""
 
-    async def _note(self, summary: str, reason: str, loop: str, cause_id: str | None, code: str = "") -> None:
+    async def _note(self, summary: str, reason: str, turn: JudgedTurn, code: str = "") -> None:
         why, data = reason or "the model judged it so", {"code": code} if code else {}
-        entry = Entry("decision", loop, summary, reason=why, trigger_uri=cause_id, data=data)
-        await self.journal.record(replace(entry, line="warn") if reason else entry)
+        entry = Entry("decision", turn.loop, summary, "warn" if reason else "info", why, turn.cause_id, data=data)
+        await self.journal.record(replace(entry, provenance=turn.rests_on))

@@ -18,9 +18,7 @@ FrictionState = Literal["seen", "ready", "proposed", "mended", "left"]
 
 COUNTED_DAYS, READY_DAYS, READY_OCCURRENCES = 7, 2, 3
 KEPT_DAYS, KEPT_INSTANCES = 30, 10
-_WORDS_CHARS, _CODE_CHARS = 50, 80
-_NOT_OURS = frozenset(":@#/\"'“”`([{<0123456789")
-"""What may begin a part of a summary that somebody else chose: a name, an address, a quotation, an error's text."""
+_CODE_CHARS = 80
 
 _LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
     "social": ("awareness", "message-others", "messages", "message-talk", "space-participation"),
@@ -31,23 +29,14 @@ _LOOPS: Mapping[FrictionCategory, Sequence[str]] = {
     "pacing": ("budget", "scheduler"),
 }
 _BY_LOOP = {loop: category for category, loops in _LOOPS.items() for loop in loops}
-_OWN_LOOPS = frozenset({"expression", "expression-check", "owner", "own-time", "reflection", "self", "task"})
-"""Those whose decisions nobody but the SOUL and its owner bring about, where no entry names anybody else."""
 _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
 _ENDED = frozenset({"blocked", "failed", "expired"})
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """One occurrence of a friction. `is_own`: it is known that no words of strangers or peers were behind it."""
-
-    category: FrictionCategory
-    loop: str
-    code: str
-    words: str = ""
-    is_own: bool = True
+Sign = tuple[FrictionCategory, str, str]
+"""One occurrence of a friction: its category, loop and code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,7 @@ class Friction:
     """A friction, as it is stored. Times are ISO-8601 UTC.
 
     Attributes:
-        words: the first words of the program's own summary; "" where the code says it.
+        words: the first of a line of the program, in a row of an earlier version; else "".
         own: how many of the occurrences were without words of strangers or peers; `own_then`: when it was left or
             mended, 0 if it was not.
         days: how many of both there were on each day that had some, by its beginning.
@@ -95,24 +84,26 @@ class Friction:
         return sum(one[0] for one in found), sum(one[1] for one in found), sum(one[1] > 0 for one in found)
 
 
-def signs(entry: Mapping[str, Any], owner_did: str) -> list[Sign]:
-    """Return the frictions of which an entry of the journal is an occurrence; `entry` is its row."""
-    data, loop, is_alone = entry["data"], str(entry["loop"]), _names_nobody(entry, owner_did)
+def is_own(entry: Mapping[str, Any]) -> bool:
+    """Return whether no words but the SOUL's and its owner's were behind an entry of the journal, which is its row."""
+    # NOTE(self): anybody can interrupt a turn: by using up the budget, or by keeping the model busy.
+    return entry["data"].get("rests_on") in {"self", "owner"} and entry["data"].get("cut_off") != "interrupted"
+
+
+def signs(entry: Mapping[str, Any]) -> list[Sign]:
+    """Return the frictions of which an entry of the journal is an occurrence."""
+    data, loop = entry["data"], str(entry["loop"])
+    category = _BY_LOOP.get(loop, "other")
     match entry["kind"]:
         case "model":
             return list(_of_turn(data, loop))
         case "act":
-            return list(_of_act(data, is_own=is_alone))
+            return list(_of_act(data))
         case "error":
-            words = first_words(str(entry["summary"])) if is_alone else ""
-            code = _code(data.get("kind"), data.get("code") or "error")
-            # NOTE(self): an error does not tell whose words led to it.
-            return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own=False)]
-    challenged = data.get("impression") == "challenge" and entry["dids"].split() == [owner_did]
-    is_own = (is_alone and loop in _OWN_LOOPS) or challenged or data.get("status") == "rejected"
-    words = first_words(str(entry["summary"])) if loop == "scheduler" else ""
-    code = "the owner disagreed" if challenged else _decided(entry)
-    return [Sign(_BY_LOOP.get(loop, "other"), loop, code, words, is_own)] if code else []
+            return [(category, loop, _code(data.get("kind"), data.get("code") or "error"))]
+    is_challenged = data.get("impression") == "challenge" and is_own(entry)
+    code = "the owner disagreed" if is_challenged else _decided(entry)
+    return [(category, loop, code)] if code else []
 
 
 def _decided(entry: Mapping[str, Any]) -> str:
@@ -133,44 +124,27 @@ def _decided(entry: Mapping[str, Any]) -> str:
 
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
     """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
-    is_own = data.get("sank_to", data.get("provenance")) in {"self", "owner"}
     for call in data.get("calls", ()):
         if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
             answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
             tool = "unknown tool" if answer == "Unknown" else call.get("tool")
-            yield Sign("tools", loop, _code(tool, answer), is_own=is_own)
+            yield ("tools", loop, _code(tool, answer))
     if stopped := data.get("cut_off") or data.get("failed"):
         category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
-        # NOTE(self): anybody can use up a budget.
-        is_own = is_own and stopped != "BudgetExceeded"
-        yield Sign(category, loop, _code(data.get("purpose"), stopped), is_own=is_own)
+        yield (category, loop, _code(data.get("purpose"), stopped))
 
 
-def _of_act(data: Mapping[str, Any], *, is_own: bool) -> Iterator[Sign]:
+def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:
     """Yield what was refused, failed, kept in by a gate, or corrected by the owner."""
     kind, what = str(data.get("kind", "")), str(data.get("what", ""))
     category: FrictionCategory = "expression" if kind == "post" else "social"
     if what in {"rejected", "edited"}:
-        yield Sign(category, "outbox", _code(kind, what, "by the owner"), is_own=is_own)
+        yield (category, "outbox", _code(kind, what, "by the owner"))
     elif what == "kept in":
-        yield Sign("pacing", "outbox", _code(kind, what), is_own=is_own)
+        yield ("pacing", "outbox", _code(kind, what))
     elif data.get("state") in _ENDED and what != "withdrawn":
         rules = [rule["rule"] for rule in data.get("rules", ()) if rule.get("says") == "block"]
-        yield Sign(category, "outbox", _code(kind, data["state"], *rules[:1]), is_own=is_own)
-
-
-def _names_nobody(entry: Mapping[str, Any], owner_did: str) -> bool:
-    """Return whether an entry tells of nobody but the SOUL and its owner, and of no address or thread."""
-    data = entry["data"]
-    about = " ".join(str(one or "") for one in (entry["trigger_uri"], data.get("cause"), data.get("target")))
-    is_about_others = any(mark in about for mark in ("://", "#", "did:"))
-    return not (is_about_others or entry["author"] or set(entry["dids"].split()) - {owner_did})
-
-
-def first_words(summary: str) -> str:
-    """Return the first words of a summary of this program, before anything that somebody else may have chosen."""
-    ends = next((place for place, char in enumerate(summary) if char in _NOT_OURS), len(summary))
-    return one_line(summary[:ends], _WORDS_CHARS)
+        yield (category, "outbox", _code(kind, data["state"], *rules[:1]))
 
 
 def _code(*parts: object) -> str:

@@ -168,8 +168,12 @@ def proposals(connection: sqlite3.Connection) -> list[Proposal]:
 CRAFT_OF_PEOPLE = PersonalRows(
     "proposals",
     (
-        PersonalTable(name="friction", redacts={"reason": "redacted(reason)"}),
-        PersonalTable(name="proposals", redacts={"wish": "redacted(wish)", "reason": "redacted(reason)"}),
+        PersonalTable(name="friction", redacts={"reason": "redacted(reason)"}, also="named(reason)"),
+        PersonalTable(
+            name="proposals",
+            redacts={"wish": "redacted(wish)", "reason": "redacted(reason)"},
+            also="named(wish, reason)",
+        ),
     ),
 )
 """Wishes and reasons in the SOUL's words that name somebody who is forgotten: somebody stands in their place."""

@@ -17,7 +17,7 @@ from common.text.untrusted import one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal import rows
-from modules.services.craft.friction import Friction, first_words, is_ready, met, signs, within_a_week
+from modules.services.craft.friction import Friction, is_own, is_ready, met, signs, within_a_week
 
 FRICTION_FILE = "friction.json"
 _COUNTED_TO = "friction_counted_to"
@@ -53,11 +53,10 @@ def put_row(connection: sqlite3.Connection, table: str, one: _Stored) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FrictionRecord:
-    """The frictions of one SOUL. `owner_did` is the account of its owner; `folder` is where the view lies."""
+    """The frictions of one SOUL. `folder` is where the view lies."""
 
     database: Database
     clock: Clock
-    owner_did: str
     folder: Path
 
     @property
@@ -121,10 +120,10 @@ class FrictionRecord:
         stored = {one.id: one for one in frictions(connection)}
         known = {one.key: one for one in stored.values()}
         for entry in entries:
-            for sign in signs(entry, self.owner_did):
-                key, at = (sign.category, sign.loop, sign.code, sign.words), entry["at"]
+            for sign in signs(entry):
+                key, at = (*sign, ""), entry["at"]
                 before = known.get(key) or Friction(0, *key, 0, 0, {}, [], at, at)
-                known[key] = met(before, at, entry["id"], now, self.day, is_own=sign.is_own)
+                known[key] = met(before, at, entry["id"], now, self.day, is_own=is_own(entry))
         for one in known.values():
             after = replace(one, state="seen") if one.state == "ready" else one
             after = replace(one, state="ready") if is_ready(one, now, self.day) else after
@@ -173,15 +172,16 @@ def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int]) -> 
     lines: list[str] = []
     for entry in rows.entries(connection, numbers):
         calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]
-        is_shown, is_all_own = entry["loop"] != "owner", entry["data"].get("sank_to") == "self"
+        is_shown = entry["loop"] != "owner" and entry["data"].get("rests_on") == "self"
         for call in calls:
             given = call["input"].get("text", "") if isinstance(call["input"], dict) else ""
-            text = f", “{one_line(str(given), _TEXT_CHARS)}”" if given and is_shown and is_all_own else ""
+            text = f", “{one_line(str(given), _TEXT_CHARS)}”" if given and is_shown else ""
             told = call["error"].removeprefix("Error: ") if is_shown and not call.get("went_wrong") else ""
             why = one_line(told or call.get("answer", ""), _TEXT_CHARS)
             lines.append(f"- {entry['at'][:16]} {call['tool']}{text}: {why}")
         if not calls:
-            lines.append(f"- {entry['at'][:16]} {entry['loop']}: {first_words(entry['summary'])}")
+            what = one_line(entry["summary"], _TEXT_CHARS) if is_shown else entry["kind"]
+            lines.append(f"- {entry['at'][:16]} {entry['loop']}: {what}")
     return lines
 
 

@@ -182,7 +182,7 @@ def _thinking(thinking: Thinking, texts: Mapping[str, str]) -> StoryStep:
     details = []
     if thinking.failed:
         details.append(f"It came to nothing: {CUT_OFF.get(thinking.failed, thinking.failed)}")
-    if words_of := _WORDS_OF.get(thinking.sank_to or thinking.provenance):
+    if words_of := _WORDS_OF.get(thinking.provenance):
         details.append(words_of)
     if thinking.prompt:
         details.append(f"It was told: {', '.join(part_name(part.name) for part in thinking.prompt)}")

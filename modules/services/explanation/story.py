@@ -107,16 +107,14 @@ class Call:
 class Thinking:
     """One turn of the model. `usd` is None where no price is known; `failed` says why it came to nothing.
 
-    `provenance` is the least trusted of the words in it when it began, `sank_to` when it ended; `memories` are the ids
-    of what was recalled for it; `unanswered_tokens` are counted for requests without an answer, which may have been
-    billed.
+    `provenance` is the least trusted of the words in it; `memories` are the ids of what was recalled for it;
+    `unanswered_tokens` are counted for requests without an answer, which may have been billed.
     """
 
     began: str
     at: str
     purpose: str
     provenance: str = ""
-    sank_to: str = ""
     importance: str = ""
     model: str = ""
     rounds: int = 0
@@ -524,8 +522,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
         began=began,
         at=entry["at"],
         purpose=purpose,
-        provenance=data.get("provenance", ""),
-        sank_to=data.get("sank_to", ""),
+        provenance=data.get("sank_to") or data.get("provenance", ""),
         importance=data.get("importance", ""),
         model=data.get("model", ""),
         rounds=data.get("rounds", 0),

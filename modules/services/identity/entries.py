@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common.line_kind import LineKind
+from common.provenance import Provenance
 from modules.runtime.journal.types import Entry
 from modules.services.identity.types import SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 
@@ -68,6 +69,7 @@ def rejected(document: str, held: HeldEdit) -> Entry:
         "refl",
         reason,
         data={"status": "rejected"},
+        provenance=Provenance.SELF if held.is_own else Provenance.STRANGER,
     )
 
 

@@ -381,7 +381,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_held(data: Json) -> bool:
-    flags = {"erases", "is_seen"}
+    flags = {"erases", "is_seen", "is_own"}
     texts = {"base": "", **{name: value for name, value in data.items() if name not in {"cites", *flags}}}
     cites = data.get("cites")
     return (

@@ -196,6 +196,7 @@ class SelfKeeper:
         unasked: bool = False,
         section: str = "",
         drops: Sequence[str] | None = None,
+        is_own: bool = False,
     ) -> SelfEdit:
         """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
 
@@ -208,13 +209,15 @@ class SelfKeeper:
             unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too.
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
+            is_own: no words but the SOUL's and its owner's are behind it.
 
         Raises:
             StorageError: the disk is full or refuses; SELF.md is then as it was.
             Transient: another process has held the history for too long.
 
         """
-        proposed = ProposedSelf(content, self.redactor.text(reason.strip()), by, tuple(cites), hold, unasked)
+        why = self.redactor.text(reason.strip())
+        proposed = ProposedSelf(content, why, by, tuple(cites), hold, unasked, is_own=is_own)
 
         def admit() -> SelfEdit:
             return self._admit(replace(proposed, content=self._whole(content, section, drops)))
@@ -353,7 +356,7 @@ class SelfKeeper:
             if not proposed.erases:
                 self._history.notice(now)
             texts = (proposed.content, proposed.reason, proposed.cites, iso(now), why)
-            self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base))
+            self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base, is_own=proposed.is_own))
         return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:

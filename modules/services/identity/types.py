@@ -26,6 +26,7 @@ class ProposedSelf:
         hold: why it must wait for the owner's approval whatever it says; "" if it need not.
         unasked: nobody asked for it: a change of the SOUL's limits, or of whom it invites, waits for approval.
         erases: no version is kept that holds a line which this change takes out.
+        is_own: it is known that no words but the SOUL's and its owner's are behind it.
 
     """
 
@@ -36,6 +37,7 @@ class ProposedSelf:
     hold: str = ""
     unasked: bool = False
     erases: bool = False
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class HeldEdit:
     """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
 
     `erases` as in the proposal. `is_seen`: the owner looked at it, and approves no other in its place. `base` is the
-    SHA-256 of the document that it changes, "" in a home of an earlier version.
+    SHA-256 of the document that it changes, "" in a home of an earlier version. `is_own` as in the proposal.
     """
 
     content: str
@@ -76,6 +78,7 @@ class HeldEdit:
     erases: bool = False
     is_seen: bool = False
     base: str = ""
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,7 @@ class Outbox:
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
             entry = audit.admission_entry(admission, what, number, is_change=is_change)
+            entry = replace(entry, provenance=action.provenance)
             return Submitted(intent, admission.advice, wait, number, keeps_number), entry
 
         submitted = await self._journal.record_with(admit)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from common.clock import parse_iso
 from common.intervals import Pace
+from common.provenance import Provenance
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
 from common.wording import deed
@@ -64,6 +65,7 @@ class ProposedAction:
         replaces: the id of the waiting act whose place it takes; "": one for the same target, or with the same words.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
+        provenance: of the least trusted words behind it, for the journal; what is not known is a stranger's.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
 
     """
@@ -81,6 +83,7 @@ class ProposedAction:
     replaces: str = ""
     scheduled_for: datetime | None = None
     until: datetime | None = None
+    provenance: Provenance = Provenance.STRANGER
     key_fits: Callable[[str], bool] | None = None
 
     @property

@@ -354,9 +354,7 @@ class IdentityPublisher:
         self_md = await asyncio.to_thread(read_self, self.home)
         summary = build_identity_summary(self_md, self.soul.text, work)
         if self.redactor.finds_in(list(asdict(summary).values())):
-            await self.journal.record(
-                Entry("error", "space-participation", f"[space] Not introduced: {LEAK}", line="error")
-            )
+            await self.journal.record(Entry("error", "space-participation", f"[space] Not introduced: {LEAK}", "error"))
             return
         await self.client.send_identity(summary)
 

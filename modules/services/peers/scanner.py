@@ -160,6 +160,4 @@ class PeerScanner:
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"
         reason = f"none of the newest posts of @{peer.bluesky_handle} is one"
-        await self.journal.record(
-            Entry("decision", LOOP, summary, line=None, reason=reason, author=peer.bluesky_handle)
-        )
+        await self.journal.record(Entry("decision", LOOP, summary, None, reason, author=peer.bluesky_handle))

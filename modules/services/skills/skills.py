@@ -285,6 +285,8 @@ def _variables_in(text: str) -> frozenset[str]:
 Origin = Literal["own", "shared"]
 
 MAX_SKILL_BYTES = 64 * 1024
+MOST_READ = 200
+"""So many are read of each origin, the first by name."""
 
 _NAME = re.compile(SKILL_NAME)
 _LINE_CHARS = 240
@@ -365,8 +367,7 @@ class LocalSkills:
         except SoulError as error:
             self._tell("own skills", str(error))
             return ()
-        self._tell("own skills", "")
-        return self._names_in([name.removeprefix(SKILLS) for name in names])
+        return self._names_in([name.removeprefix(SKILLS) for name in names], "own skills")
 
     async def _own_page(self, name: str) -> LocalPage | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"
@@ -382,9 +383,8 @@ class LocalSkills:
         if isinstance(listed, Err):
             self._tell("shared skills", listed.error)
             return [page for _, page in self._seen.values()]
-        self._tell("shared skills", "")
         there = {info.key.removeprefix(SKILLS): info for info in listed.data}
-        infos = {name: there[f"{name}/{SKILL_FILE}"] for name in self._names_in(there)}
+        infos = {name: there[f"{name}/{SKILL_FILE}"] for name in self._names_in(there, "shared skills")}
         self._seen = {name: seen for name, seen in self._seen.items() if name in infos}
         return await asyncio.gather(*(self._unless_seen(name, info) for name, info in infos.items()))
 
@@ -405,13 +405,16 @@ class LocalSkills:
             return None
         return self._page(f"shared {where}", name, found.data.data.decode(errors="replace"), "shared")
 
-    def _names_in(self, paths: Collection[str]) -> list[str]:
-        """The names of skills among `{name}/SKILL.md`, those left out that are taken."""
+    def _names_in(self, paths: Collection[str], what: str) -> list[str]:
+        """The names of skills among `{name}/SKILL.md`, those left out that are taken, or too many."""
         names = [path.removesuffix(f"/{SKILL_FILE}") for path in sorted(paths) if path.endswith(f"/{SKILL_FILE}")]
         for name in names:
             if name in self._shipped:
                 self._tell(f"skill {name}", "has the name of a shipped one")
-        return [name for name in names if self._possible(name)]
+        names = [name for name in names if self._possible(name)]
+        beyond = len(names) - MOST_READ
+        self._tell(what, f"{beyond} of them, beyond the first {MOST_READ} by name" if beyond > 0 else "")
+        return names[:MOST_READ]
 
     def _possible(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and name not in self._shipped

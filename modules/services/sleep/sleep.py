@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from adapters.watch.client import SleepWatch, wake_token
+from adapters.watch.client import SPENT, SleepWatch, wake_token
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS
 from common.errors import Fatal
@@ -22,6 +22,7 @@ from modules.runtime import sleep_note as note
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, Rest, judge
 
+_PUT_OFF = timedelta(hours=1)
 LifeEnd = Literal["ended", "asleep", "anew"]
 """How a life goes on after its end: not by itself, when the watcher starts it, or at once."""
 
@@ -35,6 +36,7 @@ class SleepLoop(Loop):
         looks: returns the loops that read the world, ready to look at once; each runs once more before it sleeps, and
             keeps it awake where it fails.
         figures: returns how it stands, for the watcher.
+        put_off: has no thought of its own before a moment: the dollars of all SOULs that are watched over are used.
         awaited: returns where else than on Bluesky something for it may come, as the fields of a `SleepNote`.
         runs: the scheduler.
 
@@ -47,6 +49,7 @@ class SleepLoop(Loop):
     looks: Callable[[], Sequence[str]]
     awaited: Callable[[], Mapping[str, Any]]
     figures: Callable[[], Awaitable[note.Figures]]
+    put_off: Callable[[datetime], None]
     watch: SleepWatch
     memory: Path
     soul: str
@@ -67,7 +70,9 @@ class SleepLoop(Loop):
         began, self._began = self._began, None
         rest = await self.rest()
         if rest.reasons:
-            await self.watch.tell(asdict(await self.figures()))
+            told = await self.watch.tell(asdict(await self.figures()))
+            if isinstance(told, Err) and told.status == SPENT:
+                self.put_off(self.clock.now() + self.clock.real(_PUT_OFF))
             return Outcome(ran=False, reason="; ".join(rest.reasons))
         if began != (awaited := self.awaited()):
             if isinstance(begun := await self.watch.begin(awaited), Err):
@@ -82,7 +87,7 @@ class SleepLoop(Loop):
             await self.watch.release()
             return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]))
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
-        told = note.SleepNote(
+        sleeps = note.SleepNote(
             self.soul,
             self.did(),
             iso(self.clock.now()),
@@ -93,13 +98,13 @@ class SleepLoop(Loop):
             **awaited,
         )
         note.write_watcher(self.memory, self.watch.url, self.watch.name, wake_token(self.watch.token))
-        note.write_note(self.memory, told)  # a watcher on this machine puts its own in this place
-        if isinstance(held := await self.watch.hold(asdict(told)), Err):
+        note.write_note(self.memory, sleeps)  # a watcher on this machine puts its own in this place
+        if isinstance(held := await self.watch.hold(asdict(sleeps)), Err):
             note.woke(self.memory)
             await self.watch.release()
             return Outcome(ran=False, reason=held.error)
         self.asleep.set()
-        return Outcome(ran=True, reason=f"falls asleep until {told.wake_at}")
+        return Outcome(ran=True, reason=f"falls asleep until {sleeps.wake_at}")
 
     async def end(self) -> LifeEnd:
         """Return how to go on once all has stopped: it begins anew where something came that nobody would see."""

@@ -154,9 +154,7 @@ class WorkLoop(Loop):
             if self._troubles.get(name) != trouble:
                 self._troubles[name] = trouble
                 summary, reason = (str(error), error.remedy) if isinstance(error, Transient) else ("", trouble)
-                await self.journal.record(
-                    Entry("error", self.name, summary or f"{name} failed", line="warn", reason=reason)
-                )
+                await self.journal.record(Entry("error", self.name, summary or f"{name} failed", "warn", reason))
         else:
             self._troubles.pop(name, None)
 
@@ -249,6 +247,7 @@ class WorkLoop(Loop):
                     **({"wish": disposition.wish} if disposition.wish else {}),
                 },
                 dids=(item.author,) if item.author else (),
+                provenance=disposition.provenance,
             )
         )
 

@@ -271,6 +271,7 @@ WORK_OF_PEOPLE = PersonalRows(
             at="created_at",
             order="created_at",
             redacts={"payload": f"redacted_json({_PAYLOAD})", "outcome": "redacted(outcome)"},
+            also="kind = 'improvement' AND named(payload)",
         ),
     ),
 )

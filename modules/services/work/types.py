@@ -89,7 +89,7 @@ class Disposition:
         impression: what the words that were answered left us with.
         wish: what work they ask for that only the owner can order, in the model's words; "" for none.
         is_chosen: whether the model chose it, and gave the reason in its own words; else a rule decided.
-        provenance: of the least trusted words behind `reason`.
+        provenance: of the least trusted words behind it; what is not known is a stranger's.
 
     """
 
@@ -102,7 +102,7 @@ class Disposition:
     impression: Impressed = ""
     wish: str = ""
     is_chosen: bool = False
-    provenance: Provenance = Provenance.SELF
+    provenance: Provenance = Provenance.STRANGER
 
     @property
     def settles(self) -> bool:

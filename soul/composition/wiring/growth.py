@@ -108,7 +108,7 @@ def _build_craft(
 ) -> tuple[ImprovementHandler, CraftPerceiver]:
     """Return what proposes to get better, and what looks whether there is something to propose."""
     clock, settings = services.clock, services.settings
-    friction = FrictionRecord(services.database, clock, services.me.owner_did, services.home.memory)
+    friction = FrictionRecord(services.database, clock, services.home.memory)
     proposals = Proposals(services.database, clock)
     improvement = ImprovementHandler(
         friction=friction,

@@ -62,6 +62,7 @@ def build_sleep(
         },
         looks=parts.looks,
         figures=parts.figures,
+        put_off=own_times.expression.put_off,
         awaited=parts.awaited,
         watch=watch,
         memory=services.home.memory,
@@ -78,7 +79,7 @@ class _Parts:
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
         self._services, self._own_times, self._work = services, own_times, work
         self._kinds = {handler.kind for loop in work for handler in loop.handlers}
-        self._friction = FrictionRecord(services.database, services.clock, services.me.owner_did, services.home.memory)
+        self._friction = FrictionRecord(services.database, services.clock, services.home.memory)
 
     def looks(self) -> tuple[str, ...]:
         """Return the loops that read the world; each looks anew at its next run."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adapters.watch.client import SleepWatch, watch_token
+from adapters.watch.client import SPENT, SleepWatch, watch_token
 from common.clock import FakeClock, SystemClock, iso
 from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok
@@ -370,7 +370,7 @@ async def test_where_the_dollars_of_the_day_are_used_time_alone_wakes_nobody_and
                 headers={"Authorization": f"Bearer {watch_token('of awake')}"},
                 json=asdict(Figures(usd, day_ends)),
             )
-            assert answer.status_code == httpx.codes.NO_CONTENT
+            assert answer.status_code == (SPENT if usd > 1 else httpx.codes.NO_CONTENT), "it has no thought of its own"
     assert told == [("awake", 0.75)], "the cluster is not told each minute"
     watching = asyncio.create_task(watcher.watch())
 

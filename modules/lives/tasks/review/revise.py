@@ -349,9 +349,7 @@ class RevisionHandler(Handler):
         url = f"{self.github.page(this.repo)}/pull/{this.number}"
         summary = f"Your word is needed on {this.repo.full_name}#{this.number}: {url}"
         data = {"act": "review-stuck", "code": code, "repo": this.repo.full_name, "round": this.count}
-        await self.journal.record(
-            Entry("decision", REVISION, summary, line="warn", reason=reason, trigger_uri=url, data=data)
-        )
+        await self.journal.record(Entry("decision", REVISION, summary, "warn", reason, trigger_uri=url, data=data))
         return Disposition("silent", code, reason)
 
 

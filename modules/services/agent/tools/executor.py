@@ -268,14 +268,8 @@ class Executor:
         if missing:
             return self._lacking(field=missing, is_held=tool.holdable)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
-        ordered = await self._judge.is_ordered(
-            f"{deed} ({shown})",
-            request.text,
-            request.said_before if own or request.said_among >= Provenance.SELF else "",
-            importance=turn.importance,
-            loop=turn.loop,
-            cause_id=turn.cause_id,
-        )
+        said = request.said_before if own or request.said_among >= Provenance.SELF else ""
+        ordered = await self._judge.is_ordered(f"{deed} ({shown})", request.text, said, turn)
         return "" if ordered else self._lacking()
 
     def _lacking(self, *, field: str = "", is_asked: bool = False, is_held: bool = False) -> str:
@@ -311,14 +305,8 @@ class Executor:
         """Return whether a judge finds that `text` tells the owner of an act for their line that is not in `done`."""
         if not (self._judge and turn.request):
             return False
-        return await self._judge.is_false_report(
-            text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}",
-            turn.request.text,
-            done,
-            importance=turn.importance,
-            loop=turn.loop,
-            cause_id=turn.cause_id,
-        )
+        shown = text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
+        return await self._judge.is_false_report(shown, turn.request.text, done, turn)
 
     def told_false(self, name: str, **values: object) -> str:
         """Return what the model (`False Report`) or the owner (`Nothing Done`) is told of a false report."""

@@ -80,6 +80,7 @@ class Turn:
         subject: the life's own value, for its own tools.
         importance: for whom it is, as the budget sees it.
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
+        told_of: the provenance of the least trusted words that its task tells of; they take no tool away from it.
         hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
@@ -95,6 +96,7 @@ class Turn:
     subject: object | None = None
     importance: Importance = "own"
     origin: Provenance | None = None
+    told_of: Provenance = Provenance.OWNER
     hold: str = ""
     request: OwnerRequest | None = None
     is_ordered: bool = False
@@ -105,6 +107,11 @@ class Turn:
     def asked_by(self) -> Provenance:
         """The provenance of who asked for the turn."""
         return self.provenance if self.origin is None else self.origin
+
+    @property
+    def rests_on(self) -> Provenance:
+        """The provenance of the least trusted words behind what it does."""
+        return min(self.provenance, self.told_of)
 
     @property
     def is_at_owner_word(self) -> bool:

@@ -469,16 +469,8 @@ class TurnRunner:
                 )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
-            entry = Entry(
-                "model",
-                turn.loop,
-                summary,
-                line=None,
-                reason=str(error),
-                trigger_uri=turn.cause_id,
-                data={**given, "failed": type(error).__name__},
-            )
-            await self.journal.record(entry)
+            data = {**given, "failed": type(error).__name__}
+            await self.journal.record(Entry("model", turn.loop, summary, None, str(error), turn.cause_id, data=data))
             raise
         self.on_told(system)
         if session_id:
@@ -498,30 +490,23 @@ class TurnRunner:
         return TurnFacts(about, self.agent(), iso(self.clock.now()), own_skills=own_skills)
 
     async def _tell(self, turn_result: TurnResult, turn: Turn, given: dict[str, Any]) -> None:
-        cut_off = turn_result.cut_off
-        await self.journal.record(
-            Entry(
-                "model",
-                turn.loop,
-                f"Thinking about {given['purpose']} ended early" if cut_off else f"Thought about {given['purpose']}",
-                line="warn" if cut_off else None,
-                reason=cut_off or turn_result.stopped,
-                trigger_uri=turn.cause_id,
-                data={
-                    **given,
-                    "sank_to": turn_result.provenance.name.lower(),
-                    "model": turn_result.usage.model or self.gateway.model,
-                    "rounds": turn_result.rounds,
-                    "input_tokens": turn_result.usage.input_tokens,
-                    "cached_tokens": turn_result.usage.cached_tokens,
-                    "output_tokens": turn_result.usage.output_tokens,
-                    "usd": turn_result.usage.cost_usd,
-                    "step": turn_result.usage.step,
-                    "calls": [_call(call, result) for call, result in turn_result.calls],
-                    **({"cut_off": turn_result.stopped} if cut_off else {}),
-                },
-            )
-        )
+        cut_off, why, about = turn_result.cut_off, turn_result.cut_off or turn_result.stopped, given["purpose"]
+        summary = f"Thinking about {about} ended early" if cut_off else f"Thought about {about}"
+        data = {
+            **given,
+            "sank_to": turn_result.provenance.name.lower(),
+            "model": turn_result.usage.model or self.gateway.model,
+            "rounds": turn_result.rounds,
+            "input_tokens": turn_result.usage.input_tokens,
+            "cached_tokens": turn_result.usage.cached_tokens,
+            "output_tokens": turn_result.usage.output_tokens,
+            "usd": turn_result.usage.cost_usd,
+            "step": turn_result.usage.step,
+            "calls": [_call(call, result) for call, result in turn_result.calls],
+            **({"cut_off": turn_result.stopped} if cut_off else {}),
+        }
+        entry = Entry("model", turn.loop, summary, "warn" if cut_off else None, why, turn.cause_id, data=data)
+        await self.journal.record(replace(entry, provenance=min(turn_result.provenance, turn.told_of)))
 
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
@@ -556,7 +541,9 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
                 code=code,
                 reason=chosen.reason or reason,
                 wish=one_line(chosen.wish, _WISH_CHARS),
+                provenance=result.provenance,
                 is_chosen=not answer.is_error,  # an act that was blocked ends a turn by the reason of a rule
             )
     why = f": {result.cut_off}" if result.cut_off else ""
-    return Disposition("undecided", code, f"the model chose nothing that works{why}")
+    reason = f"the model chose nothing that works{why}"
+    return Disposition("undecided", code, reason, provenance=result.provenance)

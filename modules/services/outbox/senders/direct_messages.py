@@ -59,9 +59,7 @@ class DirectMessageSender:
             self._told.add(intent.id)
             reason = _AMBIGUOUS.format(count=len(found))
             summary = "A direct message may have arrived twice"
-            await self._journal.record(
-                Entry("error", "outbox", summary, line="warn", reason=reason, intent_id=intent.id)
-            )
+            await self._journal.record(Entry("error", "outbox", summary, "warn", reason, intent_id=intent.id))
         return Ok(0)
 
     @answering

@@ -15,7 +15,7 @@ from common.clock import parse_iso
 from common.person import Person, Trace
 from common.provenance import Provenance
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
-from modules.lives.craft.perceive import NOTHING, CraftPerceiver
+from modules.lives.craft.perceive import NOTHING, CraftPerceiver, improve
 from modules.lives.growth.policy import objection
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
@@ -28,6 +28,7 @@ from modules.services.craft.wording import friction_stands
 from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
+from modules.services.work.table import WORK_OF_PEOPLE
 from modules.services.work.types import NewWork
 from soul.commands.run import owner_commands
 from soul.commands.status import look, status_lines
@@ -37,6 +38,7 @@ from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
 from town.model.types import ChatRequest, Completion
 
 WISH = "Draw a map of the harbour."
+EVE = "did:plc:evelynevelynevelynevely"
 
 
 @dataclass
@@ -246,7 +248,7 @@ async def test_a_life_that_is_young_only_counts(running_town: RunningTown) -> No
 async def test_what_strangers_bring_about_is_never_proposed(running_town: RunningTown) -> None:
     async with three_days_old(running_town, home_of(running_town)) as life:
         for _ in range(3):
-            await life.meets(*(turn(sank_to="stranger") for _ in range(20)))
+            await life.meets(*(turn(rests_on="stranger") for _ in range(20)))
             await life.works(DAY_S)
         assert await life.craft.propose_now() == NOTHING
         assert life.mind.decisions == []
@@ -379,20 +381,34 @@ async def test_a_kill_before_the_decision_leaves_one_proposal_that_goes_on(runni
         assert len(mind.decisions) == 1
 
 
+def forget_eve(connection: sqlite3.Connection) -> None:
+    person = Person(EVE, ("eve.test",))
+    know_person(connection, person)
+    for store in (CRAFT_OF_PEOPLE, WORK_OF_PEOPLE):
+        store.forget(connection, Trace(person))
+
+
+async def test_a_wish_that_names_somebody_who_is_forgotten_goes_on_without_the_name(running_town: RunningTown) -> None:
+    async with three_days_old(running_town, home_of(running_town)) as life:
+        work = life.soul.app.services.work
+        await improve(work, "Be kinder to @eve.test.")
+        await life.works()
+        assert await life.proposed() == [("waiting", "skill")]
+        await life.soul.app.services.database.run(forget_eve)
+        assert "eve.test" not in f"{await work.newest('improvement', 5)} {await life.craft.proposals.all()}".casefold()
+        life.maker.step = ProposalStep("taken", "a-page")
+        await life.works(7 * HOUR_S)
+        assert await life.proposed() == [("taken", "skill")]
+
+
 async def test_somebody_who_is_forgotten_stands_in_no_proposal(running_town: RunningTown) -> None:
-    eve = "did:plc:evelynevelynevelynevely"
     async with three_days_old(running_town, home_of(running_town), Decider(pursue=False)) as life:
         await life.meets_three_times()
         await life.works()
         proposal = (await life.craft.proposals.all())[0]
-        await life.craft.proposals.put(proposal, reason=f"{eve} said so", wish=f"Be as {eve}.")
-        await life.craft.friction.decide(replace(await life.friction(), reason=f"left: {eve} said so"))
+        await life.craft.proposals.put(proposal, reason=f"{EVE} said so", wish=f"Be as {EVE}.")
+        await life.craft.friction.decide(replace(await life.friction(), reason=f"left: {EVE} said so"))
 
-        def forget(connection: sqlite3.Connection) -> None:
-            person = Person(eve, ("eve.test",))
-            know_person(connection, person)
-            CRAFT_OF_PEOPLE.forget(connection, Trace(person))
-
-        await life.soul.app.services.database.run(forget)
-        assert eve not in str(await life.craft.proposals.all())
-        assert eve not in str(await life.craft.friction.all())
+        await life.soul.app.services.database.run(forget_eve)
+        assert EVE not in str(await life.craft.proposals.all())
+        assert EVE not in str(await life.craft.friction.all())

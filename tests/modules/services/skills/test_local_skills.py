@@ -11,7 +11,8 @@ import pytest
 from adapters.storage.local import Storage, open_storage
 from modules.runtime.home import Home
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
-from modules.services.skills.skills import LocalSkills, SkillEntry
+from modules.services.skills.skills import MOST_READ, LocalSkills, SkillEntry
+from soul.commands.skills import own_skills
 from tests.adapters.storage.s3_server import S3, WHO, open_kind, serving_s3
 
 TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.\n---\n\n# Tea\n\nBoil water.\n"
@@ -146,3 +147,17 @@ async def test_a_store_that_cannot_be_reached_costs_only_what_lies_there(tmp_pat
     assert shelf.warnings == ["shared skills left out: The store cannot be reached"]
     nowhere = shelf_of(StoredOwnerFiles(away, "rowan", print), away)
     assert await nowhere.skills.listing() == ()
+
+
+async def test_of_very_many_skills_the_first_are_read_and_the_rest_is_told_once(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    for number in range(MOST_READ + 3):
+        file = home.workspace / "skills" / f"page-{number:04}" / "SKILL.md"
+        file.parent.mkdir(parents=True)
+        file.write_text(page(file.parent.name, "How I do it."))
+    shelf = shelf_of(LocalOwnerFiles(home, print), open_storage("", root=tmp_path / "store"))
+    for _ in range(2):
+        assert [one.name for one in await shelf.skills.listing()][-1] == f"page-{MOST_READ - 1:04}"
+    assert shelf.warnings == [f"own skills left out: 3 of them, beyond the first {MOST_READ} by name"]
+    found = own_skills(home)
+    assert (len(found), found[-1]) == (MOST_READ + 1, f"3 more left out, beyond the first {MOST_READ} by name")

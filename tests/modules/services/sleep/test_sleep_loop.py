@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from adapters.watch.client import SleepWatch
+from adapters.watch.client import SPENT, SleepWatch
 from common.clock import FakeClock
-from common.result import ApiResult, Ok
+from common.result import ApiResult, Err, Ok
 from modules.runtime.scheduler.types import Outcome
 from modules.runtime.sleep_note import Figures, read_note
 from modules.services.sleep.policy import AwaitedNext, judge
 from modules.services.sleep.sleep import SleepLoop
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,11 @@ class Watched(SleepWatch):
     """A watcher that takes everybody; `asked` is what it was asked."""
 
     asked: list[str] = field(default_factory=list)
+    is_spent: bool = False
 
     async def _ask(self, method: str, body: Mapping[str, Any] | None = None, **_: Any) -> ApiResult[None]:
         self.asked.append(method)
-        return Ok(None)
+        return Err("", "transient", status=SPENT) if self.is_spent and method == "PATCH" else Ok(None)
 
 
 @dataclass
@@ -60,22 +63,44 @@ def test_it_is_told_apart_when_somebody_else_waits_for_it_and_when_nobody_does()
     assert judge([thought], now).promised_at is None
 
 
-@pytest.mark.parametrize("is_read", [True, False])
-async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
-    watch, looks = Watched("http://127.0.0.1:1", "rowan", "its token"), Looks(Outcome(ran=is_read, reason="no answer"))
-    clock = FakeClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-    loop = SleepLoop(
-        parts={"work": nothing},
+def loop_of(
+    memory: Path, watch: Watched, work: Callable[[], Awaitable[AwaitedNext]], put_off: list[datetime], *, is_read: bool
+) -> SleepLoop:
+    looks = Looks(Outcome(ran=is_read, reason="no answer"))
+    return SleepLoop(
+        parts={"work": work},
         looks=lambda: ["awareness"],
         figures=figures,
+        put_off=put_off.append,
         awaited=dict,
         watch=watch,
-        memory=tmp_path,
+        memory=memory,
         soul="rowan",
         did=lambda: "did:plc:rowan",
         runs=lambda: looks,
-        clock=clock,
+        clock=FakeClock(NOON),
     )
+
+
+@pytest.mark.parametrize("is_spent", [True, False])
+async def test_where_the_dollars_of_all_are_used_one_that_is_awake_puts_its_own_thought_off_and_may_sleep(
+    tmp_path: Path, *, is_spent: bool
+) -> None:
+    watch, put_off = Watched("http://127.0.0.1:1", "rowan", "its token", is_spent=is_spent), list[datetime]()
+
+    async def thought() -> AwaitedNext:
+        return AwaitedNext(due=put_off[-1] if put_off else NOON, is_own=True)
+
+    loop = loop_of(tmp_path, watch, thought, put_off, is_read=True)
+    await loop.run()
+    assert put_off == ([NOON + timedelta(hours=1)] if is_spent else [])
+    assert bool((await loop.rest()).reasons) is not is_spent
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
+    watch = Watched("http://127.0.0.1:1", "rowan", "its token")
+    loop = loop_of(tmp_path, watch, nothing, [], is_read=is_read)
     await loop.run()
     assert watch.asked == ["DELETE", "POST"], "another server may be behind: it looks itself at its next run"
     outcome = await loop.run()
