@@ -20,21 +20,6 @@ from tests.project import ROOT
 PACKAGES = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town")
 Edits = Mapping[str, tuple[str, str]]
 """By the path of a file: words in it, and what stands there instead in that version."""
-DIES_AT_STEP: Edits = {
-    "soul/cli.py": (
-        "    sys.exit(run(sys.argv[1:]))",
-        """    steps, at, where = [0], os.environ.pop("DIE_AT", ""), os.environ.pop("DIE_IN", "")
-    def hook(event, args):
-        if event in {"open", "os.rename", "os.remove", "os.mkdir", "sqlite3.connect", "fcntl.flock", "os.exec"}:
-            steps[0] += event in {"fcntl.flock", "os.exec"} or where in str(args[0])
-            if steps[0] == int(at):
-                os.kill(os.getpid(), 9)
-    if at:
-        sys.addaudithook(hook)
-    sys.exit(run(sys.argv[1:]))""",
-    )
-}
-"""It kills itself before its step number `DIE_AT`: what it does to files in `DIE_IN`, with locks, and going on."""
 
 
 @dataclass
@@ -46,7 +31,9 @@ class Installation:
 
     def kept(self) -> Iterator[Path]:
         """The versions of which copies are kept."""
-        return (path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum())
+        return (
+            path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum() and path.is_file()
+        )
 
     def install(self, version: str, edits: Edits | None = None) -> None:
         """Put a version in the place of the one that is there."""
