@@ -51,14 +51,13 @@ class Installation:
             (self.root / "installed" / path).write_text(text.replace(old, new, 1), encoding="utf-8")
 
     @asynccontextmanager
-    async def started(self, home: Home, *words: str, **more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def started(self, home: Home, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Start a command of the installed version; it is killed in the end if it still lives."""
         env = {
             **os.environ,
             "PYTHONPATH": str(self.root / "installed"),
             "XDG_STATE_HOME": str(self.root / self.state),
             "PYTHONDONTWRITEBYTECODE": "1",
-            **more,
         }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "soul.cli", *words, "--home", str(home.root)),
@@ -76,8 +75,8 @@ class Installation:
                 await process.wait()
             await abort_input(process)
 
-    async def run(self, home: Home, *words: str, **more: str) -> Ended:
+    async def run(self, home: Home, *words: str) -> Ended:
         """Run a command of the installed version to its end."""
-        async with self.started(home, *words, **more) as process:
+        async with self.started(home, *words) as process:
             output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
             return Ended(process.returncode or 0, output.decode())

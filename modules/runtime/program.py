@@ -1,8 +1,7 @@
 """The program itself: by what a version is known, and copies of versions that lived well, which can be put back.
 
-A version is its files, packed into one archive, and is known by the hash of that. A home names a version, never a
-place, and a copy is used only if it still has the hash by which it is named. Copies lie with the user, not in a home:
-no backup of a home brings a program along.
+A version is its files, packed into one archive, and known by the hash of that; a copy is used only if it still has it.
+A home names a version, never a place. Copies lie with the user: no backup of a home brings a program along.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The burn-in of a version, at the start of a life and during it; how the version before goes on in its place.
-
-`modules/services/burn_in` says what is counted and what follows from it.
-"""
+"""The burn-in of a version, at the start of a life and during it; how the version before goes on in its place."""
 
 from __future__ import annotations
 

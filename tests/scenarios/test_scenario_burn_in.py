@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from modules.runtime.database import marks
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from soul.exit_codes import ExitCode
 from tests.patience import until as until_true
@@ -31,12 +30,6 @@ FAILS: Edits = {
     "modules/lives/bluesky/perceive.py": (
         "return await self.expression.run_if_due()",
         "raise ValueError('planted')",
-    )
-}
-CONVERTS: Edits = {
-    "modules/runtime/database/schema.py": (
-        f"    {max(MIGRATIONS)}: ",
-        f"    {max(MIGRATIONS) + 1}: 'ALTER TABLE work ADD COLUMN next TEXT',\n    {max(MIGRATIONS)}: ",
     )
 }
 
@@ -139,16 +132,6 @@ async def test_a_version_whose_program_fails_in_a_new_place_goes_back_within_its
         process.terminate()
         assert await process.wait() == 0
     await world.goes_on(asked, said="0.4.0 goes on")
-
-
-@pytest.mark.slow
-async def test_a_version_that_changed_the_database_is_not_on_trial(world: World) -> None:
-    await world.lives_well()
-    world.program.install("0.5.0", {**CRASHES, **CONVERTS})
-    upgraded = (await world.program.run(world.home, "upgrade")).output
-    assert "no earlier one can read it" in upgraded
-    assert "On trial" not in upgraded
-    await world.crashes(5)
 
 
 @pytest.mark.slow

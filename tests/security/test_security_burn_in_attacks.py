@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from modules.runtime.journal.figures import figures_around, newest_entry
 from modules.runtime.journal.types import Entry
 from modules.runtime.program import ProgramVersion
 from modules.services.burn_in.burn_in import current, note_lived, note_start, problem_of, take_over
-from modules.services.burn_in.policy import BURN_IN_S
 from modules.services.craft.record import FrictionRecord
 from tests.fresh_database import in_memory
 from tests.project import ROOT
@@ -107,19 +105,6 @@ def test_a_crafted_mark_is_no_trial_and_keeps_no_soul_from_starting(what: str) -
     assert note_lived(connection, NEW, is_settled=False) is None
 
 
-def test_a_version_that_is_put_back_in_its_last_hours_stays_put_back() -> None:
-    connection = in_memory()
-    note_lived(connection, OLD, is_settled=True)
-    known = take_over(connection, NEW)
-    assert known
-    last = json.dumps(asdict(replace(known, lived_s=BURN_IN_S)))
-    connection.execute("UPDATE marks SET value = ? WHERE name = ?", (last, marks.PROGRAM))
-    assert note_lived(connection, NEW, "the heartbeat failed", is_settled=True)
-    known = current(connection)
-    assert known
-    assert known.bad
-
-
 KEEPING = """
 import sys
 from modules.runtime.program import ProgramVersion, keep, this_program
@@ -138,8 +123,8 @@ print("NO COPY")
 PLANT = "import sys; sys.stderr.write('PLANTED CODE RUNS\\n'); raise SystemExit(7)\n"
 
 
-def runs(code: str, state: Path, word: str, source: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "XDG_STATE_HOME": str(state), "PYTHONPATH": str(source), "COLUMNS": "200"}
+def runs(code: str, state: Path, word: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     line = [sys.executable, "-B", "-P", "-c", code, word]
     return subprocess.run(line, env=env, cwd=state, capture_output=True, text=True, check=False)
 
@@ -178,18 +163,3 @@ def test_a_copy_that_is_not_what_it_was_is_not_used_and_is_made_anew(tmp_path: P
         refused = runs(GOING_ON, tmp_path, fingerprint)
         assert (refused.stdout, refused.stderr) == ("NO COPY\n", ""), what
         runs(KEEPING, tmp_path, "none")
-
-
-@pytest.mark.slow
-def test_the_version_to_which_a_home_goes_back_is_kept_however_many_follow(tmp_path: Path) -> None:
-    source, state = tmp_path / "source", tmp_path / "state"
-    state.mkdir()
-    for name in ("adapters", "common", "modules"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    first = runs(KEEPING, state, "none", source).stdout.strip()
-    for number in range(5):
-        (source / "common" / "one_more.py").write_text(f"NUMBER = {number}\n")
-        runs(KEEPING, state, first, source)
-    copies = [path.name for path in (state / "soul/programs").iterdir()]
-    assert first in copies
-    assert len(copies) == 4

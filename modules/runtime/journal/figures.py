@@ -1,6 +1,6 @@
 """How well a version did, by the journal in the order of its entries: no clock has a say in it.
 
-Nothing counts that a stranger can bring about: only faults of loops that nobody else sets going, turns that nobody
+Nothing counts that a stranger can bring about: only faults in what nobody else sets going, turns that nobody
 else's words shaped, and posts of people whom the SOUL had answered on two days before, each person the same.
 """
 
@@ -20,7 +20,7 @@ class GoodShare(NamedTuple):
 
 
 class VersionFigures(NamedTuple):
-    """Faults of the program by loop, posts that were `answered` as they were to be, turns with nothing sent back."""
+    """Faults of the program by place, posts that were `answered` as they were to be, turns with nothing sent back."""
 
     faults: Mapping[str, int]
     answered: GoodShare
@@ -29,9 +29,11 @@ class VersionFigures(NamedTuple):
 
 # NOTE(self): with a journal that begins later nobody knows whether a fault is new.
 _FAULTS = """
-SELECT loop, count(*) FROM journal WHERE (id > :since) = :is_now AND kind = 'error'
-    AND loop IN ('heartbeat', 'expression-check', 'session-refresh', 'home-lease', 'identity-watch', 'control')
-    AND json_extract(data, '$.trace') IS NOT NULL AND EXISTS (SELECT 1 FROM journal WHERE id <= :since) GROUP BY loop
+SELECT loop || coalesce('/' || json_extract(data, '$.kind'), '') AS place, count(*) FROM journal
+WHERE (id > :since) = :is_now AND kind = 'error' AND EXISTS (SELECT 1 FROM journal WHERE id <= :since)
+    AND (json_extract(data, '$.trace') IS NOT NULL OR json_extract(data, '$.code') = 'failed')
+    AND place IN ('heartbeat', 'expression-check', 'session-refresh', 'home-lease', 'identity-watch', 'control',
+        'work/schedule', 'work/heartbeat-turn', 'work/ritual', 'work/reflection') GROUP BY place
 """
 # NOTE(self): silence is a decision and no failure; neither is what came too late, as after a pause, or was deleted.
 _ANSWERED = """
@@ -70,6 +72,6 @@ def newest_entry(connection: sqlite3.Connection) -> int:
 
 def _figures(connection: sqlite3.Connection, since: int, *, is_now: bool) -> VersionFigures:
     span = {"since": since, "is_now": is_now}
-    faults = {str(loop): int(count) for loop, count in connection.execute(_FAULTS, span)}
+    faults = {str(place): int(count) for place, count in connection.execute(_FAULTS, span)}
     shares = (connection.execute(query, span).fetchone() for query in (_ANSWERED, _TAKEN))
     return VersionFigures(faults, *(GoodShare(*row) for row in shares))

@@ -73,10 +73,11 @@ def take_over(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgram
     before = known.before or known.program
     if known.program == me and known.before and not known.bad:
         return known
-    if me in {known.program, before} or me.schema != before.schema:
+    if me in {known.program, before}:
         _put(connection, HomeProgram(me))
         return None
-    return _put(connection, HomeProgram(me, before, newest_entry(connection)))
+    trial = HomeProgram(me, before, newest_entry(connection))
+    return _put(connection, trial) if me.schema == before.schema else None
 
 
 def note_start(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgram | None:

@@ -18,9 +18,9 @@ _FALLEN = 0.5
 
 def verdict(before: VersionFigures, now: VersionFigures) -> str:
     """Return in words why a version is worse than the one before, "" if it is not known to be."""
-    new = (loop for loop, count in now.faults.items() if count >= _MANY_FAULTS and not before.faults.get(loop))
-    if loop := next(new, ""):
-        return f"{loop} failed {now.faults[loop]} times by a fault of the program, and never before"
+    new = (place for place, count in now.faults.items() if count >= _MANY_FAULTS and not before.faults.get(place))
+    if place := next(new, ""):
+        return f"{place} failed {now.faults[place]} times by a fault of the program, and never before"
     if _is_fallen(before.answered, now.answered):
         return f"only {now.answered.share:.0%} of what was to be answered was, after {before.answered.share:.0%} before"
     if _is_fallen(before.taken, now.taken):

@@ -1,11 +1,9 @@
-"""Copies of versions that lived well: each is whole or not there, also after a kill, and names no place."""
+"""Copies of versions that lived well: the newest stay, and a home that names one names no place."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,44 +17,15 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "soul/programs"
 
 
-def dies_at(step: int, folder: Path) -> Callable[[str, tuple[object, ...]], None]:
-    """Kill this process before that step below the folder."""
-    taken = [0]
-
-    def hook(event: str, args: tuple[object, ...]) -> None:
-        if event in {"open", "os.mkdir", "os.rename", "os.remove", "os.utime"} and str(folder) in str(args[0]):
-            taken[0] += 1
-            if taken[0] == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    return hook
-
-
 @pytest.mark.slow
-def test_a_copy_that_was_cut_off_is_none_and_the_next_try_makes_it_whole(programs: Path) -> None:
-    me, code, step = this_program(), -signal.SIGKILL, 0
-    while code == -signal.SIGKILL:
-        step += 1
-        pid = os.fork()
-        if pid == 0:
-            sys.addaudithook(dies_at(step, programs))
-            keep(me, me)
-            os._exit(0)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert code == 0
-    assert step > 3
-    assert kept(me)
-
-
-@pytest.mark.slow
-def test_the_four_newest_copies_stay(programs: Path) -> None:
+def test_the_four_newest_copies_stay_and_the_one_to_which_a_home_would_go_back_is_new(programs: Path) -> None:
     programs.mkdir(parents=True)
-    for number in range(5):
-        (programs / f"older{number}").touch()
-        os.utime(programs / f"older{number}", (number, number))
-    me = this_program()
-    keep(me, me)
-    assert {path.name for path in programs.iterdir()} == {"older2", "older3", "older4", me.fingerprint}
+    me, before = this_program(), ProgramVersion("8", hashlib.sha256(b"older").hexdigest(), 37)
+    for number, name in enumerate([before.fingerprint, "older1", "older2", "older3"]):
+        (programs / name).write_bytes(b"older")
+        os.utime(programs / name, (number, number))
+    keep(me, before)
+    assert {path.name for path in programs.iterdir()} == {"older2", "older3", before.fingerprint, me.fingerprint}
     assert (programs / me.fingerprint).stat().st_mode & 0o077 == 0
 
 

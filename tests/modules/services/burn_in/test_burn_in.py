@@ -70,7 +70,8 @@ def test_a_version_is_bad_by_a_new_fault_or_a_fallen_figure_and_not_by_little(
     assert bool(verdict(before, now)) == bool(said)
 
 
-def test_the_hours_of_a_trial_are_ticks_that_were_lived_and_at_their_end_the_version_stays() -> None:
+@pytest.mark.parametrize("problem", ["", "the heartbeat failed"])
+def test_the_hours_of_a_trial_are_ticks_that_were_lived_and_at_their_end_a_good_version_stays(problem: str) -> None:
     connection, ticks = on_trial(), int(BURN_IN_S / TICK_S)
     for tick in range(1, ticks):
         if tick % 700 == 0:
@@ -79,9 +80,9 @@ def test_the_hours_of_a_trial_are_ticks_that_were_lived_and_at_their_end_the_ver
         known = note_lived(connection, NEW, is_settled=False)
         assert known
         assert (known.before, known.lived_s) == (OLD, tick * TICK_S)
-    known = note_lived(connection, NEW, is_settled=False)
+    known = note_lived(connection, NEW, problem, is_settled=True)
     assert known
-    assert (known.program, known.before) == (NEW, None)
+    assert (known.program, known.before, known.bad) == (NEW, OLD if problem else None, problem)
     assert note_start(connection, NEW) == known
 
 
@@ -148,8 +149,12 @@ def test_only_a_version_that_lived_here_and_reads_the_database_as_it_is_comes_be
     assert note_lived(connection, OLD, is_settled=False) is None
     assert note_lived(connection, OLD, is_settled=True) == HomeProgram(OLD)
     assert take_over(connection, OLD) is None
-    assert take_over(connection, replace(NEW, schema=OLD.schema + 1)) is None
-    assert take_over(connection, NEWER) is None
+    changed = replace(NEW, schema=OLD.schema + 1)
+    assert take_over(connection, changed) is None
+    assert note_start(connection, changed) == HomeProgram(OLD)
+    assert take_over(connection, replace(NEWER, schema=changed.schema)) is None
+    assert note_lived(connection, changed, is_settled=True) == HomeProgram(changed)
+    assert take_over(connection, replace(NEWER, schema=changed.schema))
 
 
 @pytest.mark.parametrize("text", ["", "no", "[]", "{}", '{"program": 1, "before": {}}', '{"program": {"path": "x"}}'])
@@ -240,6 +245,15 @@ async def test_nothing_that_strangers_bring_about_puts_a_version_back(told: Told
     assert now == VersionFigures({}, GoodShare(), GoodShare(1, 1, 1.0))
 
 
+@pytest.mark.parametrize("kind", ["schedule", "heartbeat-turn", "ritual", "reflection"])
+async def test_own_work_that_fails_again_and_again_puts_a_version_back(told: Told, kind: str) -> None:
+    data = {"act": "dropped", "code": "failed", "kind": kind}
+    for number in range(5):
+        assert await told.problem() == ""
+        await told.journal.record(Entry("error", "work", "Failed", trigger_uri=f"{kind}:{number}", data=data))
+    assert (await told.problem()).startswith(f"work/{kind} failed 5 times")
+
+
 async def test_own_turns_of_which_much_is_sent_back_put_a_version_back(told: Told) -> None:
     for _ in range(10):
         await told.thought("self", error="too long", intent_id="1")
@@ -249,20 +263,15 @@ async def test_own_turns_of_which_much_is_sent_back_put_a_version_back(told: Tol
     assert await told.problem() == "100% of the turns had something sent back, after 0%"
 
 
-@pytest.mark.parametrize("jump_s", [-400 * 86_400, 0, 3 * 86_400])
-async def test_a_clock_that_is_set_hides_no_fault_and_makes_none_new(told: Told, jump_s: float) -> None:
+@pytest.mark.parametrize(("days", "is_found"), [(-400, True), (0, True), (3, True), (400, False)])
+async def test_a_clock_that_is_set_makes_no_fault_new_and_hides_none_but_with_all_that_was_before(
+    told: Told, days: int, *, is_found: bool
+) -> None:
     await told.faulty("control", 1)
     await told.tells_of_before()
-    told.clock.jump(jump_s)
+    told.clock.jump(days * 86_400)
     await told.journal.prune()
     await told.faulty("control", 9)
     assert await told.problem() == ""
     await told.faulty("heartbeat", 5)
-    assert (await told.problem()).startswith("heartbeat failed 5 times")
-
-
-async def test_a_clock_set_so_far_ahead_that_the_journal_is_gone_makes_no_fault_new(told: Told) -> None:
-    told.clock.jump(400 * 86_400)
-    await told.journal.prune()
-    await told.faulty("heartbeat", 9)
-    assert await told.problem() == ""
+    assert (await told.problem()).startswith("heartbeat failed 5 times") == is_found
