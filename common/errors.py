@@ -5,10 +5,10 @@ SoulError
 ├── Auth                 credentials refused
 ├── Fatal                the process must stop and tell the owner
 │   ├── ConfigError      a setting is missing or wrong
-│   │   └── SettingsError  several may be; each is told on its own line
+│   │   ├── SettingsError  several may be; each is told on its own line
+│   │   └── PutBack        another version of the program is to live in this home
 │   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running; SELF.md is unreadable
 │   ├── HomeLocked       another process lives in this home
-│   ├── PutBack          another version of the program is to live in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     a file cannot be written, or is damaged
@@ -69,6 +69,10 @@ class SettingsError(ConfigError):
         self.mistakes = tuple(mistakes)
 
 
+class PutBack(ConfigError):
+    """This version proved bad: the one before is to live in this home."""
+
+
 class PortTaken(ConfigError):
     """Another process listens on a port; it may end by itself, so a supervisor tries again."""
 
@@ -79,10 +83,6 @@ class IdentityError(Fatal):
 
 class HomeLocked(Fatal):
     """Another process lives in this home."""
-
-
-class PutBack(Fatal):
-    """This version proved bad: the one before is to live in this home, which fits it."""
 
 
 class ModelRefused(Fatal):

@@ -13,14 +13,13 @@ class ExitCode(IntEnum):
     MACHINE = 74
     IN_USE = 75
     CONFIG = 78
-    PUT_BACK = 80
     INTERRUPTED = 130
 
 
 ANEW, ASLEEP = 76, 79
 """How a SOUL's process ended that is to begin anew at once, and one that sleeps until a watcher wakes it."""
 
-NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG, ExitCode.PUT_BACK)
+NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG)
 """What another start would only repeat, until the owner acts."""
 
 
@@ -32,8 +31,6 @@ def exit_code_of(error: Exception) -> ExitCode:
     match error:
         case errors.HomeLocked():
             return ExitCode.IN_USE
-        case errors.PutBack():
-            return ExitCode.PUT_BACK
         case errors.MachineTrouble():
             return ExitCode.MACHINE
         case errors.UsageError():

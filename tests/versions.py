@@ -20,21 +20,6 @@ from tests.project import ROOT
 PACKAGES = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town")
 Edits = Mapping[str, tuple[str, str]]
 """By the path of a file: words in it, and what stands there instead in that version."""
-DIES_AT_STEP: Edits = {
-    "soul/cli.py": (
-        "    sys.exit(run(sys.argv[1:]))",
-        """    steps, at, where = [0], os.environ.pop("DIE_AT", ""), os.environ.pop("DIE_IN", "")
-    def hook(event, args):
-        if event in {"open", "os.rename", "os.remove", "os.mkdir", "sqlite3.connect", "fcntl.flock", "os.exec"}:
-            steps[0] += event in {"fcntl.flock", "os.exec"} or where in str(args[0])
-            if steps[0] == int(at):
-                os.kill(os.getpid(), 9)
-    if at:
-        sys.addaudithook(hook)
-    sys.exit(run(sys.argv[1:]))""",
-    )
-}
-"""It kills itself before its step number `DIE_AT`: what it does to files in `DIE_IN`, with locks, and going on."""
 
 
 @dataclass
@@ -46,7 +31,9 @@ class Installation:
 
     def kept(self) -> Iterator[Path]:
         """The versions of which copies are kept."""
-        return (path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum())
+        return (
+            path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum() and path.is_file()
+        )
 
     def install(self, version: str, edits: Edits | None = None) -> None:
         """Put a version in the place of the one that is there."""
@@ -64,14 +51,13 @@ class Installation:
             (self.root / "installed" / path).write_text(text.replace(old, new, 1), encoding="utf-8")
 
     @asynccontextmanager
-    async def started(self, home: Home, *words: str, **more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def started(self, home: Home, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Start a command of the installed version; it is killed in the end if it still lives."""
         env = {
             **os.environ,
             "PYTHONPATH": str(self.root / "installed"),
             "XDG_STATE_HOME": str(self.root / self.state),
             "PYTHONDONTWRITEBYTECODE": "1",
-            **more,
         }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "soul.cli", *words, "--home", str(home.root)),
@@ -89,8 +75,8 @@ class Installation:
                 await process.wait()
             await abort_input(process)
 
-    async def run(self, home: Home, *words: str, **more: str) -> Ended:
+    async def run(self, home: Home, *words: str) -> Ended:
         """Run a command of the installed version to its end."""
-        async with self.started(home, *words, **more) as process:
+        async with self.started(home, *words) as process:
             output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
             return Ended(process.returncode or 0, output.decode())

@@ -1,18 +1,15 @@
-"""The burn-in of a version, at the start of a life and during it; how the version before goes on in its place.
-
-`modules/services/burn_in` says what is counted and what follows from it.
-"""
+"""The burn-in of a version, at the start of a life and during it; how the version before goes on in its place."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 
-from common.clock import SystemClock, iso, parse_iso
+from common.clock import Clock, SystemClock, iso
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.settings import Settings
 from modules.lives.messages.alarms import stopped_alarm
@@ -20,15 +17,12 @@ from modules.runtime.control import forget_starts
 from modules.runtime.database.file import open_existing
 from modules.runtime.database.schema import OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.journal.types import Entry
-from modules.runtime.program import become, is_ours, keep, kept, this_program
-from modules.services.burn_in.burn_in import current, note_end, note_lived, note_settled, note_start, problem_of
-from modules.services.burn_in.policy import SETTLED_S
+from modules.runtime.program import become, keep, kept, this_program
+from modules.services.burn_in.burn_in import HomeProgram, current, note_end, note_lived, note_start, problem_of
+from modules.services.burn_in.policy import SETTLED_TICKS, TICK_S
 from modules.services.work.table import add
 from soul.app import App
 from soul.terminal.output import write_lines
-
-_LOOK_S = 60.0
 
 
 @contextmanager
@@ -46,25 +40,27 @@ def burning_in(settings: Settings, home: Home) -> Iterator[None]:
 
 
 def _note_start(settings: Settings, home: Home) -> None:
-    now = SystemClock().now()
+    clock = SystemClock()
     with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
-        if current(connection) is None and is_ours():
+        before = current(connection)
+        if before is None or before.before is None:
             return
         me = this_program()
-        with HomeLock(home, agent_name=settings.agent_name, started_at=now):
+        with HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()):
             connection.execute("BEGIN IMMEDIATE")
-            known = note_start(connection, me, now, begins=not is_ours())
-            if known and known.bad:
-                why, since = str(known.error()), parse_iso(known.bad_at)
-                add(
-                    connection,
-                    [stopped_alarm(settings.agent_name, why, since, settings.soul_timezone).work()],
-                    iso(now),
-                )
+            known = note_start(connection, me)
+            if known and known.bad and not before.bad:
+                _tell(connection, settings, known, clock)
             connection.execute("COMMIT")
-            if known and known.bad and me.fingerprint == known.program.fingerprint:
+            if known and known.bad and me == known.program:
                 forget_starts(home.memory)  # they are none of the version before
                 raise known.error()
+
+
+def _tell(connection: sqlite3.Connection, settings: Settings, known: HomeProgram, clock: Clock) -> None:
+    """Let the owner be told by the version that lives here next."""
+    alarm = stopped_alarm(settings.agent_name, str(known.error()), clock.now(), settings.soul_timezone)
+    add(connection, [alarm.work()], iso(clock.now()))
 
 
 def _note_end(home: Home) -> None:
@@ -72,42 +68,43 @@ def _note_end(home: Home) -> None:
         note_end(connection)
 
 
-def go_on_as_before(home: Home, once: Collection[str]) -> None:
-    """Go on as the version before, where this one is put back; return where that is not kept here.
+def go_on_as_before(settings: Settings, home: Home, once: Collection[str]) -> None:
+    """Go on as the version before, where it is kept, without the arguments `once`, which are meant for one start.
 
-    `once` are the arguments that are meant for one start.
+    Raises `HomeLocked` where another process lives here, perhaps from the same folder.
     """
     with closing(open_existing(home.database, "rw")) as connection:
         known = current(connection)
-    if known and (folder := kept(known.before)):
+    if known and known.before and (copy := kept(known.before)):
         write_lines(f"◆ Version {known.program.version} is put back ({known.bad}): {known.before.version} goes on")
-        become(folder, [word for word in sys.argv[1:] if word not in once])
+        with HomeLock(home, agent_name=settings.agent_name, started_at=SystemClock().now()):
+            become(copy, home.root / ".before", [word for word in sys.argv[1:] if word not in once])
 
 
 async def watch_burn_in(app: App) -> None:
     """Count what is lived, and judge the version on trial every ten minutes; keep a copy of one that lived so long."""
-    clock, database, journal = app.services.clock, app.services.database, app.services.journal
-    me, begun_s = await asyncio.to_thread(this_program), clock.monotonic()
-    counted_s = judged_s = 0.0
-    is_settled, known = False, None
-    while not is_settled or known:
-        await clock.sleep(clock.real(_LOOK_S))
-        lived_s, now = clock.lived(clock.monotonic() - begun_s), clock.now()
+    services = app.services
+    me = await asyncio.to_thread(this_program)
+
+    def lived(connection: sqlite3.Connection) -> HomeProgram | None:
+        known = note_lived(connection, me, problem, is_settled=is_due)
+        if known and known.bad and known.program == me:
+            _tell(connection, services.settings, known, services.clock)
+        return known
+
+    for tick in itertools.count(1):
+        await services.clock.sleep(services.clock.real(TICK_S))
+        is_due = tick % SETTLED_TICKS == 0
         try:
-            is_due = lived_s - judged_s >= SETTLED_S
-            problem = await database.read(partial(problem_of, now=now)) if is_due else ""
-            known = await database.run(partial(note_lived, lived_s=lived_s - counted_s, problem=problem, now=now))
-            counted_s, judged_s = lived_s, lived_s if is_due else judged_s
-            if known and known.bad:
-                app.scheduler.doom(known.error())
-                return
-            if is_due and not is_settled:
-                await database.run(partial(note_settled, me=me))
-                is_settled = True
-                if is_ours():
-                    await asyncio.to_thread(keep, me, *([known.before] if known else ()))
+            problem = await services.database.read(problem_of) if is_due else ""
+            known = await services.database.run(lived)
         except (MachineTrouble, Transient):
             continue
-        except StorageError as error:
-            summary = "No copy of this version could be kept: it cannot come back by itself after an upgrade"
-            await journal.record_or_show(Entry("error", "upgrade", summary, line="warn", reason=str(error)))
+        if known and known.bad and known.program == me:
+            app.scheduler.doom(known.error())
+            return
+        if tick == SETTLED_TICKS and known:
+            with suppress(SoulError):  # `soul upgrade` tells where no copy is kept
+                await asyncio.to_thread(keep, me, known.before or me)
+        if is_due and not (known and known.before and known.program == me):
+            return

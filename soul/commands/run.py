@@ -69,7 +69,8 @@ def run_life(
     try:
         end = live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
     except PutBack:
-        go_on_as_before(Home.at(root, settings_to_run(root).memory_dir), _ONCE)
+        settings = settings_to_run(root)
+        go_on_as_before(settings, Home.at(root, settings.memory_dir), _ONCE)
         raise
     if end == "anew":
         # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.

@@ -291,12 +291,10 @@ def _trial(told: dict[str, Any], timezone: str) -> str:
 
 
 def _burn_in(home: Home) -> dict[str, object] | None:
-    with suppress(SoulError), reading(home.database) as connection:
-        if marks.get(connection, marks.BURN_IN):
-            from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
+    from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load
 
-            known = current(connection)
-            return known.fields(SystemClock().now()) if known else None
+    with suppress(SoulError), reading(home.database) as connection:
+        return known.fields(SystemClock().now()) if (known := current(connection)) else None
     return None
 
 

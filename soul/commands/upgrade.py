@@ -27,7 +27,7 @@ from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.program import kept as trial_kept
 from modules.runtime.program import this_program
-from modules.services.burn_in.burn_in import begin
+from modules.services.burn_in.burn_in import take_over
 from modules.services.burn_in.policy import BURN_IN_S
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
@@ -87,7 +87,7 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
     backup.rename(kept)
     write_lines(f"Kept the copy as {kept}: it holds the passwords of .env too; delete it when you no longer need it")
     asyncio.run(_migrate(home))
-    write_lines(f"The home is of version {__version__} now: `soul run` goes on")
+    write_lines(f"The home is of version {__version__} now, and no earlier one can read it: `soul run` goes on")
 
 
 def _wakes(trial: Home, settings: Settings) -> list[str]:
@@ -117,14 +117,10 @@ async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None
 def _begin_burn_in(home: Home) -> None:
     """Put this version on trial, before the home changes: a kill in between leaves both versions able to live."""
     with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        trial = begin(connection, this_program(), SystemClock().now())
-        connection.execute("COMMIT")
-    if trial:
-        stays = "it stops, for the version before could not read the changed database"
+        trial = take_over(connection, this_program())
+    if trial and trial.before:
         back = f"version {trial.before.version} comes back{'' if trial_kept(trial.before) else ' once you install it'}"
-        hours = f"{BURN_IN_S / 3600:.0f} hours of its life"
-        write_lines(f"On trial for {hours}: if it goes wrong, {back if trial.fits else stays}")
+        write_lines(f"On trial for {BURN_IN_S / 3600:.0f} hours of its life: if it goes wrong, {back}")
 
 
 async def _migrate(home: Home) -> None:

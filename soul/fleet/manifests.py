@@ -18,7 +18,7 @@ _PLURALS = {
     "networkpolicy": "networkpolicies",
     "validatingadmissionpolicy": "validatingadmissionpolicies",
 }
-_SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ExitCode.PUT_BACK, ASLEEP)
+_SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ASLEEP)
 """The exit codes after which a start would be useless: it ended, only the owner can help, or it sleeps. A home that is
 still in use (75) is tried again, for the lease of a lost node expires."""
 _LOGIN = ("AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", "AGENT_GITHUB_TOKEN")

@@ -20,8 +20,7 @@ _ENDS = {
     0: "stopped by itself",
     ExitCode.USAGE: "its arguments are wrong",
     ExitCode.IN_USE: "another copy of the home is active",
-    ExitCode.CONFIG: "a setting, a password or SOUL.md is wrong",
-    ExitCode.PUT_BACK: "its version proved bad; put the image before back",
+    ExitCode.CONFIG: "a setting, a password or SOUL.md is wrong, or its version proved bad",
     ASLEEP: "asleep, and its pod is still there",
 }
 

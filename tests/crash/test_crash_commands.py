@@ -1,22 +1,29 @@
 """A command in a direct message, killed at each of its transactions: done at most once, and answered once.
 
-`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on; the new
-version is on trial.
+`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on. So is a
+start that puts a version back: the one before goes on in the home as it is, and its owner is told once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
 import json
 import signal
 import sqlite3
+import zipfile
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from modules.runtime.database import marks
 from modules.runtime.home import Home
+from modules.runtime.program import ProgramVersion, this_program
+from modules.services.burn_in.burn_in import HomeProgram
+from modules.services.burn_in.policy import CRASHES
 from tests.children import child_of
 from tests.crash.upgrade_child import NEXT
 from tests.fresh_database import lay_database
@@ -24,8 +31,6 @@ from tests.patience import HANG_S
 from tests.running_town import write_home
 
 KILLS = 16
-BEFORE = "a" * 64
-"""The version before, by the hash of its files."""
 STATES = ("pending", "sending", "done", "failed")
 
 
@@ -46,7 +51,6 @@ async def test_an_upgrade_killed_at_any_step_loses_nothing_and_is_taken_up_again
             assert (await upgrade(child, home, 0))[0] == 0, at
             assert shape(home) == NEXT
             assert intents(home) == [*STATES], at
-            assert trial(home)["before"]["fingerprint"] == BEFORE, at
             assert not (home.root / ".upgrade").exists()
     assert found == {NEXT - 1, NEXT}
 
@@ -62,16 +66,56 @@ def an_old_home(root: Path) -> Home:
                 " state, attempts, deferrals, urgent) VALUES (?1, 'like', ?1, '{}', ?1, ?1, ?1, ?2, ?2, ?1, 0, 0, 0)",
                 (state, f"2126-01-05T12:00:0{number}.000Z"),
             )
-        lived_here = {"version": "0.1", "fingerprint": BEFORE, "schema": NEXT - 1}
-        connection.execute("INSERT INTO marks (name, value) VALUES ('program', ?)", (json.dumps(lived_here),))
         connection.commit()
     return home
 
 
-def trial(home: Home) -> dict[str, Any]:
+@pytest.mark.slow
+async def test_a_version_that_is_put_back_goes_back_once_wherever_it_is_killed_on_the_way(tmp_path: Path) -> None:
+    home = an_old_home(tmp_path / "home")
+    before = ProgramVersion("0.4.0", keeps_version_before(tmp_path / "state"), NEXT - 1)
+    crashed = json.dumps(asdict(HomeProgram(this_program(), before, starts=CRASHES)))
     with closing(sqlite3.connect(home.database)) as connection:
-        found = connection.execute("SELECT value FROM marks WHERE name = 'burn_in'").fetchone()
-    return dict(json.loads(found[0]))
+        connection.execute("INSERT INTO marks (name, value) VALUES (?, ?)", (marks.PROGRAM, crashed))
+        connection.commit()
+    found, went_on, at = [], home.root / "went-on", 0
+    async with child_of("tests.crash.upgrade_child") as child:
+        while not went_on.exists():
+            at += 1
+            code, _ = await upgrade(child, home, at, "run")
+            assert code == (0 if went_on.exists() else -signal.SIGKILL), at
+            assert shape(home) == NEXT - 1
+            assert intents(home) == [*STATES], at
+            bad, alarms = put_back(home)
+            assert alarms == bool(bad), at
+            found.append(bad)
+        assert (await upgrade(child, home, 0, "run"))[0] == 0
+    assert at > 10
+    assert found == sorted(found)
+    assert set(found) == {"", "it crashed 3 times in a row"}
+    assert put_back(home) == ("it crashed 3 times in a row", 1)
+    assert went_on.read_text() == "xx"
+
+
+def keeps_version_before(state: Path) -> str:
+    """Keep a version that only tells that it runs, as the present one keeps itself; return its hash."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        told = "from pathlib import Path\nPath(__file__).parents[2].joinpath('went-on').open('a').write('x')\n"
+        archive.writestr("soul/__init__.py", "")
+        archive.writestr("soul/cli.py", told)
+    fingerprint = hashlib.sha256(packed.getvalue()).hexdigest()
+    (state / "soul/programs").mkdir(parents=True)
+    (state / "soul/programs" / fingerprint).write_bytes(packed.getvalue())
+    return fingerprint
+
+
+def put_back(home: Home) -> tuple[str, int]:
+    """Why a version is put back, and how often the owner is told."""
+    with closing(sqlite3.connect(home.database)) as connection:
+        told = connection.execute("SELECT value FROM marks WHERE name = ?", (marks.PROGRAM,)).fetchone()[0]
+        alarms = connection.execute("SELECT count(*) FROM work WHERE payload LIKE '%is put back%'").fetchone()[0]
+    return str(json.loads(told)["bad"]), int(alarms)
 
 
 def shape(home: Home) -> int:
@@ -85,11 +129,11 @@ def intents(home: Home) -> list[str]:
         return [row[0] for row in connection.execute("SELECT state FROM intents ORDER BY rowid")]
 
 
-async def upgrade(child: asyncio.subprocess.Process, home: Home, at: int) -> tuple[int, int]:
-    """How it ended, and how many steps it took; 0 where it was killed."""
+async def upgrade(child: asyncio.subprocess.Process, home: Home, at: int, what: str = "upgrade") -> tuple[int, int]:
+    """How it ended, and how many steps it took; 0 where it was killed, or another program went on."""
     assert child.stdin
     assert child.stdout
-    child.stdin.write(f"{home.root} {at}\n".encode())
+    child.stdin.write(f"{what} {home.root} {at}\n".encode())
     async with asyncio.timeout(HANG_S):
         told = (await child.stdout.readline()).decode().split()
     if told[:-1]:

@@ -1,10 +1,11 @@
-"""Upgrades of homes, each a process of its own, to be killed before any step that it takes on the disk.
+"""Upgrades and starts of homes, each a process of its own, to be killed before any step that it takes on the disk.
 
 Usage: python -m tests.crash.upgrade_child
 
-Forks an upgrade for each line on stdin (`HOME DIE_AT_STEP`; 0 dies at none) and says how it ended and, where it came
-to its end, how many steps it took. The program knows one migration more than it does today. A step is what changes the
-files below the home, as Python tells it of itself.
+Forks one for each line on stdin (`upgrade HOME DIE_AT_STEP`, or `run`; 0 dies at none) and says how it ended and, where
+an upgrade came to its end, how many steps it took. Copies of versions are kept beside the home. An upgrade knows one
+migration more than the program does today. A step is what changes the files below the home, as Python tells it of
+itself, a lock, and going on as another program.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from pathlib import Path
 
 from common.errors import SoulError
 from modules.runtime.database.schema import MIGRATIONS
+from soul.commands.run import run_life
 from soul.commands.upgrade import run_upgrade
 
 NEXT = max(MIGRATIONS) + 1
 """The schema after the upgrade."""
 _STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect"}
+_OF_NO_PATH = {"fcntl.flock", "os.exec"}
 
 
 class Steps:
@@ -32,7 +35,8 @@ class Steps:
         self.count = 0
 
     def __call__(self, event: str, args: tuple[object, ...]) -> None:
-        if event not in _STEPS or self._home not in str(args[0]) or (event == "open" and args[1] == "r"):
+        is_ours = event in _STEPS and self._home in str(args[0]) and (event != "open" or args[1] != "r")
+        if not is_ours and event not in _OF_NO_PATH:
             return
         self.count += 1
         if self.count == self._die_at:
@@ -40,15 +44,18 @@ class Steps:
 
 
 def main() -> None:
-    MIGRATIONS[NEXT] = "ALTER TABLE intents ADD COLUMN next TEXT NOT NULL DEFAULT ''"
     for line in sys.stdin:
-        home, at = line.split()
+        what, home, at = line.split()
         pid = os.fork()
         if pid == 0:
             steps = Steps(Path(home), int(at))
             sys.addaudithook(steps)
             sys.stdout, told = sys.stderr, sys.stdout
+            os.environ["XDG_STATE_HOME"] = str(Path(home).parent / "state")
             try:
+                if what == "run":
+                    run_life(Path(home), social_only=False, flush_all=False)
+                MIGRATIONS[NEXT] = "ALTER TABLE intents ADD COLUMN next TEXT NOT NULL DEFAULT ''"
                 run_upgrade(Path(home))
             except SoulError as error:
                 told.write(f"{error} ")

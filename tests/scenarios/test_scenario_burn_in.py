@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.database import marks
 from modules.runtime.home import Home
 from soul.exit_codes import ExitCode
 from tests.patience import until as until_true
 from tests.program import until
 from tests.running_town import RunningTown, call
 from tests.scenarios.phone import Phone
-from tests.versions import DIES_AT_STEP, Edits, Installation
+from tests.versions import Edits, Installation
 from town.model.types import ChatRequest, Completion
 
 CRASHES: Edits = {
@@ -32,19 +32,12 @@ FAILS: Edits = {
         "raise ValueError('planted')",
     )
 }
-CONVERTS: Edits = {
-    "modules/runtime/database/schema.py": (
-        f"    {max(MIGRATIONS)}: ",
-        f"    {max(MIGRATIONS) + 1}: 'ALTER TABLE work ADD COLUMN next TEXT',\n    {max(MIGRATIONS)}: ",
-    )
-}
-NOT_OURS: Edits = {"modules/runtime/program.py": ("return os.access(_SOURCE, os.W_OK)", "return False")}
-"""As in a container image, whose files this user cannot change."""
 
 
-def mark(home: Home, name: str) -> dict[str, Any]:
+def lives_here(home: Home) -> dict[str, Any]:
+    """What the home knows of its program."""
     with closing(sqlite3.connect(home.database)) as connection:
-        row = connection.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        row = connection.execute("SELECT value FROM marks WHERE name = ?", (marks.PROGRAM,)).fetchone()
     return dict(json.loads(row[0])) if row else {}
 
 
@@ -67,7 +60,7 @@ class World:
     async def lives_well(self) -> None:
         async with self.program.started(self.home, "run") as process:
             await until(process, "Awake")
-            await until_true(lambda: mark(self.home, "program") and [*self.program.kept()])
+            await until_true(lambda: lives_here(self.home) and [*self.program.kept()])
             process.terminate()
             assert await process.wait() == 0
 
@@ -125,28 +118,6 @@ async def test_a_version_that_crashes_again_and_again_goes_back_and_is_told_once
         assert "goes on" not in await until(process, "Awake")
 
 
-@pytest.mark.crash
-async def test_killed_before_each_step_of_going_back_it_goes_back_all_the_same_and_once(world: World) -> None:
-    await world.lives_well()
-    world.program.install("0.5.0", {**CRASHES, **DIES_AT_STEP})
-    assert (await world.program.run(world.home, "upgrade")).code == 0
-    asked = world.asks()
-    await world.crashes()
-    kills = 0
-    while True:
-        at = {"DIE_AT": str(kills + 1), "DIE_IN": str(world.home.root)}
-        async with world.program.started(world.home, "run", **at) as process:
-            try:
-                await until(process, "Awake")
-            except AssertionError:  # it ended
-                assert await process.wait() == -9
-                kills += 1
-            else:
-                break
-    assert kills > 5
-    await world.goes_on(asked, said="0.4.0 goes on")
-
-
 @pytest.mark.slow
 async def test_a_version_whose_program_fails_in_a_new_place_goes_back_within_its_life(world: World) -> None:
     await world.lives_well()
@@ -164,37 +135,21 @@ async def test_a_version_whose_program_fails_in_a_new_place_goes_back_within_its
 
 
 @pytest.mark.slow
-async def test_a_version_that_changed_the_database_stops_and_nothing_goes_back_by_itself(world: World) -> None:
+async def test_where_no_copy_is_kept_a_bad_version_stays_stopped_until_the_one_before_is_installed(
+    world: World,
+) -> None:
     await world.lives_well()
-    world.program.install("0.5.0", {**CRASHES, **CONVERTS})
-    assert "it stops, for the version before could not read" in (await world.program.run(world.home, "upgrade")).output
-    await world.crashes()
-    before = world.home.database.read_bytes()
-    for _ in range(2):
-        ended = await world.program.run(world.home, "run")
-        assert ended.code == ExitCode.CONFIG
-        assert "cannot read its database" in ended.output
-        assert "before-*.soul" in ended.output
-    assert len(before) == world.home.database.stat().st_size
-    assert "On trial" not in (await world.program.run(world.home, "upgrade")).output
-    await world.crashes(5)
-
-
-@pytest.mark.slow
-async def test_an_image_that_proves_bad_ends_with_code_80_until_the_image_before_is_back(world: World) -> None:
-    await world.lives_well()
-    world.program.state = "container"
-    world.program.install("0.5.0", {**CRASHES, **NOT_OURS})
+    world.program.state = "another machine"
+    world.program.install("0.5.0", CRASHES)
+    upgraded = (await world.program.run(world.home, "upgrade")).output
+    assert "version 0.4.0 comes back once you install it" in upgraded
     asked = world.asks()
     await world.crashes()
     for _ in range(2):
         ended = await world.program.run(world.home, "run")
-        assert ended.code == ExitCode.PUT_BACK
-        assert "Install version 0.4.0, or its image" in ended.output
+        assert ended.code == ExitCode.CONFIG
+        assert "Install version 0.4.0." in ended.output
     status = json.loads((await world.program.run(world.home, "status", "--json")).output)
     assert status["burnIn"]["bad"] == "it crashed 3 times in a row"
     world.program.install("0.4.0")
     await world.goes_on(asked)
-    world.program.state = "another container"
-    world.program.install("0.5.0", {**CRASHES, **NOT_OURS})
-    assert (await world.program.run(world.home, "run")).code == ExitCode.PUT_BACK

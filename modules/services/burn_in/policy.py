@@ -1,17 +1,15 @@
-"""When a version proved bad: judged by its figures in the burn-in against those of the days before. Pure."""
+"""When a version proved bad: judged by its figures in the burn-in against those of the time before. Pure."""
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 from modules.runtime.journal.figures import GoodShare, VersionFigures
 
 BURN_IN_S = 48 * 3600.0
 """So much must be lived by a new version before it is trusted as the one before was."""
-COMPARED = timedelta(days=7)
-"""The figures before are those of so much time before the version took over."""
-SETTLED_S = 600.0
-"""A life that lasted so long, in lived seconds, is none of a crash loop."""
+TICK_S = 60.0
+"""What is lived is counted in ticks of so many lived seconds: no clock can be set ahead of them or back."""
+SETTLED_TICKS = 10
+"""A life of so many ticks is none of a crash loop."""
 CRASHES = 3
 _MANY_FAULTS = 5
 _LEAST_CASES, _LEAST_PEOPLE = 10, 3
@@ -28,11 +26,6 @@ def verdict(before: VersionFigures, now: VersionFigures) -> str:
     if _is_fallen(before.taken, now.taken):
         return f"{1 - now.taken.share:.0%} of the turns had something sent back, after {1 - before.taken.share:.0%}"
     return ""
-
-
-def crash_loop(starts: int) -> str:
-    """Return why a version is put back that did not live through so many starts, "" if it is not."""
-    return f"it crashed {starts} times in a row" if starts >= CRASHES else ""
 
 
 def _is_fallen(before: GoodShare, now: GoodShare) -> bool:

@@ -207,7 +207,7 @@ def test_a_soul_that_ended_or_sleeps_is_not_started_again_and_one_that_failed_is
     assert len(rules) == 1
     assert rules[0]["exitCodes"]["operator"] == "NotIn"
     settled = set(rules[0]["exitCodes"]["values"])
-    assert {0, 2, 78, 79, 80} == settled
+    assert {0, 2, 78, 79} == settled
     assert not settled & {1, 74, 75, 137}
 
 
