@@ -25,15 +25,16 @@ from starlette.requests import Request
 
 from common.clock import Clock, SystemClock
 from modules.runtime.home import Home, lock_holder
+from soul.fleet.policy import mode_of
 from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
 from tests.soul.fleet.fleet_files import written
-from tests.town.kube.running import TOKEN, RunningCluster
+from tests.town.kube.running import PODS, TOKEN, RunningCluster
 from town.atproto.chat import DECLARATION
 from town.atproto.index import POST, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
-from town.kube.objects import KubeObjects
+from town.kube.objects import KubeObjects, ObjectPlace
 from town.kube.pods import Pods
 from town.kube.service import KubeService
 from town.model.service import ModelFaults, model_app
@@ -59,6 +60,7 @@ _WORDS = """
 slate tin thatch copper turf glass cedar clay felt lead zinc straw rain fog gale frost hail thaw dusk dawn gutter
 ridge eave beam nail moss soot brick lime rope pitch oak ash elm birch reed sand salt tide harbour lantern kettle
 """
+_PARTS = ("from that look until it may run", "until its process starts", "until its first look")
 EngineName = Literal["up", "cluster"]
 
 
@@ -155,6 +157,8 @@ class UpEngine:
     homes: Sequence[Home]
     environment: Mapping[str, str] = field(default_factory=dict)
     process: Process = field(init=False)
+    steps: list[tuple[float, str, str]] = field(default_factory=list)
+    """When which home was let run, and when its process was started, as far as that can be seen from here."""
 
     async def start(self) -> None:
         given = {**os.environ, **self.environment}
@@ -211,6 +215,21 @@ class ClusterEngine(UpEngine):
             await self.process.wait()
             await self.start()
 
+    async def follow(self) -> None:
+        """Note the steps of those that wake."""
+        before: set[tuple[str, str]] = set()
+        while True:
+            version, now = self.objects.version, set[tuple[str, str]]()
+            for place in self.objects.under("/sandboxes"):
+                sandbox, pod = self.objects.get(place), self.objects.get(ObjectPlace(PODS, place.name))
+                if sandbox and mode_of(sandbox) == "Running":
+                    now.add((place.name, "patched"))
+                if pod and "running" in pod["status"]["containerStatuses"][0]["state"]:
+                    now.add((place.name, "started"))
+            self.steps += [(self.clock.monotonic(), name.removeprefix("soul-"), step) for name, step in now - before]
+            before = now
+            await self.objects.after(version)
+
     async def kill(self) -> None:
         """Let the API server die and come back: what it remembered of changes is gone, the objects are not."""
         self.objects.forget()
@@ -246,10 +265,9 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
     told = [{"name": name, "soul_md": "rowan/SOUL.md"} for name in names]
     file = written(folder, settings={}, homes=told, soul_md=homes[0].soul.read_text(encoding="utf-8"))
     entrypoint = ["env", f"SLEEP_WATCH_URL=http://{LOOPBACK}:{port}", f"PYTHONPATH={Path.cwd()}", *program]
-    acts = {"wake": "wake", "asleep": "sleep"}.items()
-    calls = [f"--{when}={' '.join(program)} fleet {act} {file} --within 0" for when, act in acts]
+    told_at = [f"--state={folder}/state", f"--port={port}"]
     engine = ClusterEngine(
-        command=[*program, "watch", str(folder / "accounts"), *calls, f"--state={folder}/state", f"--port={port}"],
+        command=[*program, "watch", str(folder / "accounts"), f"--fleet={file}", *told_at],
         log=folder / "watch.log",
         homes=homes,
         environment={"KUBECONFIG": str(folder / "kubeconfig")},
@@ -264,7 +282,7 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
         assert await applied.wait() == 0
         await engine.start()
         pods = Pods(service.objects, folder, entrypoint, restart_s=1.0)
-        tasks = [asyncio.create_task(one) for one in (pods.run(), engine.keep())]
+        tasks = [asyncio.create_task(one) for one in (pods.run(), engine.keep(), engine.follow())]
         try:
             yield engine
         finally:
@@ -404,10 +422,24 @@ class FleetDay:
             f"{len(self.homes)} homes, {self.plan.hours:g} h at speed {self.plan.speed:.0f}, {asleep:.1%} asleep\n"
             f"{len(self.asks)} mentions and messages: {len(self.lost)} lost, {len(self.doubled)} answered twice\n"
             f"killed: {told(self.kills)}; cut off: {told(self.cuts)}; {log.count('is left alone')} left alone\n"
-            f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n"
+            f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n{self._parts()}"
             f"first look after the event, polls included: {spread(seen)}\n"
             f"requests to Bluesky: {told(self.wire.requests)}; {self.calls} model calls"
         )
+
+    def _parts(self) -> str:
+        """Return how long each step of waking took, a line for each; "" where the steps cannot be seen."""
+        names = {self.town.account(name): name for name in self.homes.values()}
+        parts: defaultdict[str, list[float]] = defaultdict(list)
+        for one in self.asks:
+            marks = [one.watched_s or 0.0]
+            for wanted in ("patched", "started"):
+                at = (s for s, name, step in self.engine.steps if (name, step) == (names[one.did], wanted))
+                marks += [s for s in at if marks[-1] <= s <= (one.looked_s or 0.0)][:1]
+            if len(marks) == 3 and one.watched_s and one.looked_s:
+                for part, first, last in zip(_PARTS, marks, [*marks[1:], one.looked_s], strict=True):
+                    parts[part].append(last - first)
+        return "".join(f"  {part}: {spread(sorted(seconds))}\n" for part, seconds in parts.items())
 
 
 def children(pid: int) -> list[int]:
