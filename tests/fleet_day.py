@@ -25,7 +25,7 @@ from starlette.requests import Request
 
 from common.clock import Clock, SystemClock
 from modules.runtime.home import Home, lock_holder
-from soul.fleet.policy import mode_of
+from soul.fleet.policy import last_exit, mode_of
 from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
 from tests.soul.fleet.fleet_files import written
@@ -60,7 +60,6 @@ _WORDS = """
 slate tin thatch copper turf glass cedar clay felt lead zinc straw rain fog gale frost hail thaw dusk dawn gutter
 ridge eave beam nail moss soot brick lime rope pitch oak ash elm birch reed sand salt tide harbour lantern kettle
 """
-_PARTS = ("from that look until it may run", "until its process starts", "until its first look")
 EngineName = Literal["up", "cluster"]
 
 
@@ -216,17 +215,15 @@ class ClusterEngine(UpEngine):
             await self.start()
 
     async def follow(self) -> None:
-        """Note the steps of those that wake."""
+        """Note when a home is let run, and when its pod runs."""
         before: set[tuple[str, str]] = set()
         while True:
             version, now = self.objects.version, set[tuple[str, str]]()
             for place in self.objects.under("/sandboxes"):
-                sandbox, pod = self.objects.get(place), self.objects.get(ObjectPlace(PODS, place.name))
-                if sandbox and mode_of(sandbox) == "Running":
-                    now.add((place.name, "patched"))
-                if pod and "running" in pod["status"]["containerStatuses"][0]["state"]:
-                    now.add((place.name, "started"))
-            self.steps += [(self.clock.monotonic(), name.removeprefix("soul-"), step) for name, step in now - before]
+                sandbox, pod = self.objects.get(place) or {}, self.objects.get(ObjectPlace(PODS, place.name)) or {}
+                now |= {(place.name, "let run")} if mode_of(sandbox) == "Running" else set()
+                now |= {(place.name, "running")} if last_exit(pod) is None and pod else set()
+            self.steps += [(self.clock.monotonic(), *step) for step in now - before]
             before = now
             await self.objects.after(version)
 
@@ -429,16 +426,15 @@ class FleetDay:
 
     def _parts(self) -> str:
         """Return how long each step of waking took, a line for each; "" where the steps cannot be seen."""
-        names = {self.town.account(name): name for name in self.homes.values()}
+        names = {self.town.account(name): f"soul-{name}" for name in self.homes.values()}
         parts: defaultdict[str, list[float]] = defaultdict(list)
-        for one in self.asks:
-            marks = [one.watched_s or 0.0]
-            for wanted in ("patched", "started"):
-                at = (s for s, name, step in self.engine.steps if (name, step) == (names[one.did], wanted))
-                marks += [s for s in at if marks[-1] <= s <= (one.looked_s or 0.0)][:1]
-            if len(marks) == 3 and one.watched_s and one.looked_s:
-                for part, first, last in zip(_PARTS, marks, [*marks[1:], one.looked_s], strict=True):
-                    parts[part].append(last - first)
+        for one in (one for one in self.asks if one.watched_s and one.looked_s):
+            first, last = one.watched_s or 0.0, one.looked_s or 0.0
+            steps = {step: at for at, name, step in self.engine.steps if name == names[one.did] and first <= at <= last}
+            if steps.keys() == {"let run", "running"}:
+                parts["until it is let run"].append(steps["let run"] - first)
+                parts["until its process runs"].append(steps["running"] - steps["let run"])
+                parts["until its first look"].append(last - steps["running"])
         return "".join(f"  {part}: {spread(sorted(seconds))}\n" for part, seconds in parts.items())
 
 
