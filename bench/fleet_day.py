@@ -4,9 +4,9 @@ Run: `python bench/fleet_day.py [--engine up|cluster] [--homes 20] [--asked 500]
 Exit code 1 where something was lost or doubled, or a limit is passed. Reads /proc, so it needs Linux.
 
 People mention SOULs and write to them at random over a day that takes so many minutes. Told are how many were never
-answered and how many twice, the share asleep, and the seconds from the watcher's look that saw something to the
-SOUL's own first look. Told in the end is what those that sleep take of memory, as the proportional set size (Pss) of
-all processes that remain for them. With `--asked 0 --kills 0 --cuts 0` it is a day on which nobody writes.
+answered and how many twice, the share asleep, the seconds from the watcher's look that saw something to the SOUL's own
+first look (with a cluster also in parts), and in the end what those that sleep take of memory, as the proportional set
+size (Pss) of all processes that remain for them. `--asked 0 --kills 0 --cuts 0` is a day on which nobody writes.
 """
 
 from __future__ import annotations

@@ -25,15 +25,16 @@ from starlette.requests import Request
 
 from common.clock import Clock, SystemClock
 from modules.runtime.home import Home, lock_holder
+from soul.fleet.policy import last_exit, mode_of
 from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
 from tests.soul.fleet.fleet_files import written
-from tests.town.kube.running import TOKEN, RunningCluster
+from tests.town.kube.running import PODS, TOKEN, RunningCluster
 from town.atproto.chat import DECLARATION
 from town.atproto.index import POST, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
-from town.kube.objects import KubeObjects
+from town.kube.objects import KubeObjects, ObjectPlace
 from town.kube.pods import Pods
 from town.kube.service import KubeService
 from town.model.service import ModelFaults, model_app
@@ -155,6 +156,8 @@ class UpEngine:
     homes: Sequence[Home]
     environment: Mapping[str, str] = field(default_factory=dict)
     process: Process = field(init=False)
+    steps: list[tuple[float, str, str]] = field(default_factory=list)
+    """When which home was let run, and when its process was started, as far as that can be seen from here."""
 
     async def start(self) -> None:
         given = {**os.environ, **self.environment}
@@ -211,6 +214,19 @@ class ClusterEngine(UpEngine):
             await self.process.wait()
             await self.start()
 
+    async def follow(self) -> None:
+        """Note when a home is let run, and when its pod runs."""
+        before: set[tuple[str, str]] = set()
+        while True:
+            version, now = self.objects.version, set[tuple[str, str]]()
+            for place in self.objects.under("/sandboxes"):
+                sandbox, pod = self.objects.get(place) or {}, self.objects.get(ObjectPlace(PODS, place.name)) or {}
+                now |= {(place.name, "let run")} if mode_of(sandbox) == "Running" else set()
+                now |= {(place.name, "running")} if last_exit(pod) is None and pod else set()
+            self.steps += [(self.clock.monotonic(), *step) for step in now - before]
+            before = now
+            await self.objects.after(version)
+
     async def kill(self) -> None:
         """Let the API server die and come back: what it remembered of changes is gone, the objects are not."""
         self.objects.forget()
@@ -246,10 +262,9 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
     told = [{"name": name, "soul_md": "rowan/SOUL.md"} for name in names]
     file = written(folder, settings={}, homes=told, soul_md=homes[0].soul.read_text(encoding="utf-8"))
     entrypoint = ["env", f"SLEEP_WATCH_URL=http://{LOOPBACK}:{port}", f"PYTHONPATH={Path.cwd()}", *program]
-    acts = {"wake": "wake", "asleep": "sleep"}.items()
-    calls = [f"--{when}={' '.join(program)} fleet {act} {file} --within 0" for when, act in acts]
+    told_at = [f"--state={folder}/state", f"--port={port}"]
     engine = ClusterEngine(
-        command=[*program, "watch", str(folder / "accounts"), *calls, f"--state={folder}/state", f"--port={port}"],
+        command=[*program, "watch", str(folder / "accounts"), f"--fleet={file}", *told_at],
         log=folder / "watch.log",
         homes=homes,
         environment={"KUBECONFIG": str(folder / "kubeconfig")},
@@ -264,7 +279,7 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
         assert await applied.wait() == 0
         await engine.start()
         pods = Pods(service.objects, folder, entrypoint, restart_s=1.0)
-        tasks = [asyncio.create_task(one) for one in (pods.run(), engine.keep())]
+        tasks = [asyncio.create_task(one) for one in (pods.run(), engine.keep(), engine.follow())]
         try:
             yield engine
         finally:
@@ -404,10 +419,23 @@ class FleetDay:
             f"{len(self.homes)} homes, {self.plan.hours:g} h at speed {self.plan.speed:.0f}, {asleep:.1%} asleep\n"
             f"{len(self.asks)} mentions and messages: {len(self.lost)} lost, {len(self.doubled)} answered twice\n"
             f"killed: {told(self.kills)}; cut off: {told(self.cuts)}; {log.count('is left alone')} left alone\n"
-            f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n"
+            f"{log.count(': woken, ')} wakes; first look after the watcher's: {spread(woken)}\n{self._parts()}"
             f"first look after the event, polls included: {spread(seen)}\n"
             f"requests to Bluesky: {told(self.wire.requests)}; {self.calls} model calls"
         )
+
+    def _parts(self) -> str:
+        """Return how long each step of waking took, a line for each; "" where the steps cannot be seen."""
+        names = {self.town.account(name): f"soul-{name}" for name in self.homes.values()}
+        parts: defaultdict[str, list[float]] = defaultdict(list)
+        for one in (one for one in self.asks if one.watched_s and one.looked_s):
+            first, last = one.watched_s or 0.0, one.looked_s or 0.0
+            steps = {step: at for at, name, step in self.engine.steps if name == names[one.did] and first <= at <= last}
+            if steps.keys() == {"let run", "running"}:
+                parts["until it is let run"].append(steps["let run"] - first)
+                parts["until its process runs"].append(steps["running"] - steps["let run"])
+                parts["until its first look"].append(last - steps["running"])
+        return "".join(f"  {part}: {spread(sorted(seconds))}\n" for part, seconds in parts.items())
 
 
 def children(pid: int) -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from common.clock import parse_iso_or_none
 from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
+from common.result import Ok
 
 SLEEP = "sleep"
 """The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
@@ -102,13 +103,13 @@ def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
     write_atomic(memory / _WATCHER, json.dumps(told) + "\n", mode=_PRIVATE)
 
 
-def request_wake(memory: Path) -> None:
+def request_wake(memory: Path) -> bool:
     """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`.
 
-    A watcher on this machine sees that, another is asked. If that one does not answer, the SOUL sees it when it wakes.
+    A watcher on this machine sees that, another is asked. Return False if it does not answer: the SOUL sees it later.
     """
     if not is_noted(memory):
-        return
+        return True
     (memory / _WAKE).touch(mode=_PRIVATE)
     if (note := read_note(memory)) and not note.kept_by:
         # NOTE(self): imported here, since whoever only reads a note shall not wait for it.
@@ -116,17 +117,18 @@ def request_wake(memory: Path) -> None:
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
         with ThreadPoolExecutor(1) as thread:  # whoever asks may have an event loop of its own
-            thread.submit(asyncio.run, _ask_watcher(memory)).result()
+            return thread.submit(asyncio.run, _ask_watcher(memory)).result()
+    return True
 
 
-async def _ask_watcher(memory: Path) -> None:
+async def _ask_watcher(memory: Path) -> bool:
     from adapters.watch.client import SleepWatch  # noqa: PLC0415 - takes time to load, and is rarely needed
 
     try:
         watch = SleepWatch(**json.loads(read_bounded(memory / _WATCHER, STATE_MAX_BYTES).decode()))
     except (OSError, ValueError, TypeError, RecursionError):
-        return  # written by nobody, or by another version
-    await watch.wake()
+        return False  # written by nobody, or by another version
+    return isinstance(await watch.wake(), Ok)
 
 
 def is_wake_requested(memory: Path) -> bool:

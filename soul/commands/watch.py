@@ -54,8 +54,8 @@ def run_watch(
 
     async def watch() -> None:
         async with AsyncExitStack() as stack:
-            load, clock, commands = partial(_account, accounts, state), SystemClock(), _Commands(wake, asleep)
-            watcher = Watcher(load, commands.wake, clock, commands.suspend)
+            load, clock = partial(_account, accounts, state), SystemClock()
+            watcher = Watcher(load, partial(_call, wake), clock, partial(_call, asleep) if asleep else None)
             if fleet:
                 of = read_fleet(expanded(fleet))
                 cluster = await stack.enter_async_context(Cluster(cluster_access(), of.namespace, clock))
@@ -66,20 +66,6 @@ def run_watch(
     listener = listen_at(host, port)
     write_lines(f"Watching over the SOULs of {accounts}, at {host}:{port}")
     asyncio.run(watch())
-
-
-@dataclass(frozen=True, slots=True)
-class _Commands:
-    """Starts a SOUL by one command, and tells another that it sleeps, if there is one."""
-
-    start: str
-    end: str
-
-    async def wake(self, name: str) -> bool:
-        return await _call(self.start, name)
-
-    async def suspend(self, name: str) -> bool:
-        return not self.end or await _call(self.end, name)
 
 
 @dataclass(frozen=True, slots=True)

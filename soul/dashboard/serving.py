@@ -64,6 +64,7 @@ async def serving_dashboard(settings: Settings, home: Home, clock: Clock) -> Asy
 
 
 _TOKEN_BYTES = 32
+_UNANSWERED = "Not woken: its watcher does not answer. See whether `soul watch` runs, or start it with `soul run`."
 
 
 async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None:
@@ -99,11 +100,12 @@ class _Many:
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def all(self, _: Request) -> Response:
+    async def all(self, request: Request) -> Response:
         async with self.opening:
             souls = [await self._soul(name, root) for name, root in self.roots.items()]
         page = templates().get_template("many.html")
-        return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
+        told = _UNANSWERED if "unanswered" in request.query_params else ""
+        return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=told))
 
     async def face(self, request: Request) -> Response:
         found = self.opened.get(request.query_params.get("of", ""))
@@ -115,8 +117,8 @@ class _Many:
         root = self.roots.get(next(iter(told.get("of", [])), ""))
         if root is None:
             return Response("Not found", 404)
-        await run_in_threadpool(_request_wake, root)
-        return RedirectResponse("/", 303)
+        is_asked = await run_in_threadpool(_request_wake, root)
+        return RedirectResponse("/" if is_asked else "/?unanswered=1", 303)
 
     async def events(self, request: Request) -> Response:
         return await self.changes.stream(request, [face.home for _, face in self.opened.values()])
@@ -146,9 +148,9 @@ class _Many:
         self.opened[name] = (address, Face(home, settings, self.clock))
 
 
-def _request_wake(root: Path) -> None:
-    """Raises `SoulError`."""
-    request_wake(Home.at(root, load_home_settings(root).memory_dir).memory)
+def _request_wake(root: Path) -> bool:
+    """Return whether its watcher heard of it. Raises `SoulError`."""
+    return request_wake(Home.at(root, load_home_settings(root).memory_dir).memory)
 
 
 def _state(root: Path) -> dict[str, Any]:

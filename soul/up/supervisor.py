@@ -57,7 +57,7 @@ _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
 _END_S = 90.0
 _IN_USE = 4
 """So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
-_BETWEEN_S = 0.25  # two starts of those that are woken
+_BETWEEN_S = 0.25  # two starts of SOULs
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -98,17 +98,12 @@ class SupervisedProcess:
         if code in {ANEW, ASLEEP}:
             del self.starts_s[-1:]
 
-    def wake(self, due_s: float) -> None:
-        """Start it then, or as soon as it has ended."""
-        if self.is_asleep:
-            self.is_asleep, self.due_s = False, due_s
-        else:
-            self.is_called = self.pid is not None
-
 
 @dataclass(slots=True)
 class Supervisor:
     """Keeps `members` alive until it is asked to end, or none that counts is left. Who `is_asleep` sleeps on.
+
+    However many are due at once, it starts few of them at a time, and who was woken before who starts anew.
 
     Attributes:
         calls: the end of a pipe on which the watcher writes whom to wake, a line with the place of each in `members`.
@@ -123,6 +118,7 @@ class Supervisor:
     longest_s: float = _LONGEST_S
     calls: int | None = None
     watcher: SupervisedProcess | None = None
+    _next_s: float = 0.0
     _woken: int = -1
     _asked: bool = False
     _failed: bool = False
@@ -134,14 +130,15 @@ class Supervisor:
             for member in self.members:
                 if member.is_asleep:
                     self._let_sleep(member)
+                elif member.keeps_all:
+                    member.due_s = self.clock.monotonic()
                 else:
                     self._start(member, watched, held)
             while not self._asked and not all(one.is_over for one in self.members if one.keeps_all):
-                self._wait(min((one.due_s for one in self.members if one.due_s is not None), default=None))
+                due = [one.due_s for one in self.members if one.due_s is not None]
+                self._wait(max(min(due), self._next_s) if due else None)
                 self._reap()
-                for member in self.members:
-                    if member.due_s is not None and member.due_s <= self.clock.monotonic() and not self._asked:
-                        self._start(member, watched, held)
+                self._start_next(watched, held)
             self._end_all()
         return int(self._failed)
 
@@ -177,8 +174,19 @@ class Supervisor:
             self._wake([one for place, one in enumerate(self.members) if str(place) in places])
 
     def _wake(self, members: Iterable[SupervisedProcess]) -> None:
-        for place, member in enumerate(members):
-            member.wake(self.clock.monotonic() + place * _BETWEEN_S)
+        """Let them start, now or as soon as they have ended."""
+        for member in members:
+            if member.is_asleep:
+                member.is_asleep, member.due_s = False, self.clock.monotonic()
+            else:
+                member.is_called = member.pid is not None
+
+    def _start_next(self, watched: int, held: int) -> None:
+        now = self.clock.monotonic()
+        due = [one for one in self.members if one.due_s is not None and one.due_s <= now and not self._asked]
+        if due and now >= self._next_s:
+            self._next_s = now + _BETWEEN_S
+            self._start(min(due, key=lambda one: (one.keeps_all, not one.has_slept, one.due_s or 0.0)), watched, held)
 
     def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from common.clock import parse_iso, parse_iso_or_none
 from modules.runtime.sleep_note import Figures, SleepNote
 
-LOOKS_PER_S = 4
-"""A look takes two requests to a service that allows one address ten a second."""
+LOOKS_PER_S = 3
+"""A look takes two requests to a service that allows one address ten a second, also for those that are awake there."""
 KEPT_FOR = timedelta(hours=26)
 """Who has slept for so long is woken, whatever else was said."""
 _SET_BACK = timedelta(minutes=1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from common.clock import SystemClock
+from common.clock import FakeClock, SystemClock
 from soul.exit_codes import ASLEEP, ExitCode
 from soul.up.supervisor import SupervisedProcess, Supervisor
 
@@ -75,3 +76,22 @@ def test_nobody_sleeps_where_the_watcher_was_left_alone(tmp_path: Path) -> None:
 
 def test_who_lives_in_a_folder_with_an_odd_name_is_woken(tmp_path: Path) -> None:
     assert lives([ASLEEP, 0], tmp_path, name="a\nb\u2028c") == 2
+
+
+def test_of_many_that_are_due_at_once_one_starts_and_who_was_woken_is_the_first(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def life() -> int:
+        os.kill(os.getppid(), signal.SIGTERM)
+        return 0
+
+    calls, caller = os.pipe()
+    os.write(caller, b"3\n")
+    members = [SupervisedProcess(name, life, is_asleep=name == "woken") for name in ("rowan", "wren", "ada", "woken")]
+    try:
+        Supervisor(members, FakeClock(), calls=calls).run()
+    finally:
+        os.close(calls)
+        os.close(caller)
+    told = capfd.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in told if ": process" in line] == ["woken"], "the clock stands still"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,11 +11,8 @@ from common.intervals import GITHUB_INTERVAL_MS, NOTIFICATIONS_INTERVAL_MS
 
 LEAST = timedelta(minutes=10)
 """Lived time; a shorter sleep is not worth its start."""
-LOOKS_S = {
-    "bluesky": NOTIFICATIONS_INTERVAL_MS / SECOND_MS,
-    "github": GITHUB_INTERVAL_MS / SECOND_MS,
-    "room": NOTIFICATIONS_INTERVAL_MS / SECOND_MS,
-}
+_LOOKS_MS = {"bluesky": NOTIFICATIONS_INTERVAL_MS, "github": GITHUB_INTERVAL_MS, "room": NOTIFICATIONS_INTERVAL_MS}
+LOOKS_S = {service: interval_ms / SECOND_MS for service, interval_ms in _LOOKS_MS.items()}
 """Lived seconds between two looks for one that sleeps: as often as it looks itself while it is awake."""
 WORKSPACES = timedelta(hours=1)
 """So long a SOUL leaves its workspaces alone: a claim lapses there, and a plan falls due, without anybody's act."""
@@ -52,13 +49,13 @@ class Rest:
 
 
 def judge(
-    pending: Iterable[AwaitedNext], now: datetime, *, least: timedelta = LEAST, longest: timedelta = LONGEST
+    pending: Mapping[str, AwaitedNext], now: datetime, *, least: timedelta = LEAST, longest: timedelta = LONGEST
 ) -> Rest:
-    """Return whether a SOUL may sleep whose parts wait for this."""
-    parts = list(pending)
+    """Return whether a SOUL may sleep whose parts, by name, wait for this."""
+    parts = pending.values()
     wake_at = min((one.due for one in parts if one.due is not None), default=now + longest)
     reasons = [one.awake for one in parts if one.awake]
-    if wake_at - now < least:
-        reasons.append("something is due soon")
+    if soon := [name for name, one in pending.items() if one.due and one.due - now < least]:
+        reasons.append(f"something is due soon: {', '.join(soon)}")
     promised_at = min((one.due for one in parts if one.due and not one.is_own), default=None)
     return Rest(tuple(dict.fromkeys(reasons)), min(wake_at, now + longest), promised_at)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from adapters.watch.client import SPENT, SleepWatch, wake_token
 from common.clock import Clock, iso
-from common.constants import MINUTE_MS
+from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import Fatal
 from common.result import Err
 from modules.runtime import sleep_note as note
@@ -78,7 +78,8 @@ class SleepLoop(Loop):
             if isinstance(begun := await self.watch.begin(awaited), Err):
                 return Outcome(ran=False, reason=f"no watcher: {begun.error}")
             self._began = awaited
-            return Outcome(ran=False, reason="it falls asleep in a minute unless something comes")
+            why, minute_s = "it falls asleep in a minute unless something comes", self.interval_ms / SECOND_MS
+            return Outcome(ran=False, reason=why, next_in_s=minute_s)  # from now, however long the watcher looked
         note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
@@ -118,7 +119,7 @@ class SleepLoop(Loop):
 
     async def rest(self) -> Rest:
         """Return whether it may sleep now, and until when."""
-        pending = [await self._of(name, part) for name, part in self.parts.items()]
+        pending = {name: await self._of(name, part) for name, part in self.parts.items()}
         least, longest = self.clock.real(LEAST), LONGEST
         return judge(pending, self.clock.now(), least=least, longest=max(longest, least + timedelta(seconds=1)))
 

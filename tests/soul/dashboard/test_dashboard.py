@@ -14,14 +14,13 @@ import httpx
 import pytest
 
 from adapters.atproto.records import web_url
-from common.clock import SystemClock, iso
+from common.clock import SystemClock
 from common.errors import ConfigError, StorageError
 from common.settings import load_settings
 from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import MOVED, Home
-from modules.runtime.sleep_note import SleepNote, is_wake_requested, write_note
 from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
@@ -335,15 +334,6 @@ async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
             assert ">rowan</a>" in page
             assert "Slate, because it remembers the rain" in page
             assert "Wake rowan" not in page
-            write_note(home.memory, SleepNote("rowan", did, iso(SystemClock().now()), iso(SystemClock().now())))
-            there = httpx.URL(told[-1].split()[-1])
-            assert not is_wake_requested(home.memory)
-            own_page = {"origin": f"http://{there.netloc.decode()}"}
-            woken = await browser.post(there.join("/wake"), data={"of": "houses/one"}, headers=own_page)
-            assert woken.status_code == httpx.codes.OK
-            assert is_wake_requested(home.memory)
-            foreign = await browser.post(there.join("/wake"), data={"of": "houses/one"})
-            assert foreign.status_code == httpx.codes.FORBIDDEN
         all_souls.cancel()
         await asyncio.gather(all_souls, return_exceptions=True)
 

@@ -18,7 +18,7 @@ from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import Figures, SleepNote, woke, write_note
-from soul.watch.policy import BLIND_S, is_blind, is_over
+from soul.watch.policy import BLIND_S, LOOKS_PER_S, is_blind, is_over
 from soul.watch.watcher import Sleeper, Source, Watcher
 from tests.patience import until
 from tests.running_town import PASSWORD, RunningTown
@@ -83,7 +83,7 @@ async def test_a_service_that_does_not_answer_keeps_nobody_else_waiting(tmp_path
 
 async def test_all_of_many_are_looked_for_in_time(tmp_path: Path) -> None:
     readers = {f"soul-{number}": Looked(CAME) for number in range(150)}
-    assert len(await watched(tmp_path, readers, 45 + 150 // 4 + 5)) == 150
+    assert len(await watched(tmp_path, readers, 45 + 150 // LOOKS_PER_S + 5)) == 150
 
 
 async def test_nobody_sleeps_on_where_the_clock_was_set_back(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ def test_it_is_told_apart_when_somebody_else_waits_for_it_and_when_nobody_does()
     now = datetime(2026, 5, 1, 12, tzinfo=UTC)
     thought = AwaitedNext(due=now + timedelta(hours=1), is_own=True)
     reminder = AwaitedNext(due=now + timedelta(hours=5))
-    rest = judge([thought, reminder], now)
+    rest = judge({"thought": thought, "reminder": reminder}, now)
     assert (rest.wake_at, rest.promised_at) == (thought.due, reminder.due)
-    assert judge([thought], now).promised_at is None
+    assert judge({"thought": thought}, now).promised_at is None
 
 
 def loop_of(
@@ -101,8 +101,9 @@ async def test_where_the_dollars_of_all_are_used_one_that_is_awake_puts_its_own_
 async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read: bool) -> None:
     watch = Watched("http://127.0.0.1:1", "rowan", "its token")
     loop = loop_of(tmp_path, watch, nothing, [], is_read=is_read)
-    await loop.run()
+    begun = await loop.run()
     assert watch.asked == ["DELETE", "POST"], "another server may be behind: it looks itself at its next run"
+    assert begun.next_in_s == 60, "a minute after the watcher looked, not after this run began"
     outcome = await loop.run()
     assert loop.asleep.is_set() is is_read
     assert watch.asked == ["DELETE", "POST", "PUT" if is_read else "DELETE"]
