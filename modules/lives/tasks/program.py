@@ -24,6 +24,7 @@ from modules.services.craft.bounds import (
     OUT_OF_BOUNDS,
     PROGRAM,
     PROGRAM_GATE,
+    WITHIN_BOUNDS,
     closed_to_program,
 )
 from modules.services.owner.notices import TellOwner
@@ -73,9 +74,10 @@ class ProgramHandler(Handler):
         """Do it, or go on where an earlier life was."""
         place, told = place_of(item), dict(item.payload["told"])
         issue = (await self.github.get_issue(place.repo, place.issue)).or_raise()
-        bounds = {"paths": ", ".join(OUT_OF_BOUNDS), "files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES}
+        bounds = {"files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES, "gate": PROGRAM_GATE}
+        paths = {"within": ", ".join(WITHIN_BOUNDS), "paths": ", ".join(OUT_OF_BOUNDS)}
         title = self.skills.render(_SKILL, "Task Title", **told).strip()
-        words = self.skills.render(_SKILL, "Task", **told, **bounds, gate=PROGRAM_GATE).strip()
+        words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
         held = HeldTask(FoundPlan(place.repo, issue, Plan(title, tasks=(task,))), task, UNCLAIMED)
         match await done_in_time(self.work, held, self.clock):
