@@ -380,7 +380,9 @@ class ReflectionHandler(Handler):
             least=Provenance.SELF,
         )
         subject = ReflectionTurn({one.name: one for one in gathered})
-        turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance)
+        has_others = subject.has_others or bool(self.materials.relationships.closest())
+        heard = Provenance.STRANGER if has_others else Provenance.SELF
+        turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance, heard=heard)
         return await self.turn_runner.run_turn(
             turn=turn,
             system=system,

@@ -133,7 +133,7 @@ def _decided(entry: Mapping[str, Any]) -> str:
 
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
     """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
-    is_own = data.get("sank_to", data.get("provenance")) in {"self", "owner"}
+    is_own = {data.get("sank_to", data.get("provenance")), data.get("heard", "self")} <= {"self", "owner"}
     for call in data.get("calls", ()):
         if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
             answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")

@@ -86,6 +86,7 @@ class Turn:
         accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
         written: set by the executor for one call: what the model wrote where the owner's line took the place of some of
             it; None where all of it was kept. It may repeat others' words.
+        heard: the least trusted words that it was shown and that lower none of its rights; for the journal alone.
 
     """
 
@@ -100,6 +101,7 @@ class Turn:
     is_ordered: bool = False
     accounts: dict[str, str] = field(default_factory=dict, compare=False)
     written: BaseModel | None = None
+    heard: Provenance = Provenance.OWNER
 
     @property
     def asked_by(self) -> Provenance:

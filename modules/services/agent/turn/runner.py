@@ -444,6 +444,7 @@ class TurnRunner:
             "purpose": purpose,
             "began": iso(self.clock.now()),
             "provenance": turn.provenance.name.lower(),
+            "heard": turn.heard.name.lower(),
             "importance": turn.importance,
             "prompt": [asdict(part) for part in (*system.parts, _conversation(messages))],
             "memories": list(system.memories),
