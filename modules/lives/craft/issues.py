@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
 from common.result import Err
@@ -21,6 +20,7 @@ from modules.services.craft.proposals import Proposal, ProposalStep, Rung
 from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.github_bodies import GitHubBody, IssueBody, IssueCommentBody, OnGitHub
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github import open_issue_with
 from modules.services.outbox.types import ACTIVE_STATES, ActStanding, ProposedAction
 from modules.services.skills.skills import Skills
@@ -58,11 +58,14 @@ def kind_mark(rung: Rung, told: Mapping[str, str | int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueMaker:
-    """The second rung. `repository` is where, `owner/name`; `asks` tells the owner what their approval means."""
+    """The second rung. `repository` is where, `owner/name`; `asks` tells the owner what their approval means.
+
+    Nothing is read there while `identity` finds another repository under that name.
+    """
 
     repository: str
     friction: FrictionRecord
-    github: GitHub
+    identity: RepositoryIdentity
     outbox: Outbox
     skills: Skills
     clock: Clock
@@ -71,7 +74,7 @@ class IssueMaker:
 
     def is_ready(self) -> bool:
         """Return whether there is a place for issues, and an account."""
-        return bool(self.repository) and self.github.configured
+        return bool(self.repository) and self.identity.github.configured
 
     @property
     def place(self) -> Repo:
@@ -91,8 +94,9 @@ class IssueMaker:
         opened = await self.outbox.standing("issue", name, _TRIES)
         if opened.is_decided:
             return _step(opened)
-        mark, made = kind_mark(self.rung, told), ""
-        found = await open_issue_with(self.github, self.place, mark)
+        mark, made, hold = kind_mark(self.rung, told), "", self.asks
+        known = await self.identity.check(self.place)
+        found = known if isinstance(known, Err) else await open_issue_with(self.identity.github, self.place, mark)
         if isinstance(found, Err):
             return ProposalStep("making", reason=found.error)
         if (there := found.data) and self.rung == "program":
@@ -103,13 +107,14 @@ class IssueMaker:
             said = self.skills.render(_SKILL, "Comment", **told).strip()
             body: GitHubBody = IssueCommentBody(repo=self.repository, number=there.number, body=said)
             name, made = f"{self.repository}#{there.number}:friction", there.html_url
+            hold = f"@{there.author} opened it, and it may say more; {hold}"
         else:
             title = self.skills.render(_SKILL, "Issue Title", **told).strip()
             said = self.skills.render(_SKILL, "Issue", **told, is_program=self.rung == "program").strip()
             body = IssueBody(repo=self.repository, title=title, body=f"{said}\n\n{mark}", only_one=mark)
         if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(cause):
             return ProposalStep("making", reason="it reported something there less than a week ago")
-        action = ProposedAction(body, part=name, cause_id=cause, hold=self.asks)
+        action = ProposedAction(body, part=name, cause_id=cause, hold=hold)
         return _step(await self.outbox.do_once(action, _TRIES), made)
 
     async def _told_lately(self, cause: str) -> bool:

@@ -29,6 +29,9 @@ class ProgramMaker:
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Do what comes next. The work begins once the owner approved the issue."""
+        known = await self.issues.identity.check(self.issues.place)
+        if isinstance(known, Err):
+            return ProposalStep("making", reason=known.error)
         step, told = await self.issues.advance(proposal), await self.issues.told(proposal)
         if step.state != "taken" or told is None:
             return step
@@ -43,7 +46,7 @@ class ProgramMaker:
 
     async def _offered(self, url: str) -> ProposalStep:
         """Return what people did with the pull request at `url`."""
-        pull = await self.issues.github.pulls.get(self.issues.place, int(url.rpartition("/")[2]))
+        pull = await self.issues.identity.github.pulls.get(self.issues.place, int(url.rpartition("/")[2]))
         if isinstance(pull, Err):
             return ProposalStep("waiting", url, pull.error)
         if pull.data.merged:

@@ -382,7 +382,8 @@ class ReflectionHandler(Handler):
             least=Provenance.SELF,
         )
         subject = ReflectionTurn({one.name: one for one in gathered})
-        told_of = min((Provenance[one.trust.upper()] for one in gathered), default=Provenance.SELF)
+        has_others = subject.has_others or bool(self.materials.relationships.closest())
+        told_of = Provenance.STRANGER if has_others else Provenance.SELF
         turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance, told_of=told_of)
         return await self.turn_runner.run_turn(
             turn=turn,

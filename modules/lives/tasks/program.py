@@ -5,27 +5,31 @@ The files are a fresh clone in the sandbox, never those that run here. What only
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from common.clock import Clock
+from common.files import delete_tree
 from common.provenance import Provenance
-from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.code.work import CodeWork, TaskFolder
 from modules.lives.tasks.execute import done_in_time
+from modules.lives.tasks.offering import read
 from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
 from modules.services.claims.offers import place_of
 from modules.services.coding.gates import Closed, GateFacts, closed_gate
-from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
+from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, in_tree, run_suites
 from modules.services.craft.bounds import (
     MOST_PROGRAM_FILES,
     MOST_PROGRAM_LINES,
     OUT_OF_BOUNDS,
     PROGRAM,
     PROGRAM_GATE,
+    WITHIN_BOUNDS,
     closed_to_program,
 )
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.skills.skills import Skills
@@ -48,8 +52,18 @@ class ProgramWork(CodeWork):
         """Return the gate unless it passes, however it was before."""
         return [one for one in suites.after.runs if not one.passed]
 
+    async def suites_of(self, folder: TaskFolder) -> Suites:
+        """Return what the gate says of the files that would be pushed: what Git ignores is no part of them."""
+        copy = read(await folder.copy(read(await folder.worktree.snapshot())))
+        await self.install(copy)
+        suites = await self._suites(copy)
+        await asyncio.to_thread(delete_tree, copy)
+        return suites
+
     async def _suites(self, tree: Path) -> Suites:
         limits, sandbox = self.agent.limits, self.agent.sandbox
+        # NOTE(self): the gate asks Git which files there are, and a copy has no other repository.
+        await sandbox.run(in_tree("git init --quiet && git add --all"), tree, network=False)
         return await run_suites(tree, sandbox, network=limits.network, seconds=limits.suite_seconds, gate=PROGRAM_GATE)
 
 
@@ -62,7 +76,7 @@ class ProgramHandler(Handler):
     is_cut_off = True
 
     work: TaskWorker
-    github: GitHub
+    identity: RepositoryIdentity
     skills: Skills
     table: WorkTable
     tell: TellOwner
@@ -72,10 +86,12 @@ class ProgramHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         """Do it, or go on where an earlier life was."""
         place, told = place_of(item), dict(item.payload["told"])
-        issue = (await self.github.get_issue(place.repo, place.issue)).or_raise()
-        bounds = {"paths": ", ".join(OUT_OF_BOUNDS), "files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES}
+        (await self.identity.check(place.repo)).or_raise()
+        issue = (await self.identity.github.get_issue(place.repo, place.issue)).or_raise()
+        bounds = {"files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES, "gate": PROGRAM_GATE}
+        paths = {"within": ", ".join(WITHIN_BOUNDS), "paths": ", ".join(OUT_OF_BOUNDS)}
         title = self.skills.render(_SKILL, "Task Title", **told).strip()
-        words = self.skills.render(_SKILL, "Task", **told, **bounds, gate=PROGRAM_GATE).strip()
+        words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
         held = HeldTask(FoundPlan(place.repo, issue, Plan(title, tasks=(task,))), task, UNCLAIMED)
         match await done_in_time(self.work, held, self.clock):

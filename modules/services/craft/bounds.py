@@ -26,32 +26,55 @@ PROGRAM_GATE = "make check && make test"
 """What has to pass before a change of the program is offered."""
 MOST_PROGRAM_FILES, MOST_PROGRAM_LINES = 12, 400
 """So many files may one change touch, and so many lines add and delete together."""
+_LINE_CHARS = 120
+"""So long is a line of the program: what is added counts as at least as many lines as these would be."""
 
+WITHIN_BOUNDS = (
+    *("adapters/*", "bench/*", "common/*", "docs/*", "local_tools/*", "modules/*", "skills/*", "soul/*", "tests/*"),
+    *("town/*", "changelog.md", "readme.md"),
+)
+"""What it may change, but for `OUT_OF_BOUNDS`; nothing else at the root, where files set up or shadow what judges."""
 OUT_OF_BOUNDS = (
     # what judges a change
-    *("makefile", "*.mk", ".ci/*", ".github/*", "pyproject.toml", "requirements*", "conftest.py", "*/conftest.py"),
+    *("*/conftest.py", "*/.*", "*.cfg", "*.ini", "*.toml", "*.pyi"),
     # what limits its acts
     *("*gate.py", "*gates.py", "*approv*", "*budget*", "*provenance*", "*sandbox*", "*redact*", "*untrusted*"),
     *("*settings.py", "*trust.py", "*services/outbox/*", "*agent/tools/*", "*services/rights/*", "*skills/core/*"),
     *("tests/security/*", "tests/guards/*", "tests/crash/*", "*control*", "*lease*", "*watchdog*", "*backup*"),
+    *("*adapters/git/*", "*adapters/web/*", "*agent/turn/*", "*prompter.py", "*disclosure*", "*identity/*"),
     # this mechanism, and how a version is taken over
     *("*craft*", "*lives/tasks/*", "*coding/*", "*self-improvement*", "*burn_in*", "*upgrade*", "*composition/*"),
+    *("*growth/policy.py", "*self_tools.py", "*skill_tools.py"),
 )
 """The files that it may not change, in small letters; `*` stands for any characters, also for `/`."""
+_PLAIN = re.compile(r"[\w./-]+", re.ASCII)
+"""How a path is written: one with other signs may stand for another file elsewhere, or look like another."""
 _CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
 _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
 
 
 def first_out_of_bounds(paths: Iterable[str]) -> str:
     """Return the first of these paths that a SOUL may not change, or ""."""
-    return next((path for path in paths if any(fnmatchcase(path.lower(), one) for one in OUT_OF_BOUNDS)), "")
+    return next((path for path in paths if not _is_within(path)), "")
+
+
+def _is_within(path: str) -> bool:
+    name = path.lower()
+    # NOTE(self): Python prefers a folder to the module of its name.
+    modules = (f"{name[:end]}.py" for end, sign in enumerate(name) if sign == "/")
+    is_bound = any(_is_any(one, OUT_OF_BOUNDS) for one in (name, *modules))
+    return not is_bound and bool(_PLAIN.fullmatch(path)) and _is_any(name, WITHIN_BOUNDS)
+
+
+def _is_any(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, one) for one in patterns)
 
 
 def closed_to_program(changes: BranchChanges) -> Closed | None:
     """Return why a change of the program is not offered; None where it may be."""
     if path := first_out_of_bounds(one.path for one in changes.files):
         return Closed("out_of_bounds", "only people change this file", path)
-    lines = sum(map(int, _CHANGED.findall(changes.stat)))
+    lines = max(sum(map(int, _CHANGED.findall(changes.stat))), len(changes.added) // _LINE_CHARS)
     if len(changes.files) > MOST_PROGRAM_FILES or lines > MOST_PROGRAM_LINES:
         return Closed(
             "too_large", f"{changes.stat}; the most are {MOST_PROGRAM_FILES} files, {MOST_PROGRAM_LINES} lines"

@@ -153,7 +153,7 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     issue = IssueMaker(
         repository=settings.soul_maker_repository,
         friction=friction,
-        github=services.github,
+        identity=services.repository_identity,
         outbox=services.outbox,
         skills=services.skills,
         clock=services.clock,

@@ -121,7 +121,8 @@ def _build_program(services: Services, installer: Installer, tell: TellOwner) ->
     work = build_code_work(services, installer, ProgramWork)
     work = replace(work, offering=replace(work.offering, peers=tuple))
     name = services.settings.agent_name
-    return ProgramHandler(work, services.github, services.skills, services.work, tell, name, services.clock)
+    identity = services.repository_identity
+    return ProgramHandler(work, identity, services.skills, services.work, tell, name, services.clock)
 
 
 def build_task_life(

@@ -159,7 +159,7 @@ class TaskFolder:
             await asyncio.to_thread(delete_tree, folder)
             return None
         (folder / "begun").unlink(missing_ok=True)
-        for inner in ("tree", "repository", "tmp"):
+        for inner in ("tree", "repository", "tmp", "copy"):
             await asyncio.to_thread(delete_tree, folder / inner)
         return None
 
@@ -171,19 +171,25 @@ class TaskFolder:
 
         What `install` puts into the copy is moved into the tree afterwards.
         """
-        folder = self.root / self.name
-        kept, copy, form = folder / "tests-before.json", folder / "before", TypeAdapter(Suites)
+        kept, form = self.root / self.name / "tests-before.json", TypeAdapter(Suites)
         if kept.exists():
             return Ok(form.validate_json(kept.read_bytes()))
-        await asyncio.to_thread(delete_tree, copy)
-        copy.mkdir()
-        (await self.worktree.export(base, copy)).or_raise()
+        copy = (await self.copy(base)).or_raise()
         lacks = await install(copy)
         suites = replace(await run(copy), lacks=lacks)
         await asyncio.to_thread(move_installed, copy, self.worktree.tree)
         write_atomic(kept, form.dump_json(suites))
         await asyncio.to_thread(delete_tree, copy)
         return Ok(suites)
+
+    @answering
+    async def copy(self, commit: str) -> ApiResult[Path]:
+        """Return a folder beside the tree with the files of a commit, or of a snapshot, and with nothing else."""
+        copy = self.root / self.name / "copy"
+        await asyncio.to_thread(delete_tree, copy)
+        copy.mkdir()
+        (await self.worktree.export(commit, copy)).or_raise()
+        return Ok(copy)
 
     def note_begun(self) -> None:
         """Note that the steps that were paid for are carried out."""
@@ -234,8 +240,7 @@ class TreeTests(Generic[T]):
         return self._kept[1]
 
 
-_LINE_CHARS, _TEXT_CHARS = 200, 4_000
-_MOST_LISTED = 30
+_LINE_CHARS, _TEXT_CHARS, _MOST_LISTED = 200, 4_000, 30
 _TRY_CHARS, _EARLIER_CHARS, _QUESTION_CHARS = 2_000, 12_000, 1_200
 _ENDS: dict[CodingEndCode, TaskProblem] = {
     "blocked": "code_blocked",
@@ -298,7 +303,7 @@ class CodeWork(TaskWorker):
         base = read(await tree.begin(place.branch))
         earlier = await folder.take_up(acts.held.left.head.ref if acts.held.left else "")
         before = read(await folder.suites_before(base, self.install, self._suites))
-        tests = TreeTests(tree, self._suites)
+        tests = TreeTests(tree, lambda _: self.suites_of(folder))
         lines = await self.offering.missing_lines(acts.repo)
         end = await self._coded(acts, folder, tests, base, before, earlier=earlier, lines=lines)
         changes = read(await tree.changes(base))
@@ -431,6 +436,10 @@ class CodeWork(TaskWorker):
         output = clean(printed(broken))
         return self.skills.render(SKILL, "Answers", "Check Failed", output=output).strip() if broken else ""
 
+    async def suites_of(self, folder: TaskFolder) -> Suites:
+        """Return what the tests of the tree come to now."""
+        return await self._suites(folder.worktree.tree)
+
     async def _suites(self, tree: Path) -> Suites:
         limits = self.agent.limits
         return await run_suites(tree, self.agent.sandbox, network=limits.network, seconds=limits.suite_seconds)
@@ -552,8 +561,7 @@ def _listed(changes: BranchChanges) -> str:
     return "\n".join([*lines, *(["- …"] if len(changes.files) > _MOST_LISTED else [])])
 
 
-_MOST_CHARS = 20_000
-_PATH_CHARS = 2_000
+_MOST_CHARS, _PATH_CHARS = 20_000, 2_000
 _SECTION = re.compile(r"^(?=diff --git )", re.MULTILINE)
 
 
@@ -588,6 +596,5 @@ def _told(file: TreeChange) -> list[str]:
 
 
 def _cut(section: str, share: int) -> str:
-    if len(section) <= share:
-        return section
-    return f"{section[:share]}\n[{len(section) - share:,} more characters of this file]\n"
+    more = len(section) - share
+    return f"{section[:share]}\n[{more:,} more characters of this file]\n" if more > 0 else section

@@ -121,7 +121,8 @@ class GitHubSender(ChangeSender[WithWords]):
             case IssueBody():
                 if body.only_one and (await open_issue_with(github, repo, body.only_one)).or_raise():
                     OvertakenErr("an open issue there tells it already", "invalid").or_raise()
-                done = await github.create_issue(repo, body.title, text, labels=body.labels, assignees=body.assignees)
+                made = await github.create_issue(repo, body.title, text, labels=body.labels, assignees=body.assignees)
+                return await self._only(repo, body, made.or_raise())
             case ReviewBody():
                 done = await github.pulls.create_review(
                     repo, body.number, event=body.event, body=text, commit_id=body.commit_id, comments=body.comments
@@ -131,6 +132,15 @@ class GitHubSender(ChangeSender[WithWords]):
             case IssueCommentBody():
                 done = await github.pulls.answer_line(repo, body.number, body.line, text)
         return _sent(done.or_raise())
+
+    async def _only(self, repo: Repo, body: IssueBody, made: Issue) -> Sent:
+        """Return a new issue; where others opened one at the same time that tells it too, the later is closed."""
+        found = (await open_issue_with(self._github, repo, body.only_one)).or_else(None) if body.only_one else None
+        if found and found.number < made.number:
+            text = f"{_DUPLICATE.format(number=found.number)}\n\n{made.body}"
+            (await self._github.update_issue(repo, made.number, body=text, state="closed")).or_raise()
+            OvertakenErr("an open issue there tells it already", "invalid").or_raise()
+        return _sent(made)
 
     async def _look(self, intent: Intent, body: WithWords, *, departs: bool) -> Sent | None:
         found, mine = await self._own(body), mark(intent.id)
@@ -161,9 +171,14 @@ class GitHubSender(ChangeSender[WithWords]):
 
 @answering
 async def open_issue_with(github: GitHub, repo: Repo, text: str) -> ApiResult[Issue | None]:
-    """Return the oldest open issue of a repository whose text holds `text`, whoever wrote it; None where none does."""
+    """Return the oldest open issue of a repository whose text holds `text`; None where none does.
+
+    Where we may push, only those count whose author may, too; elsewhere whoever wrote it.
+    """
     listed = (await github.list_issues(repo, limit=_OPEN_LOOKED_AT)).or_raise()
-    return Ok(next((one for one in reversed(listed) if text in one.body and not one.is_pull_request), None))
+    found = [one for one in reversed(listed) if text in one.body and not one.is_pull_request]
+    pushers = {one.id for one in (await github.repositories.pushers(repo)).or_raise()} if found else set()
+    return Ok(next((one for one in found if not pushers or one.author_id in pushers), None))
 
 
 def _same(one: Written, body: WithWords) -> bool:

@@ -39,7 +39,7 @@ PLACE = Repo("acme", "program")
 FAULT = "def fields():\n    return {'text'}\n"
 TEST = """import unittest
 
-import posting
+from common import posting
 
 
 class PostingTest(unittest.TestCase):
@@ -50,10 +50,11 @@ MORE = """
     def test_alt(self):
         self.assertIn("alt", posting.fields())
 """
-MAKEFILE = "check:\n\tpython3 -m py_compile posting.py\n\ntest:\n\tpython3 -m unittest -q posting_check\n"
+FIELDS, CHECK = "common/posting.py", "tests/posting_check.py"
+MAKEFILE = f"check:\n\tpython3 -m py_compile {FIELDS}\n\ntest:\n\tpython3 -m unittest -q {CHECK}\n"
 FIX = [
-    call("write_file", path="posting.py", content=FAULT.replace("'text'", "'text', 'alt'")),
-    call("write_file", path="posting_check.py", content=f"{TEST}{MORE}"),
+    call("write_file", path=FIELDS, content=FAULT.replace("'text'", "'text', 'alt'")),
+    call("write_file", path=CHECK, content=f"{TEST}{MORE}"),
     call("finish", summary="The description of a picture is a field, too."),
 ]
 
@@ -107,7 +108,7 @@ async def changing(github: TownGitHub, *steps: Completion, **settings: str) -> A
     more = {"SOUL_PROGRAM_REPOSITORY": PLACE.full_name, "SOUL_MERGE_ALONE": "on"} | settings
     async with reporting(github, "rowan", repo, mind, SOUL_MAKER_REPOSITORY="", **more) as soul:
         contents = soul.life.soul.app.services.github.contents
-        for path, text in {"posting.py": FAULT, "posting_check.py": TEST, "Makefile": MAKEFILE}.items():
+        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": MAKEFILE}.items():
             ok(await contents.write(PLACE, path, text, message="Begin"))
         yield Changing(soul, mind)
 
@@ -164,7 +165,7 @@ async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_gith
 
 @pytest.mark.slow
 async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub) -> None:
-    red = call("write_file", path="posting.py", content="def fields():\n    return set()\n")
+    red = call("write_file", path=FIELDS, content="def fields():\n    return set()\n")
     ends = call("blocked", reason="The cause lies elsewhere.")
     async with changing(town_github, red, call("finish", summary="Done."), ends) as place:
         await place.soul.proposes()
@@ -221,13 +222,13 @@ async def test_no_merge_review_or_push_to_the_main_branch_leaves_for_the_own_pro
             ReviewBody(**at, number=1, event="APPROVE"),
             ReviewBody(**at, number=1, event="COMMENT", body="Fine."),
             ReviewRequestBody(**at, number=1, reviewers=("hazel",)),
-            ContentsBody(**at, path="posting.py", content="", message="x"),
-            PushBody(**push, branch="main", paths=("posting.py",)),
+            ContentsBody(**at, path=FIELDS, content="", message="x"),
+            PushBody(**push, branch="main", paths=(FIELDS,)),
             PushBody(**push, branch="task-1-x", paths=("common/Provenance.py",)),
         ]
         for body in refused:
             assert await place.advised(body) == "refused", body
-        assert await place.advised(PushBody(**push, branch="task-1-x", paths=("posting.py",))) != "refused"
+        assert await place.advised(PushBody(**push, branch="task-1-x", paths=(FIELDS,))) != "refused"
         elsewhere = MergeBody(repo="acme/site", source="workspace", number=1)
         assert await place.advised(elsewhere) != "refused"
 
