@@ -59,15 +59,15 @@ async def test_the_button_wakes_through_a_watcher_that_does_not_see_the_home(
             write_note(home.memory, note)
             watching = asyncio.create_task(watcher.watch())
             assert "Wake rowan" in (await owner.get(address)).text
-            wake = address.join("/wake")
+            button = address.join("/wake")
             assert (
-                await owner.post(wake, data={"of": "rowan"}, headers={"origin": "http://x.test"})
+                await owner.post(button, data={"of": "rowan"}, headers={"origin": "http://x.test"})
             ).status_code == 403
-            assert "Not woken" not in (await owner.post(wake, data={"of": "rowan"})).text
+            assert "Not woken" not in (await owner.post(button, data={"of": "rowan"})).text
             await until(lambda: called == ["rowan"], what="the call that starts it")
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        assert "Not woken: its watcher does not answer" in (await owner.post(wake, data={"of": "rowan"})).text
+        assert "Not woken: its watcher does not answer" in (await owner.post(button, data={"of": "rowan"})).text
     await watcher.aclose()
     page.cancel()
     await asyncio.gather(page, return_exceptions=True)
