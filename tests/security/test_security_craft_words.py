@@ -279,5 +279,5 @@ async def test_a_plan_of_others_that_nobody_can_do_is_no_friction_of_its_own(
         plan.author = network.find(author) or network.create_account(author)
         await site.cycle(Work(fails))
         services = site.services
-        record = FrictionRecord(services.database, services.clock, services.me.owner_did, services.home.memory)
+        record = FrictionRecord(services.database, services.clock, services.home.memory)
         assert [one.own for one in await record.count() if one.loop == "task"] == [own]
