@@ -35,7 +35,7 @@ from town.github.values import StoredRepo
 from town.model.types import Completion
 from town.serving import serve
 
-pytestmark = [needs_git, needs_sandbox]
+pytestmark = [needs_git, needs_sandbox, pytest.mark.slow]
 
 RED = call("write_file", path=FIELDS, content="def fields():\n    return set()\n")
 DONE, ENDS = call("finish", summary="Done."), call("blocked", reason="The cause lies elsewhere.")
