@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from adapters.github.types import Repo
 from modules.lives.craft.issues import kind_mark
@@ -30,10 +30,12 @@ from tests.project import ROOT
 from tests.running_town import KEY, PASSWORD, call
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
+from town.github.service import github_app
 from town.github.values import StoredRepo
 from town.model.types import Completion
+from town.serving import serve
 
-pytestmark = [needs_git, needs_sandbox]
+pytestmark = [needs_git, needs_sandbox, pytest.mark.slow]
 
 RED = call("write_file", path=FIELDS, content="def fields():\n    return set()\n")
 DONE, ENDS = call("finish", summary="Done."), call("blocked", reason="The cause lies elsewhere.")
@@ -196,24 +198,27 @@ async def test_what_strangers_write_there_steers_neither_the_work_nor_what_comes
         assert await place.soul.drafts() == []
 
 
-async def test_two_souls_that_report_at_the_same_moment_leave_one_issue_open(town_github: TownGitHub) -> None:
-    async with AsyncExitStack() as stack:
-        repo = maker_repo(town_github)
-        souls = []
-        for name in ("rowan", "hazel", "linden", "alder"):
-            souls.append(await stack.enter_async_context(reporting(town_github, name, repo)))
-            await souls[-1].proposes()
-        for one in souls:
-            (draft,) = await one.drafts()
-            await one.life.soul.app.services.outbox.approve(draft.id)
-        await asyncio.gather(*(one.life.soul.send() for one in souls))
-        assert [one.state for one in repo.issues.values() if one].count("open") == 1
-        for one in souls:
-            await one.looks()
-            for _ in await one.drafts():
-                await one.approves()
-        states = [(await one.looks())[0][0] for one in souls]
-        assert (states, [one.state for one in repo.issues.values() if one].count("open")) == (["taken"] * 4, 1)
+async def test_of_two_issues_that_are_opened_at_the_same_moment_the_later_closes(town_github: TownGitHub) -> None:
+    repo, inner, first = maker_repo(town_github), github_app(town_github.network), list[httpx.Response]()
+    told = f"I meet it.\n\n{kind_mark('issue', TOLD)}"
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        """Let hazel open hers after rowan looked and before rowan's arrives."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith("/issues") and not first:
+            at = f"/repos/{repo.full_name}/issues"
+            first.append(await asks(town_github, "hazel", "POST", at, title="Again and again", body=told))
+        await inner(scope, receive, send)
+
+    async with serve(app) as url, reporting(replace(town_github, url=url), "rowan", repo) as soul:
+        await soul.proposes()
+        await soul.approves()
+        assert [one.state for one in repo.issues.values() if one] == ["open", "closed"]
+        assert (await soul.looks())[0][0] == "waiting"
+        (draft,) = await soul.drafts()
+        assert (draft.kind, "@hazel opened it" in (draft.error or "")) == ("issue_comment", True)
+        await soul.approves()
+        assert (await soul.looks())[0][0] == "taken"
+        assert len(issues_of(repo)) == 2
 
 
 async def test_the_owner_is_told_whose_issue_it_would_speak_up_on(town_github: TownGitHub) -> None:
