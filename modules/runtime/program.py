@@ -12,10 +12,11 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import IO, cast
 
 from common.errors import ConfigError
 from common.files import expanded, storage_error, write_atomic
@@ -39,7 +40,9 @@ class ProgramVersion:
 
 def this_program() -> ProgramVersion:
     """Return the version that runs, as its files are now."""
-    return ProgramVersion(__version__, hashlib.sha256(_packed()).hexdigest(), max(MIGRATIONS))
+    digest = hashlib.sha256()
+    _pack(digest.update)
+    return ProgramVersion(__version__, digest.hexdigest(), max(MIGRATIONS))
 
 
 def keep(program: ProgramVersion, before: ProgramVersion) -> None:
@@ -47,13 +50,13 @@ def keep(program: ProgramVersion, before: ProgramVersion) -> None:
 
     The copy of `before` counts as new too, so that it is not the next to be deleted. Raises `SoulError`.
     """
-    packed = _packed()
-    if hashlib.sha256(packed).hexdigest() != program.fingerprint or not os.access(_SOURCE, os.W_OK):
+    if program != this_program() or not os.access(_SOURCE, os.W_OK):
         return
-    folder = _folder()
+    folder, packed = _folder(), bytearray()
     try:
         if not kept(program):
-            write_atomic(folder / program.fingerprint, packed)
+            _pack(packed.extend)
+            write_atomic(folder / program.fingerprint, bytes(packed))
         for one in filter(kept, (program, before)):
             os.utime(folder / one.fingerprint)
         for old in sorted(filter(Path.is_file, folder.iterdir()), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
@@ -62,18 +65,21 @@ def keep(program: ProgramVersion, before: ProgramVersion) -> None:
         raise storage_error(folder, error) from error
 
 
-def kept(program: ProgramVersion) -> bytes:
-    """Return the copy of a version; nothing where it is not kept, or is not what it was."""
+def kept(program: ProgramVersion) -> bool:
+    """Return whether the copy of a version is kept, and is what it was."""
     try:
-        packed = (_folder() / Path(program.fingerprint).name).read_bytes()
+        with (_folder() / Path(program.fingerprint).name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == program.fingerprint
     except (OSError, ValueError, ConfigError):
-        return b""
-    return packed if hashlib.sha256(packed).hexdigest() == program.fingerprint else b""
+        return False
 
 
-def become(packed: bytes, folder: Path, arguments: Sequence[str]) -> NoReturn:
-    """Unpack a copy into `folder`, and go on as it, with the libraries installed. Raises `StorageError`."""
+def become(program: ProgramVersion, folder: Path, arguments: Sequence[str]) -> None:
+    """Unpack a copy that is kept into `folder`, and go on as it, with installed libraries. Raises `StorageError`."""
     try:
+        packed = (_folder() / program.fingerprint).read_bytes()
+        if hashlib.sha256(packed).hexdigest() != program.fingerprint:
+            return
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         zipfile.ZipFile(io.BytesIO(packed)).extractall(folder)
@@ -81,8 +87,8 @@ def become(packed: bytes, folder: Path, arguments: Sequence[str]) -> NoReturn:
         raise storage_error(folder, error) from error
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
     sys.stdout.flush()
-    command = [sys.executable, "-P", "-m", "soul.cli", *arguments]
-    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - our own program
+    line = [sys.executable, "-P", "-m", "soul.cli", *arguments]
+    os.execve(sys.executable, line, {**os.environ, "PYTHONPATH": path})  # noqa: S606 - our own program
 
 
 def _folder() -> Path:
@@ -90,12 +96,11 @@ def _folder() -> Path:
     return (Path(state) if state else expanded(Path("~/.local/state"))) / "soul" / "programs"
 
 
-def _packed() -> bytes:
-    """Return the files of the program in one archive, which tells of nothing but their names and content."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+def _pack(take: Callable[[bytes], object]) -> None:
+    """Hand on the files of the program in one archive, piece by piece: nothing but their names and content."""
+    sink = SimpleNamespace(write=lambda piece: take(piece) or len(piece), flush=lambda: None)
+    with zipfile.ZipFile(cast("IO[bytes]", sink), "w") as archive:
         for name in _PARTS:
             for path in sorted([_SOURCE / name, *(_SOURCE / name).rglob("*")]):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.writestr(zipfile.ZipInfo(path.relative_to(_SOURCE).as_posix()), path.read_bytes())
-    return packed.getvalue()

@@ -69,16 +69,13 @@ def _note_end(home: Home) -> None:
 
 
 def go_on_as_before(settings: Settings, home: Home, once: Collection[str]) -> None:
-    """Go on as the version before, where it is kept, without the arguments `once`, which are meant for one start.
-
-    Raises `HomeLocked` where another process lives here, perhaps from the same folder.
-    """
+    """Go on as the version before, where it is kept, without the arguments `once`, which are meant for one start."""
     with closing(open_existing(home.database, "rw")) as connection:
         known = current(connection)
-    if known and known.before and (copy := kept(known.before)):
+    if known and known.before and kept(known.before):
         write_lines(f"◆ Version {known.program.version} is put back ({known.bad}): {known.before.version} goes on")
         with HomeLock(home, agent_name=settings.agent_name, started_at=SystemClock().now()):
-            become(copy, home.root / ".before", [word for word in sys.argv[1:] if word not in once])
+            become(known.before, home.root / ".before", [word for word in sys.argv[1:] if word not in once])
 
 
 async def watch_burn_in(app: App) -> None:

@@ -291,10 +291,11 @@ def _trial(told: dict[str, Any], timezone: str) -> str:
 
 
 def _burn_in(home: Home) -> dict[str, object] | None:
-    from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load
-
     with suppress(SoulError), reading(home.database) as connection:
-        return known.fields(SystemClock().now()) if (known := current(connection)) else None
+        if '"before": {' in marks.get(connection, marks.PROGRAM):
+            from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
+
+            return known.fields(SystemClock().now()) if (known := current(connection)) else None
     return None
 
 

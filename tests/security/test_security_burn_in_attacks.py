@@ -116,8 +116,8 @@ GOING_ON = """
 import sys
 from pathlib import Path
 from modules.runtime.program import ProgramVersion, become, kept
-if copy := kept(ProgramVersion("before", sys.argv[1], 0)):
-    become(copy, Path("before").resolve(), ["--help"])
+if kept(before := ProgramVersion("before", sys.argv[1], 0)):
+    become(before, Path("before").resolve(), ["--help"])
 print("NO COPY")
 """
 PLANT = "import sys; sys.stderr.write('PLANTED CODE RUNS\\n'); raise SystemExit(7)\n"

@@ -27,7 +27,6 @@ class VersionFigures(NamedTuple):
     taken: GoodShare
 
 
-# NOTE(self): with a journal that begins later nobody knows whether a fault is new.
 _FAULTS = """
 SELECT loop || coalesce('/' || json_extract(data, '$.kind'), '') AS place, count(*) FROM journal
 WHERE (id > :since) = :is_now AND kind = 'error' AND EXISTS (SELECT 1 FROM journal WHERE id <= :since)

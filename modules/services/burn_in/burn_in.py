@@ -106,10 +106,7 @@ def problem_of(connection: sqlite3.Connection) -> str:
 def note_lived(
     connection: sqlite3.Connection, me: ProgramVersion, problem: str = "", *, is_settled: bool
 ) -> HomeProgram | None:
-    """Count one tick of the version that runs, which goes back with a `problem`, and stays at the end of its trial.
-
-    `is_settled` tells that it has lived for a while: no start of it was one of a crash loop.
-    """
+    """Count one tick of the version that runs, which goes back with a `problem`, and is in no crash loop if settled."""
     known = current(connection)
     if known and known.bad:
         return known
