@@ -14,6 +14,7 @@ from adapters.github.types import PullRequest, Repo
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
 from common.line_kind import LineKind
+from common.provenance import Provenance
 from modules.lives.tasks.offering import TaskStopped
 from modules.lives.tasks.types import (
     AlreadyDone,
