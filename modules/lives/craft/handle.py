@@ -14,7 +14,7 @@ from common.clock import Clock, parse_iso
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.craft.perceive import KIND
+from modules.lives.craft.perceive import KIND, ONE_OPEN
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
@@ -39,7 +39,7 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
 _LOOK_S = timedelta(hours=6).total_seconds()
-"""So often it looks how a proposal stands: a SOUL that sleeps wakes for it."""
+"""So often it looks how a proposal stands, also where nobody here can know it: a SOUL that sleeps wakes for it."""
 _DECIDED_WITHIN = timedelta(days=14)
 """What nobody decides for so long is left, so that it keeps no other waiting."""
 
@@ -80,7 +80,7 @@ class ImprovementHandler(Handler):
             return Disposition("silent", "gone", "it is not counted any more")
         proposal = await self._begun(item, friction, wish)
         if proposal is None:
-            return Disposition("later", "one-open", "another proposal is open", _LOOK_S)
+            return Disposition("later", ONE_OPEN, "another proposal is open", _LOOK_S)
         if proposal.state == "asked":
             proposal = await self._decided(item, proposal, friction)
         if proposal.state in {"making", "waiting"}:
@@ -201,13 +201,13 @@ class SkillMaker:
     Attributes:
         has_tool: tells whether a skill can be proposed.
         reflect: lets a reflection be due, unless one waits.
-        standing: returns how the skill of a proposal stands: `waiting`, `taken` or `left`.
+        standing: returns how the skill of a proposal stands: `waiting`, `taken`, or `left` and why.
 
     """
 
     has_tool: Callable[[], bool]
     reflect: Callable[[], Awaitable[object]]
-    standing: Callable[[Proposal], Awaitable[ProposalState]]
+    standing: Callable[[Proposal], Awaitable[ProposalStep]]
     rung: Rung = "skill"
 
     def is_ready(self) -> bool:
@@ -219,4 +219,4 @@ class SkillMaker:
         if proposal.state == "making":
             await self.reflect()
             return ProposalStep("making")
-        return ProposalStep(await self.standing(proposal))
+        return await self.standing(proposal)

@@ -33,12 +33,12 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import SKILL_PROPOSE, Proposals, counted_at, proposals
+from modules.services.craft.proposals import WRITTEN_IN, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import SelfHistory, held_documents
+from modules.services.identity.history import SelfHistory, held_documents, skill_citing
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.outbox.bodies import IntentKind
@@ -326,6 +326,7 @@ class ReflectionHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Reflect once, unless it is night or nothing is new; at the owner's word always."""
+        await self._proposed(item.cause_id)
         if (done := await self._version_of(item.cause_id)) is not None:
             seen = shown([one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))])
             await self.experiences.integrate([one.id for one in seen], done.name)
@@ -356,19 +357,19 @@ class ReflectionHandler(Handler):
         told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
         result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
-        await self._proposed(result)
+        await self._proposed(item.cause_id, result)
         statuses = tuple((one.outcome.act or "self refused").removeprefix("self ") for one in outcomes)
         reason = next((one.outcome.reason or one.content for one in reversed(outcomes)), result.text)
         return _Thought(result.text, statuses, reason)
 
-    async def _proposed(self, result: TurnResult) -> None:
-        """Note which skill it proposed, or that it proposed none although it had decided to."""
+    async def _proposed(self, cause_id: str, result: TurnResult | None = None) -> None:
+        """Note which skill it proposed, now or before a crash, or that it proposed none although it had decided to."""
         if (proposal := await self.materials.proposals.to_write()) is None:
             return
-        done = [call for call, one in result.calls if call.name == SKILL_PROPOSE and not one.is_error]
-        if done:
-            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]).strip())
-        elif not result.cut_off:
+        if made := await asyncio.to_thread(skill_citing, self.home, cause_id):
+            evidence = {**proposal.evidence, WRITTEN_IN: cause_id}
+            await self.materials.proposals.put(proposal, state="waiting", made=made, evidence=evidence)
+        elif result and not result.cut_off:
             await self.materials.proposals.put(proposal, state="left", reason=one_line(result.text, _INSIGHT_CHARS))
 
     async def _run(self, item: WorkItem, gathered: Sequence[Experience], messages: Sequence[Message]) -> TurnResult:

@@ -13,6 +13,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.craft.friction import COUNTED_DAYS, Friction, day_of, within_a_week
 from modules.services.craft.record import put_row, read_all
+from modules.services.outbox.types import STANDS
 
 Rung = Literal["skill", "issue", "program"]
 """By what it is mended: a skill of its own, an issue in the maker's repository, or a change of its own program."""
@@ -25,6 +26,9 @@ _TABLE = "proposals"
 OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
 SKILL_PROPOSE = "skill_propose"
 """The tool by which a skill of its own is proposed; it takes its `name`, its `purpose` and its `page`."""
+
+WRITTEN_IN = "written_in"
+"""The name in its evidence of the cause of the turn that wrote its skill, which the skill cites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,11 @@ class ProposalGates:
         if since_last is not None and since_last < self.between:
             return "the last proposal was a short while ago"
         return "" if is_idle else "it is busy"
+
+
+def rejected_because(why: str) -> str:
+    """Return the reason of a proposal that the owner rejected, as the outbox words it; `why` is theirs, or ""."""
+    return ": ".join(filter(None, (STANDS["rejected"], why)))
 
 
 def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:

@@ -60,17 +60,11 @@ def what_moved(change: SelfEdit) -> list[str]:
     return [*moved, f"what was written by hand is kept as {change.by_hand}"] if change.by_hand else moved
 
 
-def rejected(document: str, held: HeldEdit) -> Entry:
-    """The owner's no."""
-    reason = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
-    return Entry(
-        "decision",
-        _loop(document),
-        f"You said no to a change of {document}",
-        "refl",
-        reason,
-        data={"status": "rejected"},
-    )
+def rejected(document: str, held: HeldEdit, why: str) -> Entry:
+    """The owner's no, and why."""
+    waited = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
+    reason, data = "; ".join(filter(None, (why, waited))), {"status": "rejected"}
+    return Entry("decision", _loop(document), f"The owner rejected a change of {document}", "refl", reason, data=data)
 
 
 def given_up(document: str, reason: str) -> Entry:

@@ -17,22 +17,23 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self, TypeGuard
+from typing import Literal, Self, TypeGuard
 
 from adapters.storage.keys import SKILL_FILE, SKILL_NAME
 from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
+from common.json_lines import json_line, json_object, split_lines
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.policy import reapplied
-from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
+from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, RejectedEdit, Version
 
 STALE = (
     "; lines that it changes were changed since: it cannot be applied, and the newer text stands;"
@@ -151,6 +152,11 @@ class SelfHistory:
                 if cites != version.cites:
                     self._write_told(replace(version, cites=cites))
                     changed += 1
+            rejected = self.rejected()
+            kept = [replace(one, reason="") if holds(one.reason) else one for one in rejected]
+            if kept != rejected:
+                self._keep_rejected(kept)
+                changed += 1
         return changed
 
     def versions(self) -> list[Version]:
@@ -215,16 +221,33 @@ class SelfHistory:
         """Drop the change that waits for the owner's approval."""
         self.held_file.unlink(missing_ok=True)
 
-    def reject(self, held: HeldEdit) -> None:
-        """Drop the change that waits, and keep the digest of its text, of the last ones only. Raises `OSError`."""
-        digests = [*self.rejected(), sha256(held.content.encode())][-LOOKED_BACK:]
-        write_atomic(self._folder / _REJECTED, "\n".join(digests).encode(), mode=_PRIVATE)
+    def reject(self, held: HeldEdit, reason: str, now: datetime) -> None:
+        """Drop the change that waits, and keep that the owner did, of the last ones only. Raises `OSError`."""
+        rejected = RejectedEdit(sha256(held.content.encode()), iso(now), reason, held.cites)
+        self._keep_rejected([*self.rejected(), rejected])
         self.drop_held()
 
-    def rejected(self) -> list[str]:
-        """Return the digests of the texts that the owner rejected last."""
+    def rejected(self) -> list[RejectedEdit]:
+        """Return what the owner rejected, the last ones, newest last."""
         file = self._folder / _REJECTED
-        return file.read_text(encoding="utf-8", errors="replace").split() if file.exists() else []
+        told = [json_object(line) for line in split_lines(file.read_bytes())] if file.exists() else []
+        texts = [{name: str(one.get(name, "")) for name in ("sha256", "at", "reason")} for one in told if one]
+        cites = [tuple(map(str, one.get("cites", ()))) for one in told if one]
+        return [RejectedEdit(**one, cites=cited) for one, cited in zip(texts, cites, strict=True)]
+
+    def _keep_rejected(self, edits: Sequence[RejectedEdit]) -> None:
+        lines = b"".join(json_line(asdict(one)) for one in edits[-LOOKED_BACK:])
+        write_atomic(self._folder / _REJECTED, lines, mode=_PRIVATE)
+
+    def came_of(self, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
+        """Return what became of the change that cites this, and why the owner rejected it; "" for none."""
+        held = self.held()
+        if held and cite in held.cites:
+            return "held", ""
+        if any(cite in one.cites for one in self.versions()):
+            return "changed", ""
+        no = next((one for one in reversed(self.rejected()) if cite in one.cites), None)
+        return ("rejected", no.reason) if no else ("", "")
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
@@ -312,6 +335,16 @@ def path_of(home: Home, document: str) -> Path:
 def kept_documents(home: Home) -> list[str]:
     """Return the documents of a home that the SOUL changed, and SELF.md."""
     return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
+
+
+def skill_citing(home: Home, cite: str) -> str:
+    """Return the name of the skill of its own of which a change cites this, whatever became of it; "" for none."""
+    for document in _documents(home):
+        if document.startswith(OWN_SKILL):
+            with SelfHistory(home, document).alone() as history:
+                if history.came_of(cite)[0]:
+                    return document.removeprefix(OWN_SKILL)
+    return ""
 
 
 def held_documents(home: Home) -> dict[str, str]:

@@ -79,6 +79,16 @@ class HeldEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedEdit:
+    """A change that the owner rejected: the SHA-256 of its text, when and why they did, in their words; its cites."""
+
+    sha256: str
+    at: str = ""
+    reason: str = ""
+    cites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """What SELF.md once was, or is.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.issues import IssueMaker
@@ -15,9 +16,19 @@ from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
 from modules.runtime.home import Home
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals, ProposalState
+from modules.services.craft.bounds import PROGRAM
+from modules.services.craft.proposals import (
+    SKILL_PROPOSE,
+    WRITTEN_IN,
+    Maker,
+    Proposal,
+    ProposalGates,
+    Proposals,
+    ProposalStep,
+    rejected_because,
+)
 from modules.services.craft.record import FrictionRecord
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
@@ -129,6 +140,7 @@ def _build_craft(
         gates=ProposalGates(
             timedelta(milliseconds=settings.improvement_burn_in_ms), timedelta(hours=settings.improvement_min_hours)
         ),
+        stands=partial(_stands, services),
         began=services.journal.began,
         attention=services.attention,
         clock=clock,
@@ -140,7 +152,7 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     """Return what can be made, by rung; in a social-only life a skill alone."""
     registry, settings = turn_services.turn_runner.executor.registry, services.settings
 
-    async def standing(proposal: Proposal) -> ProposalState:
+    async def standing(proposal: Proposal) -> ProposalStep:
         return await asyncio.to_thread(_skill_standing, services.home, proposal)
 
     async def reflect() -> None:
@@ -165,10 +177,23 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=may_code)
 
 
-def _skill_standing(home: Home, proposal: Proposal) -> ProposalState:
+async def _stands(services: Services, proposal: Proposal) -> str:
+    """Return the state of a proposal, of the file and the acts that wait for the owner, and of the work on it."""
+    held = await asyncio.to_thread(held_documents, services.home)
+    acts = await services.outbox.by_cause(f"proposal:{proposal.id}")
+    states = [one.state for one in acts] + [one.state for one in await services.work.newest(PROGRAM, 1)]
+    return " ".join(map(str, (proposal.id, proposal.state, OWN_SKILL + proposal.made in held, *states)))
+
+
+def _skill_standing(home: Home, proposal: Proposal) -> ProposalStep:
     with SelfHistory(home, OWN_SKILL + proposal.made).alone() as history:
-        if history.held() is not None:
-            return "waiting"
-        # NOTE(self): what the owner does to a skill beside its approval cites nothing.
-        taken = any(one.cites and one.at >= proposal.at for one in history.versions())
-        return "taken" if taken else "left"
+        became, why = history.came_of(str(proposal.evidence.get(WRITTEN_IN, "")))
+    match became:
+        case "held":
+            return ProposalStep("waiting")
+        case "changed":
+            return ProposalStep("taken")
+        case "rejected":
+            return ProposalStep("left", reason=rejected_because(why))
+        case _:
+            return ProposalStep("left", reason="another change of that skill took its place")
