@@ -10,6 +10,7 @@ import pytest
 
 from common.clock import iso
 from common.provenance import Provenance
+from modules.lives.craft.handle import SkillMaker
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
@@ -20,7 +21,6 @@ from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF
 from modules.services.skills.own import switched
 from modules.services.skills.skills import read_page
-from soul.composition.wiring.growth import _skill_standing
 from tests.modules.lives.craft.test_proposals import home_of, three_days_old
 from tests.modules.services.craft.test_friction import on_two_days, record_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
@@ -205,13 +205,14 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await keeper.reject("too\n exact")
     file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
     await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
-    home, step = proposals.self_home.home, ProposalStep("left", reason="the owner rejected it: too exact")
-    assert _skill_standing(home, _proposal(proposals, "tides", "reflection:2")) == step
+    maker = SkillMaker(home=proposals.self_home.home, has_tool=lambda: True, reflect=proposals.self_home.keeper.wake)
+    step = await maker.advance(_proposal(proposals, "tides", "reflection:2"))
+    assert step == ProposalStep("left", reason="the owner rejected it: too exact")
     turn = replace(REFLECTION, cause_id="reflection:3")
     await proposals.propose(turn, page="When asked, say the second.")
     await keeper.approve()
     await keeper.change(switched(file.read_text(), off=False), reason="switched on", by="owner")
-    assert _skill_standing(home, _proposal(proposals, "tides", "reflection:3")) == ProposalStep("taken")
+    assert (await maker.advance(_proposal(proposals, "tides", "reflection:3"))).state == "taken"
 
 
 async def test_what_the_owner_rejected_is_not_proposed_again_word_for_word(proposals: Proposals) -> None:  # noqa: F811

@@ -13,7 +13,6 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.craft.friction import COUNTED_DAYS, Friction, day_of, within_a_week
 from modules.services.craft.record import put_row, read_all
-from modules.services.outbox.types import STANDS
 
 Rung = Literal["skill", "issue", "program"]
 """By what it is mended: a skill of its own, an issue in the maker's repository, or a change of its own program."""
@@ -98,11 +97,6 @@ class ProposalGates:
         if since_last is not None and since_last < self.between:
             return "the last proposal was a short while ago"
         return "" if is_idle else "it is busy"
-
-
-def rejected_because(why: str) -> str:
-    """Return the reason of a proposal that the owner rejected, as the outbox words it; `why` is theirs, or ""."""
-    return ": ".join(filter(None, (STANDS["rejected"], why)))
 
 
 def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from common.json_lines import json_line, json_object, split_lines
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.policy import reapplied
-from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, RejectedEdit, Version
+from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
 STALE = (
     "; lines that it changes were changed since: it cannot be applied, and the newer text stands;"
@@ -153,7 +153,14 @@ class SelfHistory:
                     self._write_told(replace(version, cites=cites))
                     changed += 1
             rejected = self.rejected()
-            kept = [replace(one, reason="") if holds(one.reason) else one for one in rejected]
+            kept = [
+                replace(
+                    one,
+                    reason="" if holds(one.reason) else one.reason,
+                    cites=tuple(cite for cite in one.cites if not holds(cite)),
+                )
+                for one in rejected
+            ]
             if kept != rejected:
                 self._keep_rejected(kept)
                 changed += 1
@@ -223,31 +230,19 @@ class SelfHistory:
 
     def reject(self, held: HeldEdit, reason: str, now: datetime) -> None:
         """Drop the change that waits, and keep that the owner did, of the last ones only. Raises `OSError`."""
-        rejected = RejectedEdit(sha256(held.content.encode()), iso(now), reason, held.cites)
+        rejected = Version("", iso(now), "owner", reason, held.cites, sha256(held.content.encode()))
         self._keep_rejected([*self.rejected(), rejected])
         self.drop_held()
 
-    def rejected(self) -> list[RejectedEdit]:
-        """Return what the owner rejected, the last ones, newest last."""
+    def rejected(self) -> list[Version]:
+        """Return what the owner rejected last and why, newest last; the texts are not kept."""
         file = self._folder / _REJECTED
         told = [json_object(line) for line in split_lines(file.read_bytes())] if file.exists() else []
-        texts = [{name: str(one.get(name, "")) for name in ("sha256", "at", "reason")} for one in told if one]
-        cites = [tuple(map(str, one.get("cites", ()))) for one in told if one]
-        return [RejectedEdit(**one, cites=cited) for one, cited in zip(texts, cites, strict=True)]
+        return [_version_of("", one) for one in told if _is_told(one)]
 
-    def _keep_rejected(self, edits: Sequence[RejectedEdit]) -> None:
-        lines = b"".join(json_line(asdict(one)) for one in edits[-LOOKED_BACK:])
+    def _keep_rejected(self, rejected: Sequence[Version]) -> None:
+        lines = b"".join(json_line(asdict(one)) for one in rejected[-LOOKED_BACK:])
         write_atomic(self._folder / _REJECTED, lines, mode=_PRIVATE)
-
-    def came_of(self, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
-        """Return what became of the change that cites this, and why the owner rejected it; "" for none."""
-        held = self.held()
-        if held and cite in held.cites:
-            return "held", ""
-        if any(cite in one.cites for one in self.versions()):
-            return "changed", ""
-        no = next((one for one in reversed(self.rejected()) if cite in one.cites), None)
-        return ("rejected", no.reason) if no else ("", "")
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
@@ -304,8 +299,7 @@ class SelfHistory:
         except (OSError, ValueError, RecursionError):
             told = None
         if _is_told(told):
-            texts = {key: told[key] for key in _TOLD}
-            return Version(name=name, cites=tuple(told["cites"]), **texts)
+            return _version_of(name, told)
         # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
         return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
 
@@ -337,14 +331,31 @@ def kept_documents(home: Home) -> list[str]:
     return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
 
 
+def came_of(home: Home, document: str, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
+    """Return what became of the change of a document that cites this, and why the owner rejected it; "" for none."""
+    with SelfHistory(home, document).alone() as history:
+        held, versions, rejected = history.held(), history.versions(), history.rejected()
+    if held and cite in held.cites:
+        return "held", ""
+    if any(cite in one.cites for one in versions):
+        return "changed", ""
+    no = next((one for one in reversed(rejected) if cite in one.cites), None)
+    return ("rejected", no.reason) if no else ("", "")
+
+
 def skill_citing(home: Home, cite: str) -> str:
     """Return the name of the skill of its own of which a change cites this, whatever became of it; "" for none."""
-    for document in _documents(home):
-        if document.startswith(OWN_SKILL):
-            with SelfHistory(home, document).alone() as history:
-                if history.came_of(cite)[0]:
-                    return document.removeprefix(OWN_SKILL)
-    return ""
+    skills = (one for one in _documents(home) if one.startswith(OWN_SKILL) and came_of(home, one, cite)[0])
+    return next(skills, "").removeprefix(OWN_SKILL)
+
+
+def rejected_edits(home: Home) -> list[dict[str, str]]:
+    """Return what the owner rejected, newest last: of which `document`, when (`at`) and the `reason`."""
+    found: list[dict[str, str]] = []
+    for document in kept_documents(home):
+        with SelfHistory(home, document).alone() as history:
+            found += [{"document": document, "at": one.at, "reason": one.reason} for one in history.rejected()]
+    return sorted(found, key=lambda one: one["at"])
 
 
 def held_documents(home: Home) -> dict[str, str]:
@@ -391,6 +402,10 @@ def _lock(handle: int, document: Path) -> None:
             time.sleep(_LOCK_PAUSE_S)
         else:
             return
+
+
+def _version_of(name: str, told: Json) -> Version:
+    return Version(name=name, cites=tuple(told["cites"]), **{key: told[key] for key in _TOLD})
 
 
 def _is_told(told: object) -> TypeGuard[Json]:

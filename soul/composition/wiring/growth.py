@@ -14,21 +14,11 @@ from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
-from modules.runtime.home import Home
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.bounds import PROGRAM
-from modules.services.craft.proposals import (
-    SKILL_PROPOSE,
-    WRITTEN_IN,
-    Maker,
-    Proposal,
-    ProposalGates,
-    Proposals,
-    ProposalStep,
-    rejected_because,
-)
+from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.identity.history import SelfHistory, held_documents
+from modules.services.identity.history import held_documents
 from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
@@ -69,6 +59,7 @@ def build_growth_life(
         journal=services.journal,
         friction=craft.friction,
         proposals=craft.proposals,
+        local_skills=services.knowledge.local_skills,
         clock=clock,
         rng=services.rng,
         timezone=timezone,
@@ -152,14 +143,11 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     """Return what can be made, by rung; in a social-only life a skill alone."""
     registry, settings = turn_services.turn_runner.executor.registry, services.settings
 
-    async def standing(proposal: Proposal) -> ProposalStep:
-        return await asyncio.to_thread(_skill_standing, services.home, proposal)
-
     async def reflect() -> None:
         why = "it writes a skill that it decided to propose"
         await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
 
-    skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
+    skill = SkillMaker(home=services.home, has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect)
     if services.social_only:
         return (skill,)
     issue = IssueMaker(
@@ -183,17 +171,3 @@ async def _stands(services: Services, proposal: Proposal) -> str:
     acts = await services.outbox.by_cause(f"proposal:{proposal.id}")
     states = [one.state for one in acts] + [one.state for one in await services.work.newest(PROGRAM, 1)]
     return " ".join(map(str, (proposal.id, proposal.state, OWN_SKILL + proposal.made in held, *states)))
-
-
-def _skill_standing(home: Home, proposal: Proposal) -> ProposalStep:
-    with SelfHistory(home, OWN_SKILL + proposal.made).alone() as history:
-        became, why = history.came_of(str(proposal.evidence.get(WRITTEN_IN, "")))
-    match became:
-        case "held":
-            return ProposalStep("waiting")
-        case "changed":
-            return ProposalStep("taken")
-        case "rejected":
-            return ProposalStep("left", reason=rejected_because(why))
-        case _:
-            return ProposalStep("left", reason="another change of that skill took its place")

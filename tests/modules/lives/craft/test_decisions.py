@@ -9,13 +9,14 @@ from functools import partial
 
 from modules.runtime.home import Home
 from modules.services.identity.history import held_documents
+from modules.services.owner.notices import NOTICE
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from tests.modules.lives.craft.test_issues import reporting
 from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of
 from tests.running_town import RunningTown, awake, call
-from tests.scenarios.test_scenario_reflection import at_noon
+from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
 
@@ -107,3 +108,65 @@ async def test_a_kill_after_the_skill_was_proposed_and_before_that_was_noted_lea
             await life.works(MINUTE_S)
         assert list(held_documents(home)) == ["skills/maps-1"]
         assert [(one.state, one.made) for one in await life.craft.proposals.all()] == [("waiting", "maps-1")]
+
+
+async def _told(life: Life) -> list[str]:
+    return [str(one.payload["words"]) for one in await life.soul.app.services.work.newest(NOTICE, 9)]
+
+
+async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reason(
+    running_town: RunningTown,
+) -> None:
+    home = home_of(running_town)
+    running_town.mind.answer = mind = Writer()
+    async with awake(home, clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        for wish, order in (
+            (WISH, "/reject skills/maps-1 because nobody asks\nfor maps"),
+            ("Sing.", "/approve skills/maps-2"),
+        ):
+            await says(life, f"/improve {wish}")
+            for _ in range(3):
+                await life.works(MINUTE_S)
+            await says(life, order)
+            await life.works(MINUTE_S)
+        mind.pursue = False
+        await says(life, "/improve Fly.")
+        await life.works(MINUTE_S)
+        mind.pursue = True
+        await says(life, "/improve Swim.")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        await life.works(15 * DAY_S)
+        why = "the owner rejected it: because nobody asks for maps"
+        assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
+            [
+                f"{WISH}\nWhat it proposed to get better is not taken over: maps-1: {why}",
+                "Sing.\nWhat it proposed to get better is taken over: maps-2: the owner approved it",
+                "Fly.\nIt decided against it: A page would end it.",
+                "Swim.\nWhat it proposed to get better is not taken over: maps-3: nobody decided within 14 days",
+            ]
+        )
+        await says(life, "/reflect")
+        asked = [one.messages[-1].text for one in running_town.mind.asked]
+        told = next(text for text in reversed(asked) if "What of this lasts?" in text)
+        assert "- skills/maps-1: your owner said “because nobody asks for maps”" in told
+        assert "- maps-2, read in talks with your owner: Draw maps." in told
+        assert "your owner has not decided: skills/maps-3" in told
+        assert [one for one in await life.craft.friction.count() if one.own] == [], "none of it is a friction"
+
+
+async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:
+    running_town.mind.answer = mind = Decider(pursue=False)
+    async with awake(home_of(running_town), clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        life.handler.makers = []
+        await says(life, f"/improve {WISH}")
+        await life.works()
+        assert (mind.decisions, await life.proposed()) == ([], [])
+        life.handler.makers = life.own_makers
+        await life.works(7 * HOUR_S)
+        (asked,) = mind.decisions
+        assert "- skill: a page" in asked
+        assert "program" not in asked
+        assert "issue" not in asked
