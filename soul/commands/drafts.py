@@ -58,7 +58,7 @@ def run_drafts(
     ] = DraftAction.LIST,
     ids: DraftIds = None,
     *,
-    reason: Annotated[str, typer.Option("--reason", help="With reject: why; `soul why` shows it later.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="With reject: why; your SOUL is told.")] = "",
     text: Annotated[
         str | None,
         typer.Option("--text", help="With edit: the new text; else your editor opens."),
@@ -75,7 +75,7 @@ def run_drafts(
     settings, home = at_hand(root)
     documents, ids = documents_among(ids or [])
     if documents:
-        _answer_documents(root, action, documents, ids, as_json=as_json)
+        _answer_documents(root, action, documents, ids, reason, as_json=as_json)
         return
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
@@ -97,7 +97,7 @@ def run_drafts(
 
 
 def _answer_documents(
-    root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], *, as_json: bool
+    root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], reason: str, *, as_json: bool
 ) -> None:
     settings, home = at_hand(root)
     if beside or action is DraftAction.EDIT:
@@ -107,7 +107,8 @@ def _answer_documents(
         if action is DraftAction.SHOW:
             show_held(home, document, settings.soul_timezone, as_json=as_json)
         else:
-            write_lines(asyncio.run(decide_held(settings, home, document, approve=action is DraftAction.APPROVE)))
+            line = decide_held(settings, home, document, approve=action is DraftAction.APPROVE, reason=reason)
+            write_lines(asyncio.run(line))
 
 
 def documents_among(given: Sequence[str]) -> tuple[list[str], list[str]]:

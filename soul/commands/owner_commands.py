@@ -120,9 +120,10 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
-        documents, _ = documents_among(rest.split()[:1])
+        first, _, words = rest.partition(" ")
+        documents, _ = documents_among([first])
         if documents:
-            return [await decided(self._services.self_keeper, documents[0], approve=False)]
+            return [await decided(self._services.self_keeper, first, approve=False, reason=words)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:
@@ -154,7 +155,8 @@ class OwnerCommands(Commands):
 
     async def run_improve(self, rest: str) -> Sequence[str]:
         is_new = await improve(self._services.work, rest)
-        return ["Noted: your SOUL decides within minutes and tells you" if is_new else "That waits already"]
+        noted = "Noted: your SOUL decides within minutes, or once an open proposal is over, and tells you"
+        return [noted if is_new else "That waits already"]
 
     async def run_trust(self, rest: str) -> Sequence[str]:
         names = self._services.pinned_names

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -203,16 +204,17 @@ def is_document(given: str) -> bool:
     return name in DOCUMENTS or _SKILL.fullmatch(name) is not None
 
 
-async def decide_held(settings: Settings, home: Home, given: str, *, approve: bool) -> str:
+async def decide_held(settings: Settings, home: Home, given: str, *, approve: bool, reason: str = "") -> str:
     """Let a change that waits happen, or give it up; return a line on it. Raises as `decided`."""
     name = given.partition("@")[0]
     if name not in held_documents(home):
         raise _none_waits(name)
-    return await with_keeper(settings, home, name, lambda keeper: decided(keeper, given, approve=approve))
+    decide = partial(decided, given=given, approve=approve, reason=reason)
+    return await with_keeper(settings, home, name, decide)
 
 
-async def decided(keeper: SelfKeeper, given: str, *, approve: bool) -> str:
-    """Let the change of a document happen, or give it up; return a line on it.
+async def decided(keeper: SelfKeeper, given: str, *, approve: bool, reason: str = "") -> str:
+    """Let the change of a document happen, or give it up for the owner's reason; return a line on it.
 
     Raises `NotWaiting` where none waits, or another than the owner was shown.
     """
@@ -220,7 +222,7 @@ async def decided(keeper: SelfKeeper, given: str, *, approve: bool) -> str:
     keeper = keeper.of(file)
     if approve and (change := await keeper.approve(came)) is not None:
         return reported(change, file, f"Approved: {file} is changed")
-    if not approve and await keeper.reject(came) is not None:
+    if not approve and await keeper.reject(came, reason) is not None:
         return f"Rejected: {file} stays as it is"
     raise _none_waits(file)
 

@@ -32,7 +32,10 @@ _BY_LOOP = {loop: category for category, loops in _LOOPS.items() for loop in loo
 _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
-_ENDED = frozenset({"blocked", "failed", "expired"})
+_ENDED = frozenset({"blocked", "failed"})
+"""What expired is none: only the owner or the world let it wait for so long."""
+_BETTER = frozenset({"skill_propose", "self_improve", "improvement_decide"})
+"""The tools by which it gets better."""
 
 
 Sign = tuple[FrictionCategory, str, str]
@@ -78,6 +81,11 @@ class Friction:
         """What it is, in codes and words of this program."""
         return f"{self.loop}: {self.code}{f' ({self.words})' if self.words else ''}"
 
+    @property
+    def own_entries(self) -> list[int]:
+        """The entries of the journal of its last own occurrences."""
+        return [number for _, number, is_own in self.instances if is_own]
+
     def within(self, begin: datetime, end: datetime) -> tuple[int, int, int]:
         """Return how many occurrences there were, how many of them were own, and on how many days those were."""
         found = [count for day, count in self.days.items() if begin <= parse_iso(day) < end]
@@ -94,6 +102,8 @@ def signs(entry: Mapping[str, Any]) -> list[Sign]:
     """Return the frictions of which an entry of the journal is an occurrence."""
     data, loop = entry["data"], str(entry["loop"])
     category = _BY_LOOP.get(loop, "other")
+    if _is_about_getting_better(data, loop):
+        return []
     match entry["kind"]:
         case "model":
             return list(_of_turn(data, loop))
@@ -122,10 +132,17 @@ def _decided(entry: Mapping[str, Any]) -> str:
     return _code(data.get("kind"), act, data.get("check"), code) if is_one else ""
 
 
+def _is_about_getting_better(data: Mapping[str, Any], loop: str) -> bool:
+    """Return whether an entry tells what came of a proposal or a skill: nothing is proposed about proposing."""
+    is_its = str(data.get("cause", "")).startswith("proposal:") or str(data.get("file", "")).startswith("skills/")
+    return is_its or "improvement" in {loop, data.get("kind")}
+
+
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
     """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
     for call in data.get("calls", ()):
-        if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
+        # an act that was refused has an entry of its own
+        if call.get("error") and not call.get("intent_id") and call.get("tool") not in _BETTER:
             answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
             tool = "unknown tool" if answer == "Unknown" else call.get("tool")
             yield ("tools", loop, _code(tool, answer))

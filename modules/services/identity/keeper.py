@@ -17,6 +17,7 @@ from common.clock import Clock, iso
 from common.errors import NotWaiting
 from common.redact import Redactor
 from common.text.markdown import Outline, outline, split_sections
+from common.text.untrusted import one_line
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
@@ -27,6 +28,7 @@ from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf
 
 Names = Callable[[str], bool]
 
+_REASON_CHARS = 300
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _INDENT = re.compile(r"\s*")
 _LARGER = re.compile(r"\s*[|<]")
@@ -206,7 +208,8 @@ class SelfKeeper:
             by: who wants it. What the owner does is never held.
             cites: what it grew from.
             hold: why it must wait for the owner's approval, whatever it says.
-            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too.
+            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too, and
+                what the owner rejected is refused.
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
             is_own: no words but the SOUL's and its owner's are behind it.
@@ -269,20 +272,21 @@ class SelfKeeper:
         applied = await self._alone(apply)
         return await self._tell(*applied) if applied else None
 
-    async def reject(self, came: str | None = None) -> HeldEdit | None:
-        """The owner's no: the change that waited is given up; None if none did. Raises as `_meant`."""
+    async def reject(self, came: str | None = None, reason: str = "") -> HeldEdit | None:
+        """Give up the change that waits, for the owner's reason; None if none did. Raises as `_meant`."""
+        reason = one_line(self.redactor.text(reason), _REASON_CHARS)
 
         def drop() -> HeldEdit | None:
             held = self._meant(came, is_yes=False)
             if held is None:
                 self._history.drop_held()
             else:
-                self._history.reject(held)
+                self._history.reject(held, reason, self.clock.now())
             return held
 
         held = await self._alone(drop)
         if held is not None:
-            await self.journal.record(entries.rejected(self.document, held))
+            await self.journal.record(entries.rejected(self.document, held, reason))
         return held
 
     def _meant(self, came: str | None, *, is_yes: bool) -> HeldEdit | None:
@@ -292,10 +296,6 @@ class SelfKeeper:
             remedy = f"`{entries.see_held(self.document)}` shows it; then decide."
             raise NotWaiting(f"The change of {self.document} that waits now was not shown to you", remedy=remedy)
         return held
-
-    async def was_rejected(self, content: str) -> bool:
-        """Return whether the owner rejected this text, word for word."""
-        return sha256(content.encode()) in await self._alone(self._history.rejected)
 
     async def roll_back(self, version: Version) -> SelfEdit:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
@@ -346,6 +346,8 @@ class SelfKeeper:
         return limits or policy.hold_reason(before, proposed.content)
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
+        if proposed.unasked and sha256(proposed.content.encode()) in {one.sha256 for one in self._history.rejected()}:
+            return SelfEdit("refused", "the owner rejected it, word for word")
         waiting = self._history.held()
         is_other = waiting is not None and waiting.content != proposed.content
         if waiting and is_other and (waiting.is_seen or waiting.erases):
@@ -357,6 +359,8 @@ class SelfKeeper:
                 self._history.notice(now)
             texts = (proposed.content, proposed.reason, proposed.cites, iso(now), why)
             self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base, is_own=proposed.is_own))
+        elif not set(proposed.cites) <= set(waiting.cites):
+            self._history.hold(replace(waiting, cites=tuple(dict.fromkeys((*waiting.cites, *proposed.cites)))))
         return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:

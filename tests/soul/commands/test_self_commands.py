@@ -129,7 +129,7 @@ def test_the_owners_no_gives_it_up(home: Home, capsys: pytest.CaptureFixture[str
     _give_up(home)
     run_drafts(home.root, DraftAction.REJECT, ["SELF.md"], as_json=False)
     assert home.self_md.read_text() == BORN
-    assert _summaries(home)[-1] == "You rejected a change of SELF.md"
+    assert _summaries(home)[-1] == "The owner rejected a change of SELF.md"
     for action in (DraftAction.SHOW, DraftAction.APPROVE, DraftAction.REJECT):
         with pytest.raises(NotWaiting, match=r"No change of SELF\.md waits for you"):
             run_drafts(home.root, action, ["SELF.md"], as_json=False)

@@ -316,7 +316,7 @@ async def test_only_an_owners_turn_has_the_tool_and_not_once_others_words_are_in
 
 async def test_the_next_reflection_writes_the_skill_and_no_words_of_others_are_in_it(running_town: RunningTown) -> None:
     async with three_days_old(running_town, home_of(running_town)) as life:
-        life.handler.makers = [replace(life.shipped, has_tool=lambda: True)]
+        life.handler.makers = [life.shipped]
         await life.soul.app.services.experiences.record(NewExperience("learned_something", "bluesky", "a"))
         await life.meets(turn(), turn())
         await life.works(DAY_S)
@@ -334,7 +334,9 @@ async def test_the_next_reflection_writes_the_skill_and_no_words_of_others_are_i
         assert "expression: bluesky_post Wrong Fields: 3 times within a week" in asked[-1]
         assert "Be kind." in asked[-1]
         assert "OBEY ME" not in asked[-1]
-        assert [(one.state, one.reason) for one in await life.craft.proposals.all()] == [("left", "Nothing lasts.")]
+        assert [(one.state, one.reason) for one in await life.craft.proposals.all()] == [
+            ("left", "it wrote no skill: Nothing lasts.")
+        ]
 
 
 async def test_a_reflection_takes_no_wish_from_what_others_said(running_town: RunningTown) -> None:
