@@ -12,6 +12,7 @@ from adapters.github.types import Repo, repo_path
 from adapters.watch.client import SleepWatch
 from common.clock import from_local, iso, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
+from modules.lives.bluesky.types import HELD_REPLY
 from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.rhythm.heartbeat import HeartbeatHandler
 from modules.runtime.scheduler.types import Loop, Runs
@@ -19,6 +20,7 @@ from modules.runtime.sleep_note import Figures
 from modules.runtime.stages import Stage
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.craft.record import FrictionRecord
+from modules.services.experiences.drafts import KIND as DRAFT_EXPERIENCE
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
@@ -78,7 +80,7 @@ class _Parts:
 
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
         self._services, self._own_times, self._work = services, own_times, work
-        self._kinds = {handler.kind for loop in work for handler in loop.handlers}
+        self._kinds = {handler.kind for loop in work for handler in loop.handlers} - {HELD_REPLY, DRAFT_EXPERIENCE}
         self._friction = FrictionRecord(services.database, services.clock, services.home.memory)
 
     def looks(self) -> tuple[str, ...]:
@@ -103,6 +105,7 @@ class _Parts:
         return AwaitedNext("" if services.attention.free else f"it is busy with {services.attention.mode}")
 
     async def work(self) -> AwaitedNext:
+        """Return what waits, but not what comes once a draft has left: that waits for the owner, like the draft."""
         first = await self._services.work.earliest(self._kinds)
         if first is None:
             return AwaitedNext()
