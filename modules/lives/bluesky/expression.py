@@ -233,7 +233,7 @@ class ExpressionCycle:
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
-        ended = "Said nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
+        ended = "Posted nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
         await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
@@ -253,6 +253,7 @@ class ExpressionCycle:
                     "act": result.act,
                     "source": source,
                     "rounds": turn_result.rounds,
+                    "is_own": words is Provenance.SELF,
                     **({"finding": read.id} if read else {}),
                 },
             )

@@ -24,7 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, Propose
 
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
-_DECISION = re.compile(r"(?:(yes|approve)|no|reject)((?:[\s,]+[0-9]{1,3})+)[\s.!]*", re.IGNORECASE)
+_DECISION = re.compile(r"(?is)(?:(yes|approve)|no|reject)((?:[\s,]+[0-9]{1,3})+)(?:[\s:,.!]+(\S.*?))?[\s.!]*")
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left."
 
@@ -74,15 +74,17 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
 
 def as_command(connection: sqlite3.Connection, line: str) -> str:
-    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8" or "approve 8".
+    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
 
-    Return any other line as it is, and one with a number that no draft had.
+    Return any other line as it is, also where no draft ever was, or where words behind the numbers reject no one draft.
     """
-    found = _DECISION.fullmatch(line.strip())
-    numbers = _NUMBER.findall(found[2]) if found else []
-    if found is None or not set(map(int, numbers)) <= set(store.draft_numbers(connection).values()):
+    found, known = _DECISION.fullmatch(line.strip()), {*store.draft_numbers(connection).values()}
+    if found is None or not known:
         return line
-    return f"/{'approve' if found[1] else 'reject'} {' '.join(numbers)}"
+    numbers, reason = _NUMBER.findall(found[2]), found[3] or ""
+    if reason and (found[1] or len(numbers) > 1 or int(numbers[0]) not in known):
+        return line
+    return f"/{'approve' if found[1] else 'reject'} {' '.join(numbers)} {reason}".rstrip()
 
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
@@ -98,7 +100,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
-        raise NotWaiting(f"{intent_id} needs no approval: it leaves by itself", remedy=_SHOW)
+        raise NotWaiting(f"{_named(connection, intent)} needs no approval: it leaves by itself", remedy=_SHOW)
     _take_place(connection, intent)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
@@ -121,7 +123,8 @@ def edit(
     """
     intent = _living(connection, intent_id, now)
     if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
-        problem = f"{intent_id} cannot be edited: only a post, reply or direct message awaiting your approval can"
+        named = _named(connection, intent)
+        problem = f"{named} cannot be edited: only a post, reply or direct message awaiting your approval can"
         raise NotWaiting(problem, remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
     pictures = () if isinstance(body, DirectMessageBody) else body.pictures
@@ -236,5 +239,12 @@ def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent
 def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:
     intent = find(connection, intent_id)
     if policy.is_expired(intent, now):
-        raise NotWaiting(f"{intent_id} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
+        named = _named(connection, intent)
+        raise NotWaiting(f"{named} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
     return intent
+
+
+def _named(connection: sqlite3.Connection, intent: Intent) -> str:
+    """Return how the owner is told of an act that waits: by its number, else by its id."""
+    number = store.draft_numbers(connection).get(intent.id)
+    return f"Number {number}" if number else intent.id
