@@ -22,7 +22,6 @@ SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
 """What stands where a forgotten account stood: names that belong to nobody, and can never belong to anybody."""
 _SOMEBODY = "somebody who is forgotten"
-_GONE = "(forgotten)"
 
 INVALID_HANDLE = "handle.invalid"
 """What the network shows of each account whose handle cannot be proved just now: no name of anybody."""
@@ -136,8 +135,8 @@ class Trace:
     words: frozenset[str] = frozenset()
 
     def without_copies(self, text: str) -> str:
-        """Return JSON or lines of it with somebody, or `_GONE`, in the place of what was remembered and is deleted."""
-        instead = SOMEBODY_HANDLE if self.person.did else _GONE
+        """Return JSON or lines of it with somebody, or nobody, in the place of what was remembered and is deleted."""
+        instead = SOMEBODY_HANDLE if self.person.did else "(forgotten)"
         bodies = (copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)
         for form in sorted(needles(bodies), key=len, reverse=True):
             text = text.replace(form, instead)

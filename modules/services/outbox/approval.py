@@ -76,13 +76,13 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 def as_command(connection: sqlite3.Connection, line: str) -> str:
     """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
 
-    Return any other line as it is, also where no draft ever was, or where words behind the numbers reject no one draft.
+    Return any other line as it is, also where no draft ever was, or with more words that reject no act which waits.
     """
-    found, known = _DECISION.fullmatch(line.strip()), {*store.draft_numbers(connection).values()}
-    if found is None or not known:
+    found, of = _DECISION.fullmatch(line.strip()), store.draft_numbers(connection)
+    if found is None or not of:
         return line
     numbers, reason = _NUMBER.findall(found[2]), found[3] or ""
-    if reason and (found[1] or len(numbers) > 1 or int(numbers[0]) not in known):
+    if reason and (found[1] or [int(one) for one in numbers] not in [[of.get(one.id)] for one in waiting(connection)]):
         return line
     return f"/{'approve' if found[1] else 'reject'} {' '.join(numbers)} {reason}".rstrip()
 
@@ -123,9 +123,8 @@ def edit(
     """
     intent = _living(connection, intent_id, now)
     if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
-        named = _named(connection, intent)
-        problem = f"{named} cannot be edited: only a post, reply or direct message awaiting your approval can"
-        raise NotWaiting(problem, remedy=_SHOW)
+        problem = "cannot be edited: only a post, reply or direct message awaiting your approval can"
+        raise NotWaiting(f"{_named(connection, intent)} {problem}", remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
     pictures = () if isinstance(body, DirectMessageBody) else body.pictures
     media, once = "+".join(one.sha256 for one in pictures) or None, ""

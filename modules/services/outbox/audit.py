@@ -20,7 +20,7 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
-def admission_entry(admission: Admission, what: str, number: int, *, is_change: bool, timezone: str) -> Entry:
+def admission_entry(admission: Admission, what: str, number: int, timezone: str, *, is_change: bool) -> Entry:
     """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
 
     `what` is the act in words, and `number` that of the draft, for the owner who is to approve it. `is_change`: a

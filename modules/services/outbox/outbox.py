@@ -132,8 +132,7 @@ class Outbox:
             wait = self._delivery.expected_wait(connection, intent, now)
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            zone = zone_of(connection, "")
-            entry = audit.admission_entry(admission, what, number, is_change=is_change, timezone=zone)
+            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), is_change=is_change)
             return Submitted(intent, admission.advice, wait, number, keeps_number), entry
 
         submitted = await self.journal.record_with(admit)

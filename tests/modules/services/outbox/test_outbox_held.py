@@ -16,6 +16,7 @@ from functools import partial
 import pytest
 
 from adapters.atproto.records import web_url
+from common.clock import local, parse_iso, spoken
 from common.errors import NotWaiting
 from common.intervals import OUTBOX_DRAIN_INTERVAL_MS, Pace
 from common.redact import Redactor
@@ -389,6 +390,13 @@ async def test_its_expiry_counts_from_its_moment(running_outbox: RunningOutbox, 
     intent = (await schedule(running_outbox)).intent
     await running_outbox.clock.advance(2 * DAY.total_seconds() + late_s)
     assert (await running_outbox.deliver(intent.id)).state == state
+
+
+async def test_its_moment_is_told_as_the_owner_reads_it(running_outbox: RunningOutbox) -> None:
+    intent = (await schedule(running_outbox)).intent
+    (queued, *_) = await told_of(running_outbox.journal, intent.id)
+    moment = spoken(local(parse_iso(str(intent.scheduled_for))))
+    assert (queued.entry.reason, str(intent.scheduled_for)[:4] in moment) == (f"for {moment}, with priority", True)
 
 
 @pytest.mark.parametrize("after", [timedelta(), SCHEDULE_AHEAD + timedelta(minutes=1)])
