@@ -135,10 +135,11 @@ class Trace:
     words: frozenset[str] = frozenset()
 
     def without_copies(self, text: str) -> str:
-        """Return JSON or lines of it with somebody in the place of what was remembered of the person and is deleted."""
+        """Return JSON or lines of it with somebody, or nobody, in the place of what was remembered and is deleted."""
+        instead = SOMEBODY_HANDLE if self.person.did else "(forgotten)"
         bodies = (copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)
         for form in sorted(needles(bodies), key=len, reverse=True):
-            text = text.replace(form, SOMEBODY_HANDLE)
+            text = text.replace(form, instead)
         return text
 
     def tells(self, line: str) -> bool:

@@ -138,8 +138,9 @@ class AccountTools:
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
     """Return the tools, for the owner alone."""
     words = ToolWords(skills, "bluesky-tools")
-    return (
+    family = (
         request_tool(words, "bluesky_follow", DidInput, tools.follow),
         request_tool(words, "bluesky_unfollow", DidInput, tools.unfollow),
         request_tool(words, "mute_account", MuteInput, tools.mute, holdable=False, named_only=True),
     )
+    return [replace(tool, needs_name=True) for tool in family]

@@ -267,7 +267,7 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
 
     """
     is_order = is_order and turn.is_ordered
-    by_owner = is_order or is_by_owner(turn)
+    by_owner = is_order or (is_by_owner(turn) and not turn.hold)
     hold, is_for_owner = "" if is_order else turn.hold, turn.asked_by is Provenance.OWNER
     own_words = by_owner and not is_seen
     return ActTerms(

@@ -16,7 +16,7 @@ _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 async def counted(outbox: Outbox) -> dict[IntentState, int]:
     """Return how many intents are in each state, as the status tells it."""
-    return await outbox._database.run(store.counts)
+    return await outbox.database.run(store.counts)
 
 
 async def newest_intents(outbox: Outbox, limit: int) -> list[Intent]:

@@ -237,7 +237,7 @@ class ExpressionCycle:
             await self.journal.record(replace(entry, provenance=result.provenance))
             return Outcome(ran=True, reason=summary)
         self._failures = 0
-        ended = "Said nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
+        ended = "Posted nothing" if result.act == "silent" else f"{'Wrote down' if result.held else 'Shared'} a thought"
         await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources

@@ -205,16 +205,23 @@ def count_between(connection: sqlite3.Connection, since: str, until: str, act: s
 
 
 def refused_between(
-    connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
-) -> list[tuple[str, str, int]]:
-    """Return `(kind, reason, count)` of what was refused, failed or expired, but for `without`; most frequent first."""
+    connection: sqlite3.Connection, since: str, until: str, without: Collection[str], others: Collection[str]
+) -> list[tuple[str, str, int, bool]]:
+    """Return `(kind, reason, count, is_others)` of what was refused, failed or expired, but for `without`.
+
+    The most frequent is first. The reason may hold others' words if it was tried, or its kind is one of `others`.
+    """
     query = """
-        SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count FROM journal
+        SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count, max(
+            json_extract(data, '$.state') = 'failed' OR json_extract(data, '$.attempts') > 0
+            OR json_extract(data, '$.deferrals') > 0 OR json_extract(data, '$.kind') IN (SELECT value FROM json_each(?))
+        ) FROM journal
         WHERE at >= ? AND at < ? AND kind = 'act' AND json_extract(data, '$.state') IN ('blocked', 'failed', 'expired')
         AND coalesce(intent_id, '') NOT IN (SELECT value FROM json_each(?))
         GROUP BY act, reason ORDER BY count DESC, max(id) DESC
     """
-    return [tuple(row) for row in connection.execute(query, (since, until, json.dumps(list(without))))]
+    values = json.dumps(list(others)), since, until, json.dumps(list(without))
+    return [tuple(row) for row in connection.execute(query, values)]
 
 
 def dropped_between(
@@ -234,8 +241,8 @@ MALFORMED = "the model called it with other fields than it takes"
 """Why a call was sent back, for the owner: the answer itself tells the model which fields there are."""
 
 
-def sent_back_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:
-    """Return `(tool, answer, count)` of the calls that the model was told to change, the most frequent first.
+def sent_back_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int, bool]]:
+    """Return `(tool, answer, count, is_others)` of the calls that the model was told to change, most frequent first.
 
     A message that was not said in a room counts among them, with "" for its tool. Of a call that its tool does not
     take the answer is `MALFORMED`. Calls whose act was refused are left out: `refused_between` tells them.
@@ -250,7 +257,7 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
             UNION ALL SELECT id, '', reason FROM journal
                 WHERE at >= :since AND at < :until AND kind = 'decision' AND json_extract(data, '$.act') = 'rejected'
         )
-        SELECT tool, answer, count(*) AS count FROM answers WHERE answer != ''
+        SELECT tool, answer, count(*) AS count, answer != :malformed FROM answers WHERE answer != ''
         GROUP BY tool, answer ORDER BY count DESC, max(id) DESC
     """
     values = {"since": since, "until": until, "malformed": MALFORMED}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from typing import Any
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
@@ -48,6 +49,7 @@ from modules.services.memory.admission import Kind
 from modules.services.outbox import policy, store
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import Intent
 from modules.services.presence import owner_follow
 from modules.services.rituals.rituals import all_runs
@@ -128,7 +130,7 @@ class DayReader:
             posts=tuple(
                 (one.body.public_text, web_url(one.result_uri or ""))
                 for one in left
-                if one.kind == "post" and not _is_deleted(connection, one)
+                if one.kind == "post" and not store.is_deleted(connection, one)
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
@@ -137,7 +139,7 @@ class DayReader:
                 for who, uri, wish in rows.wishes_between(connection, start, end)
                 if who != self.settings.owner_bluesky_social_handle
             ),
-            refused=_refusals(rows.refused_between(connection, start, end, [one.id for one in owners])),
+            refused=_refusals(rows.refused_between(connection, start, end, [one.id for one in owners], GITHUB_KINDS)),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
@@ -146,7 +148,9 @@ class DayReader:
             if is_today
             else (),
             leaving=self._leaving(now, zone),
-            is_unasked=not all(one.by_owner for one in (*owners, *(one.intent for one in now.on_the_way))),
+            is_unasked=bool(now.documents)
+            or any(one.words.theirs and not one.words.ours for one in now.drafts)
+            or not all(one.by_owner for one in (*owners, *(one.intent for one in (*now.drafts, *now.on_the_way)))),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=first_scheduled(now.schedules, zone),
             tasks=now.tasks,
@@ -163,7 +167,7 @@ class DayReader:
                 *(_lost_troubles(connection) if is_today and not awake else ()),
                 *blocked,
                 *(
-                    DayTrouble(named(connection, summary), count, named(connection, reason))
+                    DayTrouble(named(connection, summary), count, named(connection, reason), is_others=True)
                     for summary, reason, count in rows.troubles_between(connection, start, end, _MOST_TROUBLES)
                 ),
             ),
@@ -203,8 +207,9 @@ class DayReader:
                 _first_words(act.theirs if one.kind in _TO_OWN else act.ours, is_edited=one.id in edited),
                 one.outcome,
                 named(connection, one.why_not),
-                _was_ordered(one.cause_id or "", owner) and one.id not in approved,
-                departures.get(one.id, "deleted since" if _is_deleted(connection, one) else ""),
+                one.by_owner and _was_ordered(one.cause_id or "", owner) and one.id not in approved,
+                departures.get(one.id, "deleted since" if store.is_deleted(connection, one) else ""),
+                bool(one.why_not and (one.first_sent_at or one.kind in GITHUB_KINDS)),
             )
             for one, act in acts
         )
@@ -264,10 +269,13 @@ def _own_time(
 ) -> tuple[tuple[str, str, str], ...]:
     worked = rows.of_loop_between(connection, _WORK, start, end)
     own = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
+    thoughts = rows.of_loop_between(connection, _EXPRESSION, start, end)
+    silent = [one for one in thoughts if one["data"].get("act") == "silent"]
     files = [one for one in _changes(connection, start, end) if one not in ordered]
-    found = (("own time", own), ("files", files))
+    found = [("own time", one) for one in own] + [("files", one) for one in files]
+    found += [("no post" if one["data"].get("rests_on") in {"self", "owner"} else "own time", one) for one in silent]
     ended = (one for one in worked if one["data"].get("kind") == _PROPOSAL and one["data"]["act"] in {"done", "silent"})
-    told = [(label, one["summary"], one["reason"]) for label, those in found for one in those]
+    told = [(label, one["summary"], one["reason"]) for label, one in found]
     return (*told, *(("proposals", *ended_as(one["data"]["code"], one["reason"])) for one in ended))
 
 
@@ -346,12 +354,6 @@ def _counted(acts: Iterable[Intent]) -> dict[policy.Lane, int]:
     return dict(Counter(policy.lane_of(one.kind, one.target) for one in acts))
 
 
-def _is_deleted(connection: sqlite3.Connection, intent: Intent) -> bool:
-    """Return whether what an act made was taken back."""
-    deletions = store.by_target(connection, "delete", intent.result_uri) if intent.result_uri else []
-    return any(one.state == "done" for one in deletions)
-
-
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
     return rows.count_between(connection, start, end, _SPOKE)
 
@@ -367,8 +369,8 @@ def _whom(intent: Intent) -> str:
     return uri.repo if uri else intent.target if isinstance(body, FollowBody) else ""
 
 
-def _refusals(found: Iterable[tuple[str, str, int]]) -> tuple[DayRefusal, ...]:
-    return tuple(DayRefusal(what, reason, count) for what, reason, count in found)
+def _refusals(found: Iterable[tuple[Any, ...]]) -> tuple[DayRefusal, ...]:
+    return tuple(DayRefusal(*one) for one in found)
 
 
 def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:

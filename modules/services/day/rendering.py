@@ -42,7 +42,7 @@ class DayReason:
 class DayOrder:
     """An act that the owner ordered, approved or stopped: what it is, its first words, and its outcome.
 
-    `reason` says why it was not done, `when` when it leaves where it is expected to wait.
+    `reason` says why it was not done (`is_others` as in `DayRefusal`), `when` when it leaves if it is to wait.
     """
 
     what: str
@@ -51,15 +51,17 @@ class DayOrder:
     reason: str
     was_ordered: bool
     when: str = ""
+    is_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DayRefusal:
-    """Something that did not leave as it was meant: what it was, why, and how often."""
+    """What did not leave as it was meant, why, and how often; `is_others`: the reason may hold what others wrote."""
 
     what: str
     reason: str
     count: int
+    is_others: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,12 @@ class DaySpent:
 
 @dataclass(frozen=True, slots=True)
 class DayTrouble:
-    """What is wrong, or went wrong so often, and what the owner can do about it; "" if it mends itself."""
+    """What is wrong, or went wrong so often, and what the owner can do about it; `is_others` as in `DayRefusal`."""
 
     what: str
     count: int
     remedy: str
+    is_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +188,13 @@ class DaySummary:
         cases: at most three, of as many kinds as there are, the rarest first.
         drafts: what waits for the owner's approval, each act in words.
         leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
-        is_unasked: whether an act is told in words that the owner neither ordered nor approved.
+        is_unasked: whether an act is told in words that the owner neither ordered nor approved, or a change of a file.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
-        own_time: what it did on a schedule or for HEARTBEAT.md, and how changes of its files and its
-            proposals to get better ended, each with a label.
+        own_time: what it did on a schedule or for HEARTBEAT.md, thoughts without a post, and how changes of its files
+            and its proposals to get better ended, by label.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 
@@ -235,11 +238,13 @@ class DaySummary:
 
         Reasons, titles and what was read or learned may hold what others wrote, and so may what answers them.
         """
-        refused = (self.refused, self.sent_back, self.dropped, self.troubles, any(one.reason for one in self.orders))
-        standing = (self.cases, self.wishes, self.drafts, self.is_unasked, self.tasks, self.blocked, self.rituals)
+        refused = (*self.refused, *self.sent_back, *self.dropped)
+        told: tuple[DayOrder | DayRefusal | DayTrouble, ...] = (*self.orders, *refused, *self.troubles)
+        standing = (self.cases, self.wishes, self.is_unasked, self.tasks, self.blocked, self.rituals)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
-        learned = (self.learned.is_others, self.learned.self_changes, self.readings, self.own_time)
-        return not any((*refused, *standing, *titles, *learned))
+        learned = (self.learned.is_others, self.learned.self_changes, self.readings)
+        own_time = (label != "no post" for label, *_ in self.own_time)
+        return not any((*(one.is_others for one in told), *standing, *titles, *learned, *own_time))
 
 
 Row: TypeAlias = tuple[str, str]

@@ -83,15 +83,18 @@ def read_answer(line: str) -> tuple[bool, str, str] | None:
 
 
 def as_command(connection: sqlite3.Connection, line: str) -> str:
-    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8" or "approve 8".
+    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
 
-    Return any other line as it is, and one with a number that no draft had.
+    Return any other line as it is, also where no draft ever was, or with more words that reject no act which waits.
     """
-    is_yes, which, why = read_answer(line) or (False, "", "")
+    answer, of = read_answer(line), store.draft_numbers(connection)
+    is_yes, which, why = answer or (False, "", "")
     numbers = _NUMBER.findall(which)
-    if why or not numbers or not set(map(int, numbers)) <= set(store.draft_numbers(connection).values()):
+    if not (numbers and of):
         return line
-    return f"/{'approve' if is_yes else 'reject'} {' '.join(numbers)}"
+    if why and (is_yes or [int(one) for one in numbers] not in [[of.get(one.id)] for one in waiting(connection)]):
+        return line
+    return f"/{'approve' if is_yes else 'reject'} {' '.join(numbers)} {why}".rstrip()
 
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
@@ -107,7 +110,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
-        raise NotWaiting(f"{intent_id} needs no approval: it leaves by itself", remedy=_SHOW)
+        raise NotWaiting(f"{_named(connection, intent)} needs no approval: it leaves by itself", remedy=_SHOW)
     _take_place(connection, intent)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
@@ -130,8 +133,8 @@ def edit(
     """
     intent = _living(connection, intent_id, now)
     if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
-        problem = f"{intent_id} cannot be edited: only a post, reply or direct message awaiting your approval can"
-        raise NotWaiting(problem, remedy=_SHOW)
+        problem = "cannot be edited: only a post, reply or direct message awaiting your approval can"
+        raise NotWaiting(f"{_named(connection, intent)} {problem}", remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
     pictures = () if isinstance(body, DirectMessageBody) else body.pictures
     media, once = "+".join(one.sha256 for one in pictures) or None, ""
@@ -245,5 +248,12 @@ def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent
 def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:
     intent = find(connection, intent_id)
     if policy.is_expired(intent, now):
-        raise NotWaiting(f"{intent_id} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
+        named = _named(connection, intent)
+        raise NotWaiting(f"{named} has lost its sense: it could wait until {intent.expires_at}", remedy=_SHOW)
     return intent
+
+
+def _named(connection: sqlite3.Connection, intent: Intent) -> str:
+    """Return how the owner is told of an act that waits: by its number, else by its id."""
+    number = store.draft_numbers(connection).get(intent.id)
+    return f"Number {number}" if number else intent.id

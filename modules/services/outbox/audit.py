@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from adapters.atproto.records import web_url
-from common.clock import span
+from common.clock import local, parse_iso, span, spoken
 from common.line_kind import LineKind
 from common.text.graphemes import shortened
 from common.wording import counted, deed
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.bodies import DeleteBody, ThreadgateBody
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 
@@ -19,11 +20,11 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
-def admission_entry(admission: Admission, what: str, number: int, *, is_change: bool) -> Entry:
+def admission_entry(admission: Admission, what: str, number: int, timezone: str, *, is_change: bool) -> Entry:
     """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
 
     `what` is the act in words, and `number` that of the draft, for the owner who is to approve it. `is_change`: a
-    draft had that number before.
+    draft had that number before. A moment is told in `timezone`.
     """
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
@@ -35,7 +36,7 @@ def admission_entry(admission: Admission, what: str, number: int, *, is_change: 
             entry = held(intent, what, number)
             entry = replace(entry, summary=f"Changed. {entry.summary}") if is_change else entry
         case _:
-            entry = _queued(intent)
+            entry = _queued(intent, timezone)
     rules = [_told(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
@@ -111,10 +112,10 @@ def ended(intent: Intent) -> Entry:
     return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")
 
 
-def _queued(intent: Intent) -> Entry:
+def _queued(intent: Intent, timezone: str) -> Entry:
     summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
     reasons = (
-        f"for {intent.scheduled_for}" if intent.scheduled_for else "",
+        f"for {spoken(local(parse_iso(intent.scheduled_for), timezone))}" if intent.scheduled_for else "",
         "with priority" if intent.urgent else "",
     )
     return _entry(intent, "queue", summary, ", ".join(filter(None, reasons)))
@@ -125,6 +126,8 @@ def _what(intent: Intent, chars: int | None = None) -> str:
     shown = shortened(words, chars) if chars else words
     if isinstance(intent.body, OnGitHub):
         return shown
+    if isinstance(intent.body, DeleteBody | ThreadgateBody):
+        return intent.body.deed
     return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 

@@ -12,7 +12,7 @@ import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -123,42 +123,34 @@ class _Overtaken(Exception):
         self.intent = intent
 
 
+@dataclass(slots=True, kw_only=True)
 class Delivery:
     """Moves accepted intents towards their end, one step at a time. `moved` is set, and another one, as one moves."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        journal: Journal,
-        clock: Clock,
-        senders: Mapping[IntentKind, Sender],
-        pacing: Pacing,
-        gates: Sequence[Gate],
-        at_departure: Sequence[DepartureRule],
-        confirm: Callable[[], Awaitable[str]],
-        sender_deadline_s: float,
-    ) -> None:
-        self._database = database
-        self._journal = journal
-        self._clock = clock
-        self._senders = senders
-        self._pacing = pacing
-        self._gates = gates
-        self._at_departure = at_departure
-        self._confirm = confirm
-        self._is_unconfirmed = False
-        self._deadline_s = sender_deadline_s
-        self._started = clock.now()
-        self._delivery_lock = asyncio.Lock()
-        self.moved = asyncio.Event()
-        self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
-        self._untold: list[Entry] = []
+    database: Database
+    journal: Journal
+    clock: Clock
+    senders: Mapping[IntentKind, Sender]
+    pacing: Pacing
+    gates: Sequence[Gate]
+    at_departure: Sequence[DepartureRule]
+    confirm: Callable[[], Awaitable[str]]
+    sender_deadline_s: float
+    moved: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _is_unconfirmed: bool = field(default=False, init=False)
+    _started: datetime = field(init=False)
+    _delivery_lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _kept: dict[str, datetime] = field(default_factory=dict, init=False)  # when a gate last kept an intent in
+    _untold: list[Entry] = field(default_factory=list, init=False)
+    _rechecks: Rechecks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock.now()
         self._rechecks = Rechecks(
-            database=database,
-            journal=journal,
-            clock=clock,
-            senders=senders,
+            database=self.database,
+            journal=self.journal,
+            clock=self.clock,
+            senders=self.senders,
             ask=lambda call: self._asked(call, on_bug="invalid"),
             may_leave=lambda connection, intent, now: not self._waits(connection, intent, now),
         )
@@ -179,7 +171,7 @@ class Delivery:
             put_off = moved.state in {"pending", "sending"}
         async with self._delivery_lock:
             await self._rechecks.run_due()
-        next_in_s = await self._database.run(self._look_ahead)
+        next_in_s = await self.database.run(self._look_ahead)
         if (put_off or self._is_unconfirmed) and next_in_s is not None:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
@@ -194,7 +186,7 @@ class Delivery:
         With an id, `of`, the gates are asked about that act only.
         """
         acts = store.last_acts(connection, now)
-        latest = store.last_departures(connection, now, self._pacing.per_tick)
+        latest = store.last_departures(connection, now, self.pacing.per_tick)
 
         def alone(intent: Intent) -> Wait:
             pace = self._pace_wait(connection, intent, acts, now, latest)
@@ -202,7 +194,7 @@ class Delivery:
             return max([pace, *gates], key=lambda wait: wait.seconds)
 
         pending = [one for one in store.in_state(connection, "pending") if not policy.is_for_later(one, now)]
-        return policy.expected_waits(pending, alone, self._pacing)
+        return policy.expected_waits(pending, alone, self.pacing)
 
     def expected_wait(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait:
         """Return the same of one intent, also of one that is scheduled; no wait for one that needs no turn."""
@@ -210,14 +202,14 @@ class Delivery:
 
     async def _step(self) -> Intent | None:
         async with self._delivery_lock:
-            now = self._clock.now()
-            intent, hold = await self._database.run(lambda connection: self._pick(connection, now))
+            now = self.clock.now()
+            intent, hold = await self.database.run(lambda connection: self._pick(connection, now))
             while self._untold:
-                await self._journal.record(self._untold.pop(0))
+                await self.journal.record(self._untold.pop(0))
             if intent is None:
                 return None
             with urgency(Urgency.AT_ONCE if policy.goes_first(intent) else Urgency.AHEAD):
-                if await self._confirm():
+                if await self.confirm():
                     self._is_unconfirmed = True
                     return None
                 return await self._move(intent, now, hold)
@@ -239,7 +231,7 @@ class Delivery:
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
         acts = store.last_acts(connection, now)
-        latest = store.last_departures(connection, now, self._pacing.per_tick)
+        latest = store.last_departures(connection, now, self.pacing.per_tick)
         return policy.choose(
             pending,
             lambda intent: self._pause_s(connection, intent, acts, now, latest),
@@ -277,7 +269,7 @@ class Delivery:
             pace = policy.pace_wait(
                 intent,
                 acts=acts,
-                pacing=self._pacing,
+                pacing=self.pacing,
                 now=now,
                 started=self._free_since(intent),
                 departures=latest,
@@ -295,14 +287,14 @@ class Delivery:
         return longest
 
     def _waits(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> list[Wait]:
-        return [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
+        return [wait for gate in self.gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
 
     def _look_ahead(self, connection: sqlite3.Connection) -> float | None:
         """Note when each act is expected to leave, and return the seconds until the next has its turn.
 
         What waits for the owner since an earlier version, or since it was held back on its way, gets its number.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         store.number_drafts(connection)
         departures.note(connection, self.expected_waits(connection, now), now)
         waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
@@ -328,16 +320,16 @@ class Delivery:
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
-        found = await self._asked(self._senders[intent.kind].find(intent), on_bug="invalid")
+        found = await self._asked(self.senders[intent.kind].find(intent), on_bug="invalid")
         if isinstance(found, Err):
             return await self._failed(intent, found, policy.after_find(intent, found))
         if found.data is not None:
             return await self._arrived(intent, found.data, earlier=True)
-        if intent.state == "sending" and isinstance(self._senders[intent.kind], KeylessSender):
+        if intent.state == "sending" and isinstance(self.senders[intent.kind], KeylessSender):
             again_in_s = policy.look_again_in_s(intent)
             intent = replace(intent, looks=intent.looks + 1)
             if again_in_s is not None:
-                later = replace(intent, not_before=iso(self._clock.now() + timedelta(seconds=again_in_s)))
+                later = replace(intent, not_before=iso(self.clock.now() + timedelta(seconds=again_in_s)))
                 return await self._write(later, audit.not_found(later, again_in_s))
         match policy.not_arrived(intent, now):
             case "expired":
@@ -349,15 +341,15 @@ class Delivery:
 
     async def _send_again(self, intent: Intent, now: datetime) -> Intent:
         """Looking may have taken long, and a gate may have shut meanwhile."""
-        wait = await self._database.run(lambda connection: self._ask_gates(connection, intent, self._clock.now()))
+        wait = await self.database.run(lambda connection: self._ask_gates(connection, intent, self.clock.now()))
         if wait:
             return intent
-        hold = await self._database.run(lambda _: self._hold_reason(intent))
+        hold = await self.database.run(lambda _: self._hold_reason(intent))
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     def _hold_reason(self, intent: Intent) -> str:
         """Why it must wait for the owner's approval although it was admitted without, or ""."""
-        verdicts = [_asked_rule(rule, intent) for rule in self._at_departure]
+        verdicts = [_asked_rule(rule, intent) for rule in self.at_departure]
         return policy.decide([verdict for verdict in verdicts if verdict.says == "hold"], "")[1]
 
     async def _hold(self, intent: Intent, reason: str) -> Intent:
@@ -365,8 +357,8 @@ class Delivery:
             intent, state="held", not_before=None, error=f"{reason}; it was accepted before that was set", looks=0
         )
         try:
-            what = await self._database.run(lambda connection: act_words(connection, held).line)
-            number = (await self._database.run(store.draft_numbers)).get(held.id, 0)
+            what = await self.database.run(lambda connection: act_words(connection, held).line)
+            number = (await self.database.run(store.draft_numbers)).get(held.id, 0)
             return await self._write(held, audit.held(held, what, number), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
@@ -378,13 +370,13 @@ class Delivery:
             await self._write(out, audit.sending(intent), was=intent)
         except _Overtaken as overtaken:
             return overtaken.intent
-        result = await self._asked(self._senders[out.kind].send(out), on_bug="unknown_outcome")
+        result = await self._asked(self.senders[out.kind].send(out), on_bug="unknown_outcome")
         if isinstance(result, Ok):
             return await self._arrived(out, result.data, earlier=False)
         step = policy.after_send(out, result)
         if step.state == "failed" and intent.first_sent_at:
             # NOTE(self): the request of an earlier try may arrive right before this one, which is then refused for it.
-            found = await self._asked(self._senders[out.kind].find(out), on_bug="invalid")
+            found = await self._asked(self.senders[out.kind].find(out), on_bug="invalid")
             if isinstance(found, Ok) and found.data is not None:
                 return await self._arrived(out, found.data, earlier=True)
         return await self._failed(out, result, step)
@@ -412,7 +404,7 @@ class Delivery:
             state=step.state,
             attempts=intent.attempts + step.counts,
             deferrals=intent.deferrals + (not step.counts),
-            not_before=iso(self._clock.now() + timedelta(seconds=step.retry_in_s)),
+            not_before=iso(self.clock.now() + timedelta(seconds=step.retry_in_s)),
             error=error.error,
         )
         await self._write(after, audit.put_off(after, step.retry_in_s))
@@ -436,10 +428,10 @@ class Delivery:
                 store.forget_words(connection, intent.target)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")
-                store.remember_words(connection, [pair], self._clock.now())
+                store.remember_words(connection, [pair], self.clock.now())
             return intent, entry
 
-        after = await self._journal.record_with(move)
+        after = await self.journal.record_with(move)
         self.moved.set()
         self.moved = asyncio.Event()
         return after
@@ -447,10 +439,10 @@ class Delivery:
     async def _asked(self, call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
         """What the sender answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with asyncio.timeout(self.sender_deadline_s):
                 return await call
         except TimeoutError:
-            return Err(f"no answer within {self._deadline_s:g} s", "unknown_outcome")
+            return Err(f"no answer within {self.sender_deadline_s:g} s", "unknown_outcome")
         except Fatal:
             raise
         except Exception as error:

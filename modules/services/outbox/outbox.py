@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from adapters.atproto.writes import tid_for
@@ -18,6 +18,7 @@ from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
 from common.intervals import Pace
 from common.text.strings import dedup_key
+from modules.runtime.budget.report import zone_of
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -63,6 +64,7 @@ async def _confirmed() -> str:
     return ""
 
 
+@dataclass(slots=True, kw_only=True)
 class Outbox:
     """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace.
 
@@ -70,53 +72,45 @@ class Outbox:
     departure, and returns why nothing may leave now, "" if it may.
     """
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        journal: Journal,
-        clock: Clock,
-        senders: Mapping[IntentKind, Sender],
-        pacing: Pacing,
-        inquiries: Sequence[Inquiry] = (),
-        rules: Sequence[Rule] = (),
-        gates: Sequence[Gate] = (),
-        at_departure: Sequence[DepartureRule] = (),
-        own_did: Callable[[], str],
-        prepared: Callable[[ProposedAction], ProposedAction] = _as_it_is,
-        confirm: Callable[[], Awaitable[str]] = _confirmed,
-        sender_deadline_s: float = SENDER_DEADLINE_S,
-    ) -> None:
-        self._database = database
-        self._journal = journal
-        self._clock = clock
-        self._inquiries = inquiries
-        self._rules = rules
-        self._own_did = own_did
-        self._prepared = prepared
+    database: Database
+    journal: Journal
+    clock: Clock
+    senders: Mapping[IntentKind, Sender]
+    pacing: Pacing
+    inquiries: Sequence[Inquiry] = ()
+    rules: Sequence[Rule] = ()
+    gates: Sequence[Gate] = ()
+    at_departure: Sequence[DepartureRule] = ()
+    own_did: Callable[[], str]
+    prepared: Callable[[ProposedAction], ProposedAction] = _as_it_is
+    confirm: Callable[[], Awaitable[str]] = _confirmed
+    sender_deadline_s: float = SENDER_DEADLINE_S
+    _delivery: Delivery = field(init=False)
+    _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
         self._delivery = Delivery(
-            database=database,
-            journal=journal,
-            clock=clock,
-            senders=senders,
-            pacing=pacing,
-            gates=gates,
-            at_departure=at_departure,
-            confirm=confirm,
-            sender_deadline_s=sender_deadline_s,
+            database=self.database,
+            journal=self.journal,
+            clock=self.clock,
+            senders=self.senders,
+            pacing=self.pacing,
+            gates=self.gates,
+            at_departure=self.at_departure,
+            confirm=self.confirm,
+            sender_deadline_s=self.sender_deadline_s,
         )
-        self._work = asyncio.Event()
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        action, found = await self._inquire(policy.without_closing_words(self._prepared(action)))
+        action, found = await self._inquire(policy.without_closing_words(self.prepared(action)))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
-            now = self._clock.now()
+            now = self.clock.now()
             older = approval.make_way(connection, action, now)
             hold = (older.error or "") if older and older.state == "held" else ""
             proposed = replace(action, hold=action.hold or hold)
-            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, proposed, now))]
+            said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
             admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
             target = action.replaces
@@ -138,18 +132,18 @@ class Outbox:
             wait = self._delivery.expected_wait(connection, intent, now)
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            entry = audit.admission_entry(admission, what, number, is_change=is_change)
+            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), is_change=is_change)
             entry = replace(entry, provenance=action.provenance)
             return Submitted(intent, admission.advice, wait, number, keeps_number), entry
 
-        submitted = await self._journal.record_with(admit)
+        submitted = await self.journal.record_with(admit)
         if submitted.accepted:
             self._work.set()
         return submitted
 
     async def _inquire(self, action: ProposedAction) -> tuple[ProposedAction, list[Verdict]]:
         """Return what the inquiries found, and the act as it reads with that; all rules see it so."""
-        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+        found = [verdict for inquiry in self.inquiries for verdict in await _inquired(inquiry, action)]
         body = next((one.body for one in found if one.body is not None), action.body)
         return replace(action, body=body), found
 
@@ -176,7 +170,7 @@ class Outbox:
 
         What came to nothing `tries` times is left alone for `again_after` of lived time, or for good if that is None.
         """
-        return standing_of(await self.by_target(kind, target), tries, again_after, self._clock.since)
+        return standing_of(await self.by_target(kind, target), tries, again_after, self.clock.since)
 
     async def advise(self, action: ProposedAction) -> Advice:
         """Answer what would become of an act now, at admission and at departure, and keep nothing of it.
@@ -186,8 +180,8 @@ class Outbox:
         action, found = await self._inquire(action)
 
         def judge(connection: sqlite3.Connection) -> Advice:
-            now = self._clock.now()
-            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
+            now = self.clock.now()
+            said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, action, now))]
             before = store.stored_before(connection, action, now)
             admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
             wait = self._delivery.wait_of(connection, admission.intent, now)
@@ -195,15 +189,15 @@ class Outbox:
                 return admission.advice
             return Advice("later", wait.reason, now + timedelta(seconds=wait.seconds))
 
-        return await self._database.run(judge)
+        return await self.database.run(judge)
 
     async def held(self) -> list[Intent]:
         """What waits for the owner's approval, oldest first."""
-        return await self._database.run(approval.held)
+        return await self.database.run(approval.held)
 
     async def scheduled(self) -> list[Intent]:
         """What waits for a moment of its own, also where it needs approval first; the latest moment first."""
-        return await self._database.run(store.scheduled)
+        return await self.database.run(store.scheduled)
 
     async def waiting(self, given: str) -> tuple[Intent, str]:
         """Return an act that waits, named as in `approval.find`, and its number and own words, without anybody else's.
@@ -215,7 +209,7 @@ class Outbox:
             found = approval.find(connection, given)
             return found, _numbered(connection, found)
 
-        return await self._database.run(read)
+        return await self.database.run(read)
 
     async def own_record(self, uri: str) -> tuple[Intent | None, str]:
         """Return the intent whose record stands, or would stand, at `uri`, or None, and what it is, as in `waiting`."""
@@ -224,33 +218,33 @@ class Outbox:
             found = store.at_address(connection, uri)
             return found, _numbered(connection, found) if found else ""
 
-        return await self._database.run(read)
+        return await self.database.run(read)
 
     async def approve(self, intent_id: str) -> Intent:
         """Approve an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
-        now = self._clock.now()
-        intent = await self._journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
+        now = self.clock.now()
+        intent = await self.journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
         self._work.set()
         return intent
 
     async def departures(self, intents: Collection[Intent]) -> dict[str, Departure]:
         """Return when these leave and why not sooner, by id, without what leaves within a minute or is scheduled."""
-        now = self._clock.now()
-        waits = await self._database.run(lambda connection: self._delivery.expected_waits(connection, now))
+        now = self.clock.now()
+        waits = await self.database.run(lambda connection: self._delivery.expected_waits(connection, now))
         found = {one.id: departure_of(waits[one.id], now) for one in intents if one.id in waits}
         return {of: departure for of, departure in found.items() if departure}
 
     async def edit(self, intent_id: str, text: str, rules: Sequence[Rule]) -> Intent:
         """The owner gave a draft their own words; all as in `approval.edit`."""
-        now = self._clock.now()
-        intent = await self._journal.record_with(lambda rows: approval.edit(rows, intent_id, text, rules, now))
+        now = self.clock.now()
+        intent = await self.journal.record_with(lambda rows: approval.edit(rows, intent_id, text, rules, now))
         self._work.set()
         return intent
 
     async def reject(self, intent_id: str, reason: str = "", outcome: approval.Stopped = "rejected") -> Intent:
         """The owner said no, or had it withdrawn; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
-        now = self._clock.now()
-        return await self._journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
+        now = self.clock.now()
+        return await self.journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
 
     async def deliver_due(self) -> DeliveryReport:
         """Let out everything whose turn it is, and look after what an earlier process left unfinished.
@@ -272,7 +266,7 @@ class Outbox:
 
     async def _until(self, event: asyncio.Event, timeout_s: float) -> None:
         """Wait for an event, or as long as that."""
-        waiters = [asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(timeout_s))]
+        waiters = [asyncio.create_task(event.wait()), asyncio.create_task(self.clock.sleep(timeout_s))]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -282,39 +276,39 @@ class Outbox:
 
     async def warm_up_from_feed(self, items: Iterable[tuple[str, str]]) -> int:
         """Learn from `(uri, text)` of our own feed, newest first, what was said before; returns how many were new."""
-        own = f"at://{self._own_did()}/"
+        own = f"at://{self.own_did()}/"
         keys = [(dedup_key(text), uri) for uri, text in items if uri.startswith(own) and text.strip()]
-        now = self._clock.now()
-        return await self._database.run(lambda connection: store.remember_words(connection, reversed(keys), now))
+        now = self.clock.now()
+        return await self.database.run(lambda connection: store.remember_words(connection, reversed(keys), now))
 
     async def get(self, intent_id: str) -> Intent | None:
         """Return an intent by its id, or None."""
-        return await self._database.run(lambda connection: store.get(connection, intent_id))
+        return await self.database.run(lambda connection: store.get(connection, intent_id))
 
     async def settled(self, intent_id: str, within_s: float = _SENT_WITHIN_S) -> Intent | None:
         """Wait until an intent left, or was given up, at most `within_s` seconds; return it as it stands then.
 
         One that waits for the owner's approval is returned at once; None where there is none of that id.
         """
-        end = self._clock.monotonic() + within_s
+        end = self.clock.monotonic() + within_s
         while True:
             moved = self._delivery.moved
             intent = await self.get(intent_id)
-            if intent is None or intent.state not in {"pending", "sending"} or self._clock.monotonic() >= end:
+            if intent is None or intent.state not in {"pending", "sending"} or self.clock.monotonic() >= end:
                 return intent
-            await self._until(moved, min(_SETTLED_LOOK_S, end - self._clock.monotonic()))
+            await self._until(moved, min(_SETTLED_LOOK_S, end - self.clock.monotonic()))
 
     async def made(self, uri: str) -> Intent | None:
         """The intent that made the record at `uri`."""
-        return await self._database.run(lambda connection: store.at_result(connection, uri))
+        return await self.database.run(lambda connection: store.at_result(connection, uri))
 
     async def opened(self, url: str) -> Intent | None:
         """The intent that opened the issue at `url`, where we did."""
-        return await self._database.run(lambda connection: store.opened_at(connection, url))
+        return await self.database.run(lambda connection: store.opened_at(connection, url))
 
     async def note_undone(self, uri: str) -> None:
         """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
-        await self._database.run(lambda connection: store.mark_undone(connection, uri))
+        await self.database.run(lambda connection: store.mark_undone(connection, uri))
 
     async def accepted(self, cause_id: str, *kinds: IntentKind) -> list[Intent]:
         """Return the intents of one cause that are done or may still be, newest first; any kind if none is given."""
@@ -331,53 +325,53 @@ class Outbox:
 
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
-        return await self._database.run(lambda connection: store.by_cause(connection, cause_id))
+        return await self.database.run(lambda connection: store.by_cause(connection, cause_id))
 
     async def ends(self, acts: Sequence[Intent]) -> list[str]:
         """Return how each act ended or stands, in a sentence for the owner."""
-        return await self._database.run(lambda connection: [end_of(connection, one) for one in acts])
+        return await self.database.run(lambda connection: [end_of(connection, one) for one in acts])
 
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
         """All intents of a kind for one target, newest first."""
-        return await self._database.run(lambda connection: store.by_target(connection, kind, target))
+        return await self.database.run(lambda connection: store.by_target(connection, kind, target))
 
     async def waits(self, kind: IntentKind, prefix: str) -> bool:
         """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
-        return await self._database.run(lambda connection: store.waits(connection, kind, prefix))
+        return await self.database.run(lambda connection: store.waits(connection, kind, prefix))
 
     async def with_picture(self, sha256: str) -> Intent | None:
         """The newest post or reply, not given up, that shows the picture with that hash."""
-        return await self._database.run(lambda connection: store.with_picture(connection, sha256))
+        return await self.database.run(lambda connection: store.with_picture(connection, sha256))
 
     async def responds_to(self, did: str, since: datetime) -> bool:
         """Whether a reply or a like for a record of this account was accepted since then."""
-        return await self._database.run(lambda connection: store.responds_to(connection, did, since))
+        return await self.database.run(lambda connection: store.responds_to(connection, did, since))
 
     async def said_to(self, did: str, *, apart_from: str, most: int) -> list[Intent]:
         """Our newest replies to an account outside the thread `apart_from` (`people.said_to`), newest first."""
-        return await self._database.run(
+        return await self.database.run(
             lambda connection: people.said_to(connection, did, apart_from=apart_from, most=most)
         )
 
     async def of_kind(self, kind: IntentKind, limit: int) -> list[Intent]:
         """The last `limit` intents of a kind, newest first."""
-        return await self._database.run(lambda connection: store.of_kind(connection, kind, limit))
+        return await self.database.run(lambda connection: store.of_kind(connection, kind, limit))
 
     async def at_place(self, kinds: Collection[IntentKind], place: str, *, since: str = "") -> list[Intent]:
         """Return all intents of these kinds in one place (`store.at_place`), newest first."""
-        return await self._database.run(lambda connection: store.at_place(connection, kinds, place, since=since))
+        return await self.database.run(lambda connection: store.at_place(connection, kinds, place, since=since))
 
     async def since(self, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
         """Return all intents of these kinds that were accepted at `moment` or later, newest first."""
-        return await self._database.run(lambda connection: store.since(connection, kinds, moment))
+        return await self.database.run(lambda connection: store.since(connection, kinds, moment))
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""
-        return await self._database.run(lambda connection: store.last_active(connection, kind))
+        return await self.database.run(lambda connection: store.last_active(connection, kind))
 
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
-        return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
+        return await self.database.run(lambda connection: store.active_since(connection, kind, moment))
 
 
 def _numbered(connection: sqlite3.Connection, intent: Intent) -> str:

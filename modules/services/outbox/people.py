@@ -99,12 +99,11 @@ def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: 
 
 
 def spoken(connection: sqlite3.Connection, since: datetime, did: str) -> list[Intent]:
-    """Return our acts with words since then, newest first; with a `did` only our replies to that account."""
-    if did:
-        said = said_to(connection, did, apart_from="", most=_MOST_SPOKEN)
-        return [one for one in said if one.created_at >= iso(since)]
-    acts = store.since(connection, _SPOKEN, since)[:_MOST_SPOKEN]
-    return [one for one in acts if one.state in ACTIVE_STATES]
+    """Return our acts with words since then that were not deleted, newest first; with a `did` our replies to it."""
+    to_them = said_to(connection, did, apart_from="", most=_MOST_SPOKEN) if did else []
+    said = to_them if did else store.since(connection, _SPOKEN, since)
+    acts = (one for one in said[:_MOST_SPOKEN] if one.created_at >= iso(since) and one.state in ACTIVE_STATES)
+    return [one for one in acts if not store.is_deleted(connection, one)]
 
 
 def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:

@@ -203,6 +203,12 @@ def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> 
     return _select(connection, "target = ? AND kind = ?", target, kind)
 
 
+def is_deleted(connection: sqlite3.Connection, intent: Intent) -> bool:
+    """Return whether what an act made was taken back."""
+    deletions = by_target(connection, "delete", intent.result_uri) if intent.result_uri else []
+    return any(one.state == "done" for one in deletions)
+
+
 def waits(connection: sqlite3.Connection, kind: IntentKind, prefix: str) -> bool:
     """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
     begins = "target >= ? AND target < ? || char(1114111) AND kind = ?"

@@ -45,6 +45,7 @@ from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.requests import ForgetRequest
 from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
 from modules.services.sessions.people import SESSIONS_OF_PEOPLE, archives_of, kept_lines, media_of
+from modules.services.sessions.store import leave_unkept
 from modules.services.work.table import WORK_OF_PEOPLE
 
 # NOTE(self): a mute and the wish for no reply stay as a hash (`modules/services/rights/tombstones.py`).
@@ -174,7 +175,8 @@ class Forgetting:
     async def forget_memory(self, number: int) -> bool:
         """Delete a memory and what copies hold of it, but for the owner's own lines in talks; False without one.
 
-        Raises as `carry_out`. The SOUL may be awake.
+        Nothing more is kept of what was said so far in the owner's talk, which would bring the memory back. Raises as
+        `carry_out`. The SOUL may be awake.
         """
         found = await self._database.run(lambda connection: memory_rows.fetch(connection, [number]))
         if not found:
@@ -185,6 +187,7 @@ class Forgetting:
         def delete(connection: sqlite3.Connection) -> None:
             know_person(connection, trace.person, trace.without_copies)
             memory_rows.forget(connection, number)
+            leave_unkept(connection)
             for statement in (one for store_of in STORES for one in store_of.copies):
                 connection.execute(statement)
 

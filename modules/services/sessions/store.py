@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from common.clock import iso
 from common.provenance import Provenance
+from modules.runtime.database import marks
 from modules.runtime.llm.dialect import Message, Usage
 from modules.services.sessions.types import Fields, MessageRow, Role, Session, dump, from_fields
 
@@ -20,6 +21,7 @@ SUMMARY = "summary"
 NOTE = "note"
 """The field that tells other words of the program from what somebody said."""
 
+UNKEPT = "unkept_until"  # the mark of the moment up to which nothing is kept of the owner's talk
 _SESSION = "id, key, created_at, last_active_at"
 
 
@@ -123,6 +125,12 @@ def goes_on(connection: sqlite3.Connection, key: str) -> bool:
     """Whether a conversation with this key has not ended."""
     query = "SELECT 1 FROM sessions WHERE key = ? AND ended_at IS NULL"
     return connection.execute(query, (key,)).fetchone() is not None
+
+
+def leave_unkept(connection: sqlite3.Connection) -> None:
+    """Have nothing kept of what was said so far in the owner's talk: it may tell what they had forgotten."""
+    newest = connection.execute("SELECT max(created_at) FROM session_messages").fetchone()[0]
+    marks.put(connection, {UNKEPT: newest or ""})
 
 
 def is_over(connection: sqlite3.Connection, session_id: str) -> bool:

@@ -147,6 +147,33 @@ async def test_one_memory_is_forgotten_by_its_number_and_no_copy_holds_it(runnin
     assert places_that_hold(home.root, words) == []
 
 
+async def test_a_memory_that_was_forgotten_does_not_come_back_when_the_talk_ends_after_a_restart(
+    running_town: RunningTown,
+) -> None:
+    said = "I keep it: lanterns beside the seventh weir make a humming sound at night, as you like to hear."
+    steps = [call("memory_save", kind="fact", subject="the weir", body="The lanterns there hum."), Completion(said)]
+    kept = {"summary": "Of lanterns.", "facts": ["the weir: its lanterns hum at night"]}
+    running_town.mind.answer = lambda asked: (
+        steps.pop(0)
+        if steps
+        else Completion(f"The ferry sails at nine, as every day of the week. {len(running_town.mind.asked)}")
+        if "more_tools" in {one.name for one in asked.offers}
+        else call("keep_memories", **(kept if "lanterns" in asked.messages[-1].text else {"summary": "Of a ferry."}))
+    )
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        await answered(life.app.owner, "Keep that of the weir in mind.")
+        commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
+        await commands.obey("/memory forget 1")
+    async with awake(home) as life:
+        for line in ("When does the ferry sail on Mondays?", "And when on Tuesdays, if it sails at all?"):
+            await answered(life.app.owner, line)
+        assert said in "".join(str(one) for one in running_town.mind.asked[-1].messages), "the talk itself goes on"
+        await life.app.owner.start_afresh()
+        memories = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
+    assert memories == ["Of a ferry."]
+
+
 def test_a_copy_comes_back_in_another_home_and_once(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

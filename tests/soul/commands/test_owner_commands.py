@@ -224,7 +224,8 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
         await typed(f"/why {uri}", "which roof is louder")
         await typed("/pause for a moment", "Paused: nothing public leaves")
         await typed(f"yes {draft}", "Approved reply")
-        await typed(f"/approve {draft}", "needs no approval: it leaves by itself")
+        await typed(f"/approve {draft}", f"Number {draft} needs no approval: it leaves by itself")
+        await typed("yes 99", "No draft has the number 99")
         assert running_town.texts("rowan") == []
         # NOTE(self): a slow machine may come to a thought of its own meanwhile.
         assert not any("/nonsense" in str(request) for request in running_town.mind.asked)

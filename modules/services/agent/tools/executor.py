@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeAlias
 
 from pydantic import BaseModel, ValidationError
@@ -136,10 +136,11 @@ _END_CHARS = 1_000
 _SKILL = "tool-calls"
 
 
+@dataclass(slots=True)
 class Executor:
     """Executes calls one at a time.
 
-    Args:
+    Attributes:
         registry: says which tools exist.
         skills: has the answers to calls that did not run.
         on_call: receives every call with its result; `result.traceback` is there when a handler broke.
@@ -151,40 +152,29 @@ class Executor:
 
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        skills: Skills,
-        *,
-        on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None,
-        redactor: Redactor | None = None,
-        console: Console | None = None,
-        tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
-        judge: YesNoJudge | None = None,
-        asks_assent: bool = False,
-    ) -> None:
-        self.registry = registry
-        self._skills = skills
-        self.redactor = redactor or Redactor()
-        self._on_call = on_call
-        self._console = console
-        self._tracing = tracing
-        self._judge = judge
-        self._asks_assent = asks_assent
+    registry: Registry
+    skills: Skills
+    _: KW_ONLY
+    on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    console: Console | None = None
+    tracing: Tracing = field(default_factory=Tracing)
+    judge: YesNoJudge | None = None
+    asks_assent: bool = False
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
         # NOTE(self): what names no tool of ours is the model's own text.
         name = call.name if self.registry.get(call.name) else "unknown"
-        with self._tracing.span(
+        with self.tracing.span(
             "execute_tool", name, {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
         ) as note:
             result = await self._result(call, turn, only)
             if result.is_error:
                 note({"error.type": "tool_error"})
         result = replace(result, content=self.redactor.text(result.content))
-        if self._on_call:
-            self._on_call(call, result, turn)
+        if self.on_call:
+            self.on_call(call, result, turn)
         return result
 
     async def _result(self, call: ToolCall, turn: Turn, only: Collection[str] | None) -> ToolResult:
@@ -199,8 +189,8 @@ class Executor:
                 return self._answer("Not Available", "Blocked", tool=call.name, names=names, is_lost=is_lost)
             return self._answer("Unknown", tool=repr(call.name), names=names)
         if self.redactor.finds_in(call.input):
-            if self._console:
-                self._console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
+            if self.console:
+                self.console.line("error", f"Refused {call.name}: {LEAK}", turn.cause_id or turn.loop)
             return self._answer("Secret", "BLOCKED", problem=LEAK)
         if call.malformed:
             return replace(self._answer("Malformed", tool=call.name, problem=call.malformed), malformed=True)
@@ -209,7 +199,7 @@ class Executor:
             return arguments
         result = await self._run_in_order(tool, arguments, turn)
         if ignored := left_out(arguments, call.input):
-            told = self._skills.render(_SKILL, "Answers", "Left Out", fields=ignored).strip()
+            told = self.skills.render(_SKILL, "Answers", "Left Out", fields=ignored).strip()
             result = replace(result, content=f"{result.content}\n{told}")
         return result
 
@@ -217,12 +207,15 @@ class Executor:
         """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
         held = approval_reason(tool, turn)
         if not (is_order_open(tool, turn) and turn.request):
-            return await self._run(tool, arguments, replace(await self._assented(tool, arguments, turn), hold=held))
+            turn, refused = await self._assented(tool, arguments, turn)
+            if refused and not (self.asks_assent and tool.holdable):
+                return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=refused, is_mixed=False)
+            return await self._run(tool, arguments, replace(turn, hold=refused or held))
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
         theirs = in_owner_words(turn.request, arguments, tool, own)
         open_order = await self._not_ordered(tool, theirs, own, turn)
         if open_order and turn.provenance < tool.needs and not held:
-            return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order)
+            return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=open_order, is_mixed=True)
         hold = f"{held}: {open_order or self._lacking(is_asked=True)}" if held else ""
         if open_order:
             return await self._run(tool, arguments, replace(turn, hold=hold))
@@ -231,27 +224,29 @@ class Executor:
         result = await self._run(tool, theirs, replace(turn, hold=hold, is_ordered=True, written=written))
         if not kept or result.is_error:
             return result
-        told = self._skills.render(_SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=bool(own))
+        told = self.skills.render(_SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=bool(own))
         return replace(result, content=f"{result.content}\n{told.strip()}")
 
-    async def _assented(self, tool: Tool, arguments: BaseModel, turn: Turn) -> Turn:
+    async def _assented(self, tool: Tool, arguments: BaseModel, turn: Turn) -> tuple[Turn, str]:
         """Return the turn of a call, with the SOUL's question in the owner's words where their line says yes to it.
 
-        Only a talk without others' words has such a question; what it does not give of the call is not theirs.
+        Also return why the line does not order what the question names, where a judge found that; else "". Only a talk
+        without others' words has such a question; what it does not give of the call is not theirs.
         """
-        request = turn.request
-        if not (self._judge and self._asks_assent and tool.holdable and request and request.said_before):
-            return turn
+        request, is_asked = turn.request, tool.needs_name or (self.asks_assent and tool.holdable)
+        if not (self.judge and is_asked and request and request.said_before):
+            return turn, ""
         if min(turn.provenance, request.said_among) is not Provenance.OWNER:
-            return turn
+            return turn, ""
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
-        if not shown_call(request, arguments, self._judge.local_now, own)[1]:
-            return turn
         question = request.said_before[-SAID_CHARS:]
         # NOTE(self): the handles in the question are looked up for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
-        is_refused = await self._not_ordered(tool, arguments, own, turn, both=both)
-        return turn if is_refused else replace(turn, request=both, is_ordered=True)
+        missing, with_both = (shown_call(one, arguments, self.judge.local_now, own)[1] for one in (request, both))
+        if not missing or with_both:
+            return turn, ""
+        refused = await self._not_ordered(tool, arguments, own, turn, both=both)
+        return (turn, refused) if refused else (replace(turn, request=both, is_ordered=True), "")
 
     async def _not_ordered(
         self, tool: Tool, arguments: BaseModel, own: str, turn: Turn, *, both: OwnerRequest | None = None
@@ -262,19 +257,19 @@ class Executor:
         words is shown only for what ends or moves an act of its own.
         """
         request = turn.request
-        if self._judge is None or request is None:
+        if self.judge is None or request is None:
             return self._lacking()
-        shown, missing = shown_call(both or request, arguments, self._judge.local_now, own)
+        shown, missing = shown_call(both or request, arguments, self.judge.local_now, own)
         if missing:
             return self._lacking(field=missing, is_held=tool.holdable)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
         said = request.said_before if own or request.said_among >= Provenance.SELF else ""
-        ordered = await self._judge.is_ordered(f"{deed} ({shown})", request.text, said, turn)
+        ordered = await self.judge.is_ordered(f"{deed} ({shown})", request.text, said, turn)
         return "" if ordered else self._lacking()
 
     def _lacking(self, *, field: str = "", is_asked: bool = False, is_held: bool = False) -> str:
         """Return what the owner's line lacks so that a call is at their word, for them and for the model."""
-        return self._skills.render(
+        return self.skills.render(
             _SKILL, "Answers", "Line Lacks", field=field, is_asked=is_asked, is_held=is_held
         ).strip()
 
@@ -303,14 +298,14 @@ class Executor:
 
     async def is_false_report(self, text: str, turn: Turn, done: str) -> bool:
         """Return whether a judge finds that `text` tells the owner of an act for their line that is not in `done`."""
-        if not (self._judge and turn.request):
+        if not (self.judge and turn.request):
             return False
         shown = text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
-        return await self._judge.is_false_report(shown, turn.request.text, done, turn)
+        return await self.judge.is_false_report(shown, turn.request.text, done, turn)
 
     def told_false(self, name: str, **values: object) -> str:
         """Return what the model (`False Report`) or the owner (`Nothing Done`) is told of a false report."""
-        return self._skills.render(_SKILL, "Answers", name, **values).strip()
+        return self.skills.render(_SKILL, "Answers", name, **values).strip()
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""
@@ -318,7 +313,7 @@ class Executor:
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told of tools that it has no more, because a call brought in others' words."""
-        return self._skills.render(
+        return self.skills.render(
             _SKILL, "Answers", "Lost", names=", ".join(names), is_owners=turn.request is not None
         ).strip()
 
@@ -340,7 +335,7 @@ class Executor:
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
         """Return the answer of a call that did not run, after the status that marks it as a failure."""
-        told = self._skills.render(_SKILL, "Answers", name, **values).strip()
+        told = self.skills.render(_SKILL, "Answers", name, **values).strip()
         return ToolResult(f"{status}: {told}", is_error=True, answer=name)
 
 

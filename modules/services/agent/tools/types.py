@@ -81,7 +81,7 @@ class Turn:
         importance: for whom it is, as the budget sees it.
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
         told_of: the provenance of the least trusted words that its task tells of; they take no tool away from it.
-        hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
+        hold: set by the executor for one call: why what it does was not ordered and waits for approval, else "".
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
         accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
@@ -197,6 +197,7 @@ class Tool:
         named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
         named_only: whether it stays among others' words, where it is run only if a judge finds that the owner's newest
             line asks for it, and gives what it does not take from that line.
+        needs_name: whether the owner must name whom it is done to: so a yes to a question that does is always judged.
         from_line: the fields of which among others' words only what is the owner's is taken (`in_owner_words`).
         own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
             any other call.
@@ -221,6 +222,7 @@ class Tool:
     owner_fields: frozenset[str] = frozenset()
     named_fields: frozenset[str] = frozenset()
     named_only: bool = False
+    needs_name: bool = False
     from_line: frozenset[str] = frozenset()
     own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
     family: str = ""

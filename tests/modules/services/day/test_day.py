@@ -17,6 +17,7 @@ from adapters.atproto.records import web_url
 from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from common.errors import UsageError
+from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
@@ -27,6 +28,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import MALFORMED, Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.types import Turn
 from modules.services.claims.offers import TaskPlace
 from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.params import IssueParams
@@ -348,6 +351,34 @@ async def test_a_call_that_a_tool_does_not_take_is_told_without_the_answer_for_t
     assert f"sent back 1: profile update: {MALFORMED} (1)" in told
 
 
+async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and_not_with_others(
+    lived: LivedHome,
+) -> None:
+    ordered: dict[str, Any] = {"by_owner": True, "cause_id": "owner:1", "body": FollowBody(did="did:plc:bo")}
+    await lived.done("follow", 1, state="blocked", rejected=True, error="the owner rejected it: too many", **ordered)
+    await lived.done("follow", 2, state="blocked", rejected=True, error="withdrawn: the owner asked for it", **ordered)
+    await lived.done("follow", 3, state="blocked", error="@bo.test is muted", **ordered)
+    await lived.done("follow", 4, state="expired", error="waited too long", **ordered)
+    await lived.done("follow", 5, state="held", error="the order did not name its target", **ordered)
+    refused = {"state": "blocked", "kind": "post", "attempts": 0, "deferrals": 0}
+    await lived.journal.record(Entry("act", "outbox", "Blocked", reason="Near-duplicate", intent_id="ff", data=refused))
+    silent = {"act": "silent", "source": "values"}
+    thought = Entry("decision", "expression", "Posted nothing (values)", reason="the kiln is cold; next")
+    await lived.journal.record(replace(thought, data={**silent, "is_own": True}))
+    day = lived.reader().read()
+    told = " ".join(" ".join(day_lines(day)).split())
+    assert all(one in told for one in ("too many", "the owner asked for it", "is muted", "no post", "the kiln is cold"))
+    assert "no post: Posted nothing (values): the kiln is cold" in told_text(day)
+    assert day.is_own
+    for kind, sent_at in (("follow", iso(EVENING)), ("issue", None)):
+        await lived.done(kind, 6, first_sent_at=sent_at, state="failed", error="Mute me not!", **ordered)
+        assert not lived.reader().read().is_own
+        await lived.database.run(lambda connection: connection.execute("DELETE FROM intents WHERE state = 'failed'"))
+        assert lived.reader().read().is_own
+    await lived.journal.record(replace(thought, data=silent))
+    assert not lived.reader().read().is_own, "it was about a picture, or what was read"
+
+
 async def test_after_a_run_that_was_killed_the_day_says_that_this_is_wrong(lived: LivedHome) -> None:
     assert not lived.reader().read().troubles
     await lived.database.run(lambda connection: marks.put(connection, {marks.RUNNING: iso(lived.clock.now())}))
@@ -412,6 +443,13 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
         day = await asyncio.to_thread(DayReader(services.settings, home, life.clock).read)
         lines, shown = dict(did(day)), told_text(day)
         (post,) = day.posts
+        written = [one.entry.summary for one in await services.journal.recent(200)]
+        turn = Turn("owner", Provenance.OWNER, origin=Provenance.OWNER)
+        asked = ToolCall("1", "talk_search", {"words": "flour"})
+        found = await life.app.lives.turn_services.turn_runner.executor.execute(asked, turn)
+    assert {"Queued unfollow @kit.test", "Sent unfollow @kit.test"} <= {*written}
+    assert not any("graph.follow" in one for one in written)
+    assert "Flour is dust" not in found.content, "it was deleted"
     assert lines["also done"] == "deletion (1), unfollow (1)"
     assert "post: “Flour is dust.” (deleted since)" in lines["ordered"]
     assert "delete a post of its own: “Flour is dust.” (done)" in lines["ordered"]

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
 from adapters.atproto.records import web_url
+from common.clock import local, parse_iso, spoken
 from common.errors import NotWaiting
 from common.intervals import OUTBOX_DRAIN_INTERVAL_MS, Pace
 from common.redact import Redactor
@@ -170,6 +172,30 @@ async def test_what_does_not_name_a_draft_is_said_so(running_outbox: RunningOutb
     assert "drafts" in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("yes 1", "/approve 1"),
+        ("Yes 1, 13.", "/approve 1 13"),
+        ("no 99", "/reject 99"),
+        ("no 1 I changed my mind", "/reject 1 I changed my mind"),
+        ("No 1: too dull.", "/reject 1 too dull"),
+        ("no 99 bottles stand there", ""),
+        ("no 1 2 of them are dull", ""),
+        ("yes 1 but shorter", ""),
+        ("no 1st of May", ""),
+        ("yes", ""),
+    ],
+)
+async def test_a_line_that_answers_drafts_by_number_is_a_command_also_with_a_reason_or_an_unknown_number(
+    running_outbox: RunningOutbox, line: str, command: str
+) -> None:
+    read = partial(approval.as_command, line=line)
+    assert await running_outbox.database.run(read) == line, "no draft was ever shown"
+    await hold(running_outbox)
+    assert await running_outbox.database.run(read) == (command or line)
+
+
 async def test_a_beginning_that_fits_several_drafts_decides_none(running_outbox: RunningOutbox) -> None:
     first, second = await hold(running_outbox, "one", A), await hold(running_outbox, "two", B)
 
@@ -186,7 +212,7 @@ async def test_a_beginning_that_fits_several_drafts_decides_none(running_outbox:
 async def test_what_was_approved_can_be_rejected_until_it_leaves(running_outbox: RunningOutbox) -> None:
     intents = [await hold(running_outbox, "the first"), await hold(running_outbox, "the second", thread(STRANGER, 2))]
     await running_outbox.outbox.approve(intents[0].id)
-    with pytest.raises(NotWaiting, match="needs no approval"):
+    with pytest.raises(NotWaiting, match="Number 1 needs no approval"):
         await running_outbox.outbox.approve(intents[0].id)
     assert (await running_outbox.outbox.reject(intents[0].id)).state == "blocked"
     intent = intents[1]
@@ -364,6 +390,13 @@ async def test_its_expiry_counts_from_its_moment(running_outbox: RunningOutbox, 
     intent = (await schedule(running_outbox)).intent
     await running_outbox.clock.advance(2 * DAY.total_seconds() + late_s)
     assert (await running_outbox.deliver(intent.id)).state == state
+
+
+async def test_its_moment_is_told_as_the_owner_reads_it(running_outbox: RunningOutbox) -> None:
+    intent = (await schedule(running_outbox)).intent
+    (queued, *_) = await told_of(running_outbox.journal, intent.id)
+    moment = spoken(local(parse_iso(str(intent.scheduled_for))))
+    assert (queued.entry.reason, str(intent.scheduled_for)[:4] in moment) == (f"for {moment}, with priority", True)
 
 
 @pytest.mark.parametrize("after", [timedelta(), SCHEDULE_AHEAD + timedelta(minutes=1)])
