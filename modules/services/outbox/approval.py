@@ -77,9 +77,14 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
 
 def read_answer(line: str) -> tuple[bool, str, str] | None:
-    """Return the owner's yes or no, to what (numbers, `all` or ""), and why; None where a line is anything else."""
+    """Return the owner's yes or no, to what (numbers, `all` or ""), and why not; None where a line is anything else.
+
+    A yes with more words, such as "yes 2 but shorter", is something else.
+    """
     found = _ANSWER.fullmatch(line.strip())
-    return (bool(found[1]), found[2] or found[3] or "", found[4] or "") if found else None
+    if found is None or (found[1] and found[4]):
+        return None
+    return bool(found[1]), found[2] or found[3] or "", found[4] or ""
 
 
 def as_command(connection: sqlite3.Connection, line: str) -> str:
@@ -92,7 +97,7 @@ def as_command(connection: sqlite3.Connection, line: str) -> str:
     numbers = _NUMBER.findall(which)
     if not (numbers and of):
         return line
-    if why and (is_yes or [int(one) for one in numbers] not in [[of.get(one.id)] for one in waiting(connection)]):
+    if why and ([int(one) for one in numbers] not in [[of.get(one.id)] for one in waiting(connection)]):
         return line
     return f"/{'approve' if is_yes else 'reject'} {' '.join(numbers)} {why}".rstrip()
 

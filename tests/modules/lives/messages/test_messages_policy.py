@@ -157,6 +157,7 @@ BOTH = {"a1": 1, "b2": 2, "c3": 3}
         ("reject 1 too loud", TWO, DraftAnswer(is_yes=False, ids=("a1",), reason="too loud")),
         ("approve", ONE, DraftAnswer(is_yes=True, ids=("a1",))),
         ("yes, 2 of them are too loud", TWO, None),
+        ("yes 2 but shorter", TWO, None),
         ("yes 1 7", TWO, DraftAnswer(is_yes=True, ids=())),
         ("yes 1", LATER, DraftAnswer(is_yes=True, ids=("a1",))),
         ("yes", LATER, None),
