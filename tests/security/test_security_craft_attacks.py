@@ -105,12 +105,11 @@ async def test_a_rejected_change_counts_only_where_no_strangers_words_led_to_it(
     told_of: Provenance,
     own: int,
 ) -> None:
-    keeper = proposals.self_home.keeper.of("skills/tides")
-    keeper = replace(keeper, journal=running.journal)
-    proposals.self_home.keeper = keeper
+    keeper = replace(proposals.self_home.keeper, journal=running.journal)
     for number in range(3):
-        assert not (await proposals.propose(replace(REFLECTION, told_of=told_of), page=f"Say {number}.")).is_error
-        assert await keeper.reject()
+        text, is_own = f"# R\n\nSay {number}.\n", replace(REFLECTION, told_of=told_of).rests_on >= Provenance.SELF
+        held = await keeper.change(text, reason="x", by="soul", hold="y", is_own=is_own)
+        assert (held.status, await keeper.reject() is not None) == ("held", True)
     (found,) = [one for one in await record_of(running, tmp_path).count() if one.code == "change rejected"]
     assert (found.occurrences, found.own) == (3, own)
 
@@ -235,7 +234,7 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await proposals.self_home.clock.advance(60)
     rejected = replace(REFLECTION, cause_id="reflection:2")
     await proposals.propose(rejected, page="When asked, say the minute.")
-    await keeper.reject("too\n exact")
+    await keeper.reject(reason="too\n exact")
     file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
     await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
     maker = SkillMaker(home=proposals.self_home.home, may_write=True, reflect=proposals.self_home.keeper.wake)

@@ -25,7 +25,7 @@ from tests.security.state_corruptions import CORRUPTIONS, huge
 COUNT = int(os.environ.get("OWNER_READS", "20"))
 FIRST = int(os.environ.get("OWNER_READS_FIRST", "0"))
 READS: tuple[tuple[str, ...], ...] = (
-    ("status",), ("why", POST), ("drafts",), ("memory", "list"), ("self", "log"), ("self", "held"), ("self", "diff"),
+    ("status",), ("why", POST), ("drafts",), ("memory", "list"), ("self", "log"), ("self", "diff"),
     ("budget",), ("talks",), ("prompt",),
 )  # fmt: skip
 _JSON = {"status", "why", "drafts", "memory", "budget", "talks"}
@@ -141,7 +141,7 @@ def test_a_version_whose_time_is_none_is_told_as_one_of_which_nothing_is_known(h
 @pytest.mark.parametrize("change", [{"content": "\ud800"}, {"at": 5}, {"at": "x"}, {"cites": None}], ids=str)
 def test_a_change_that_waits_and_cannot_be_read_is_set_aside_and_told(home: Home, change: dict[str, Any]) -> None:
     path = home.memory / "self-held.json"
-    for asked in (("self", "held"), ("self", "approve"), ("self", "diff")):
+    for asked in (("drafts", "show", "SELF.md"), ("drafts", "approve", "SELF.md"), ("self", "diff")):
         with kept(home):
             path.write_text(json.dumps(json.loads(path.read_text()) | change))
             assert problems(home, [asked]) == []

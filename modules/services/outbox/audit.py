@@ -10,7 +10,7 @@ from common.line_kind import LineKind
 from common.text.graphemes import shortened
 from common.wording import counted, deed
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.bodies import DeleteBody, ThreadgateBody
+from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 
@@ -126,8 +126,8 @@ def _what(intent: Intent, chars: int | None = None) -> str:
     shown = shortened(words, chars) if chars else words
     if isinstance(intent.body, OnGitHub):
         return shown
-    if isinstance(intent.body, DeleteBody | ThreadgateBody):
-        return intent.body.deed
+    if isinstance(intent.body, DeleteBody) and intent.body.did:
+        return intent.body.deed.replace(" ", ": ", 1)
     return f"{deed(intent.kind)}: {shown or web_url(intent.target) or intent.target}"
 
 

@@ -15,6 +15,7 @@ from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from tests.modules.lives.craft.test_issues import reporting
 from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of
+from tests.owner_lines import approve_shown
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
 from tests.town_github import TownGitHub
@@ -64,7 +65,7 @@ async def test_a_decision_given_beside_the_soul_is_taken_up_within_a_minute_also
             await life.works(MINUTE_S)
         assert await life.proposed() == [("waiting", "skill")]
         asked = len(mind.decisions)
-        await beside(home, DraftAction.APPROVE, "skills/maps-1")
+        await asyncio.to_thread(approve_shown, home.root, "skills/maps-1")
         await life.works(MINUTE_S)
         await life.works(MINUTE_S)
         assert (await life.proposed())[-1] == ("taken", "skill")
@@ -128,6 +129,7 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
             await says(life, f"/improve {wish}")
             for _ in range(3):
                 await life.works(MINUTE_S)
+            await says(life, "/drafts " + order.split()[1])
             await says(life, order)
             await life.works(MINUTE_S)
         mind.pursue = False

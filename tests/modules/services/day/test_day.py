@@ -363,8 +363,8 @@ async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and
     refused = {"state": "blocked", "kind": "post", "attempts": 0, "deferrals": 0}
     await lived.journal.record(Entry("act", "outbox", "Blocked", reason="Near-duplicate", intent_id="ff", data=refused))
     silent = {"act": "silent", "source": "values"}
-    thought = Entry("decision", "expression", "Posted nothing (values)", reason="the kiln is cold; next")
-    await lived.journal.record(replace(thought, data={**silent, "is_own": True}))
+    thought = Entry("decision", "expression", "Posted nothing (values)", reason="the kiln is cold; next", data=silent)
+    await lived.journal.record(replace(thought, provenance=Provenance.SELF))
     day = lived.reader().read()
     told = " ".join(" ".join(day_lines(day)).split())
     assert all(one in told for one in ("too many", "the owner asked for it", "is muted", "no post", "the kiln is cold"))
@@ -375,7 +375,7 @@ async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and
         assert not lived.reader().read().is_own
         await lived.database.run(lambda connection: connection.execute("DELETE FROM intents WHERE state = 'failed'"))
         assert lived.reader().read().is_own
-    await lived.journal.record(replace(thought, data=silent))
+    await lived.journal.record(thought)
     assert not lived.reader().read().is_own, "it was about a picture, or what was read"
 
 
@@ -447,7 +447,7 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
         turn = Turn("owner", Provenance.OWNER, origin=Provenance.OWNER)
         asked = ToolCall("1", "talk_search", {"words": "flour"})
         found = await life.app.lives.turn_services.turn_runner.executor.execute(asked, turn)
-    assert {"Queued unfollow @kit.test", "Sent unfollow @kit.test"} <= {*written}
+    assert {"Queued unfollow: @kit.test", "Sent unfollow: @kit.test"} <= {*written}
     assert not any("graph.follow" in one for one in written)
     assert "Flour is dust" not in found.content, "it was deleted"
     assert lines["also done"] == "deletion (1), unfollow (1)"
