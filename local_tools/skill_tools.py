@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field
@@ -23,14 +21,13 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
-from modules.runtime.home import Home
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.identity.history import SelfHistory, held_documents
+from modules.services.identity.history import held_documents
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL, SelfEdit
 from modules.services.skills.own import NEEDS_YES, REJECTED, OwnTurns, SkillDraft, objection, switched
-from modules.services.skills.skills import LocalSkills, Skills, read_page
+from modules.services.skills.skills import LocalSkills, Skills
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "": (type(None), ()),
@@ -86,11 +83,11 @@ class SkillTools:
         document = f"{OWN_SKILL}{draft.name}"
         if self.keeper is None:
             return self.words.error("File Elsewhere", file=document)
-        waiting = held_documents(self.keeper.home)
+        waiting, own = held_documents(self.keeper.home), await self.local.own()
         problem = objection(
             draft,
             shipped=self.skills.names,
-            others={one.name: one.turns for one in await self.local.listing() if one.origin == "own"},
+            others={one.name: one.turns for one in own if not one.is_off},
             waiting=[one.removeprefix(OWN_SKILL) for one in waiting if one.startswith(OWN_SKILL)],
             words={kind: self._words_of(kind) for kind in _TURNS},
         )
@@ -99,7 +96,8 @@ class SkillTools:
         reflects = turn.subject if isinstance(turn.subject, ReflectionTurn) else None
         cited = reflects.cited(args.experiences) if reflects else ()
         mixed = MIXED if reflects and reflects.has_others else ""
-        text = switched(draft.text, off=await asyncio.to_thread(_is_off, self.keeper.home, document))
+        # NOTE(self): no change of a skill that the owner switched off switches it on.
+        text = switched(draft.text, off=any(one.is_off for one in own if one.name == draft.name))
         keeper = self.keeper.of(document)
         if reflects and await keeper.was_rejected(text):
             return told_change(self.words, document, SelfEdit("refused", REJECTED))
@@ -121,14 +119,6 @@ class SkillTools:
             if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
         ]
         return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
-
-
-def _is_off(home: Home, document: str) -> bool:
-    """Return whether the owner switched a skill off: no change of it switches it on."""
-    with suppress(ValueError):
-        current = SelfHistory(home, document).current().decode(errors="replace")
-        return read_page(document.removeprefix(OWN_SKILL), current, "own").entry.is_off
-    return False
 
 
 def may_propose(turn: Turn) -> bool:

@@ -41,7 +41,7 @@ from soul.commands.draft_lines import (
     with_colours,
 )
 from soul.commands.options import DraftAction, DraftIds
-from soul.commands.self_ import run_self_decide, run_self_held
+from soul.commands.self_ import decide_here, run_self_held
 from soul.terminal.output import write_coloured, write_json, write_lines
 
 _DONE = {
@@ -58,7 +58,7 @@ def run_drafts(
     ] = DraftAction.LIST,
     ids: DraftIds = None,
     *,
-    reason: Annotated[str, typer.Option("--reason", help="With reject: why; `soul why` shows it later.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="With reject: why; your SOUL is told.")] = "",
     text: Annotated[
         str | None,
         typer.Option("--text", help="With edit: the new text; else your editor opens."),
@@ -75,7 +75,7 @@ def run_drafts(
     settings, home = at_hand(root)
     documents, ids = held_among(home, ids or [])
     if documents:
-        _answer_documents(root, action, documents, ids, as_json=as_json)
+        _answer_documents(root, action, documents, ids, reason, as_json=as_json)
         return
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
@@ -97,7 +97,7 @@ def run_drafts(
 
 
 def _answer_documents(
-    root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], *, as_json: bool
+    root: Path, action: DraftAction, documents: Sequence[str], beside: Sequence[str], reason: str, *, as_json: bool
 ) -> None:
     if beside or action is DraftAction.EDIT:
         remedy = "Approve or reject each file by itself; edit it after that."
@@ -106,7 +106,7 @@ def _answer_documents(
         if action is DraftAction.SHOW:
             run_self_held(root, file=document, as_json=as_json)
         else:
-            run_self_decide(root, approve=action is DraftAction.APPROVE, file=document)
+            decide_here(root, approve=action is DraftAction.APPROVE, file=document, reason=reason)
 
 
 def held_among(home: Home, given: Sequence[str]) -> tuple[list[str], list[str]]:

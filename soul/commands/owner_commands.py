@@ -120,9 +120,9 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
-        documents, _ = held_among(self._services.home, rest.split()[:1])
-        if documents:
-            return [await decided(self._services.self_keeper.of(documents[0]), approve=False)]
+        first, _, words = rest.partition(" ")
+        if held_among(self._services.home, [first])[0]:
+            return [await decided(self._services.self_keeper.of(first), approve=False, reason=words)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:

@@ -205,25 +205,30 @@ def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> N
 
 def run_self_decide(root: Path, *, approve: bool, file: _File = SELF) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
+    decide_here(root, approve=approve, file=file, reason="")
+
+
+def decide_here(root: Path, *, approve: bool, file: str, reason: str) -> None:
+    """Decide a change that waits, with the owner's reason for a no. Raises `NotWaiting` when none waits."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         _tell_amiss(history)
-    write_lines(asyncio.run(decide_held(settings, home, approve=approve, file=file)))
+    write_lines(asyncio.run(decide_held(settings, home, approve=approve, file=file, reason=reason)))
 
 
-async def decide_held(settings: Settings, home: Home, *, approve: bool, file: str = SELF) -> str:
+async def decide_held(settings: Settings, home: Home, *, approve: bool, file: str = SELF, reason: str = "") -> str:
     """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
     if file not in held_documents(home):
         raise _none_waits(file)
-    return await with_keeper(settings, home, file, partial(decided, approve=approve))
+    return await with_keeper(settings, home, file, partial(decided, approve=approve, reason=reason))
 
 
-async def decided(keeper: SelfKeeper, *, approve: bool) -> str:
+async def decided(keeper: SelfKeeper, *, approve: bool, reason: str = "") -> str:
     """Let the change of the keeper's document happen, or give it up; return a line. Raises as `decide_held`."""
     file = keeper.document
     if approve and (change := await keeper.approve()) is not None:
         return reported(change, file, f"Approved: {file} is changed")
-    if not approve and await keeper.reject() is not None:
+    if not approve and await keeper.reject(reason) is not None:
         return f"Rejected: {file} stays as it is"
     raise _none_waits(file)
 

@@ -10,17 +10,17 @@ import pytest
 
 from common.clock import iso
 from common.provenance import Provenance
+from modules.lives.craft.handle import SkillMaker
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Turn
-from modules.services.craft.proposals import Proposal
+from modules.services.craft.proposals import WRITTEN_IN, Proposal, ProposalStep
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF
 from modules.services.skills.own import switched
 from modules.services.skills.skills import read_page
-from soul.composition.wiring.growth import _skill_standing
 from tests.modules.lives.craft.test_proposals import home_of, three_days_old
 from tests.modules.services.craft.test_friction import on_two_days, record_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
@@ -188,8 +188,9 @@ async def test_the_name_under_which_a_skill_waits_is_the_one_that_is_looked_for(
         assert found == [("waiting", "tin-roofs")]
 
 
-def _proposal(proposals: Proposals, made: str) -> Proposal:  # noqa: F811
-    return Proposal(1, iso(proposals.self_home.clock.now()), 1, "", "skill", {}, "waiting", made=made)
+def _proposal(proposals: Proposals, made: str, cause: str) -> Proposal:  # noqa: F811
+    at = iso(proposals.self_home.clock.now())
+    return Proposal(1, at, 1, "", "skill", {WRITTEN_IN: cause}, "waiting", made=made)
 
 
 async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_as_taken(
@@ -199,17 +200,19 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await proposals.propose(REFLECTION)
     await keeper.approve()
     await proposals.self_home.clock.advance(60)
-    proposal = _proposal(proposals, "tides")
-    await proposals.propose(REFLECTION, page="When asked, say the minute.")
-    await keeper.reject()
+    rejected = replace(REFLECTION, cause_id="reflection:2")
+    await proposals.propose(rejected, page="When asked, say the minute.")
+    await keeper.reject("too\n exact")
     file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
     await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
-    assert _skill_standing(proposals.self_home.home, proposal) == "left"
-    turn = replace(REFLECTION, cause_id="reflection:1")
+    maker = SkillMaker(home=proposals.self_home.home, has_tool=lambda: True, reflect=proposals.self_home.keeper.wake)
+    step = await maker.advance(_proposal(proposals, "tides", "reflection:2"))
+    assert step == ProposalStep("left", reason="the owner rejected it: too exact")
+    turn = replace(REFLECTION, cause_id="reflection:3")
     await proposals.propose(turn, page="When asked, say the second.")
     await keeper.approve()
     await keeper.change(switched(file.read_text(), off=False), reason="switched on", by="owner")
-    assert _skill_standing(proposals.self_home.home, proposal) == "taken"
+    assert (await maker.advance(_proposal(proposals, "tides", "reflection:3"))).state == "taken"
 
 
 async def test_what_the_owner_rejected_is_not_proposed_again_word_for_word(proposals: Proposals) -> None:  # noqa: F811

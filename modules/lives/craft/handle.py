@@ -5,6 +5,7 @@ It is stored before anything is asked or made, so that a crash leaves it as far 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,13 +15,15 @@ from common.clock import Clock, parse_iso
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.craft.perceive import KIND
+from modules.lives.craft.perceive import KIND, ONE_OPEN
+from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.craft.friction import Friction, FrictionState
 from modules.services.craft.proposals import (
+    WRITTEN_IN,
     Maker,
     Proposal,
     Proposals,
@@ -32,6 +35,9 @@ from modules.services.craft.proposals import (
     outcome_of,
 )
 from modules.services.craft.record import FrictionRecord
+from modules.services.identity.history import came_of
+from modules.services.identity.types import OWN_SKILL
+from modules.services.outbox.types import STANDS
 from modules.services.owner.notices import TellOwner
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -39,12 +45,19 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
 _LOOK_S = timedelta(hours=6).total_seconds()
-"""So often it looks how a proposal stands: a SOUL that sleeps wakes for it."""
+"""So often it looks how a proposal stands, also where nobody here can know it: a SOUL that sleeps wakes for it."""
 _DECIDED_WITHIN = timedelta(days=14)
 """What nobody decides for so long is left, so that it keeps no other waiting."""
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
 """The state in which a proposal that is over leaves its friction."""
+_ENDS: Mapping[str, str] = {
+    "taken": "What it proposed to get better is taken over",
+    "left": "What it proposed to get better is not taken over",
+    "mended": "It got better at what it proposed",
+    "again": "What it proposed did not make it better",
+}
+_FAILED = "Its proposal to get better failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +91,14 @@ class ImprovementHandler(Handler):
         friction = await self.friction.get(int(number)) if number else None
         if number and friction is None:
             return Disposition("silent", "gone", "it is not counted any more")
+        if not self._rungs(friction) and not await self.proposals.open():
+            return Disposition("later", "no-rung", "nothing can be proposed here yet", _LOOK_S)
         proposal = await self._begun(item, friction, wish)
         if proposal is None:
-            return Disposition("later", "one-open", "another proposal is open", _LOOK_S)
-        if proposal.state == "asked":
+            return Disposition("later", ONE_OPEN, "another proposal is open", _LOOK_S)
+        if is_asked := proposal.state == "asked":
             proposal = await self._decided(item, proposal, friction)
+        is_own_no = is_asked and proposal.state == "left"
         if proposal.state in {"making", "waiting"}:
             proposal = await self._advanced(proposal)
         left_s = 0.0
@@ -93,7 +109,11 @@ class ImprovementHandler(Handler):
                 proposal = await self._put(proposal, outcome_of(proposal, friction, self.friction.day))
         if friction:
             await self.friction.decide(_as_it_stands(friction, proposal))
-        return _disposition(proposal, left_s)
+        return replace(_disposition(proposal, left_s), is_chosen=is_own_no)
+
+    def _rungs(self, friction: Friction | None) -> list[Rung]:
+        """Return what can be used now. Outside it tells codes alone, and a wish is words."""
+        return [one.rung for one in self.makers if one.is_ready() and (friction or one.rung == "skill")]
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Give up a proposal that the model never decided, and tell the owner what came of what they wanted."""
@@ -104,13 +124,16 @@ class ImprovementHandler(Handler):
             if friction := await self.friction.get(number or 0):
                 await self.friction.decide(_as_it_stands(friction, proposal))
         if item.importance == "owner":
-            words = f"{item.payload.get('wish', item.key)}\n{disposition.reason}"
+            end = f"{self.summary(item, disposition)}: {disposition.reason}"
+            words = f"{item.payload.get('wish', item.key)}\n{end}"
             headline = f"{self.name}, on what you wanted it to get better at"
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, without its reason."""
-        return "Thought about getting better" if disposition.settles else "A proposal to get better waits"
+        """Return what the journal says of it, and the owner is told, without its reason."""
+        if not disposition.settles:
+            return "A proposal to get better waits"
+        return "It decided against it" if disposition.is_chosen else _ENDS.get(disposition.code, _FAILED)
 
     async def _begun(self, item: WorkItem, friction: Friction | None, wish: str) -> Proposal | None:
         """Return the proposal of a row, which is begun with it; None where another is open."""
@@ -123,8 +146,7 @@ class ImprovementHandler(Handler):
 
     async def _decided(self, item: WorkItem, proposal: Proposal, friction: Friction | None) -> Proposal:
         """Return the proposal with the SOUL's yes or no; as it was where it did not decide."""
-        # NOTE(self): outside it tells codes alone, and a wish is words.
-        rungs = [one.rung for one in self.makers if one.is_ready() and (friction or one.rung == "skill")]
+        rungs = self._rungs(friction)
         told = {
             "category": friction.category if friction else "",
             "description": friction.description if friction else "",
@@ -191,23 +213,19 @@ def _disposition(proposal: Proposal, left_s: float) -> Disposition:
     if proposal.state in {"making", "waiting"} or left_s > 0:
         return Disposition("later", proposal.state, reason, left_s if left_s > 0 else _LOOK_S)
     is_no = proposal.state in {"left", "failed"}
-    return Disposition("silent" if is_no else "done", proposal.state, reason, is_chosen=proposal.state == "left")
+    return Disposition("silent" if is_no else "done", proposal.state, reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillMaker:
     """The first rung: the SOUL writes a skill of its own in its next reflection, and its owner approves it.
 
-    Attributes:
-        has_tool: tells whether a skill can be proposed.
-        reflect: lets a reflection be due, unless one waits.
-        standing: returns how the skill of a proposal stands: `waiting`, `taken` or `left`.
-
+    `has_tool` tells whether a skill can be proposed; `reflect` lets a reflection be due, unless one waits.
     """
 
+    home: Home
     has_tool: Callable[[], bool]
     reflect: Callable[[], Awaitable[object]]
-    standing: Callable[[Proposal], Awaitable[ProposalState]]
     rung: Rung = "skill"
 
     def is_ready(self) -> bool:
@@ -219,4 +237,15 @@ class SkillMaker:
         if proposal.state == "making":
             await self.reflect()
             return ProposalStep("making")
-        return ProposalStep(await self.standing(proposal))
+        written_in = str(proposal.evidence.get(WRITTEN_IN, ""))
+        became, why = await asyncio.to_thread(came_of, self.home, OWN_SKILL + proposal.made, written_in)
+        if became == "rejected":
+            return ProposalStep("left", reason=": ".join(filter(None, (STANDS["rejected"], why))))
+        return _SKILL_STEPS[became]
+
+
+_SKILL_STEPS: Mapping[str, ProposalStep] = {
+    "held": ProposalStep("waiting"),
+    "changed": ProposalStep("taken", reason="the owner approved it"),
+    "": ProposalStep("left", reason="another change of that skill took its place"),
+}

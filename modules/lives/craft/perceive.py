@@ -1,4 +1,8 @@
-"""Counts what went wrong since the last look, and adds a row of work for what is to be proposed."""
+"""Counts what went wrong since the last look, and adds a row of work for what is to be proposed.
+
+What waits for somebody's decision is due once that was given, whoever took it: a person at another command, or a part
+of this program.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,33 @@ from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import OPEN, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.identity.identity import Identity
-from modules.services.work.table import WorkTable
+from modules.services.work.table import WorkTable, waiting
 from modules.services.work.types import NewWork
 
 KIND = "improvement"
 """The kind of the rows that hold what to propose, and the loop of their turns."""
 WISH_CHARS = 300
+ONE_OPEN = "one-open"
+"""By this code a row waits until the proposal that is open is over."""
+_WAITS, _SEEN = OPEN | {ONE_OPEN}, "seen"
 _LAST_RANK = 9
 NOTHING = "nothing went wrong often enough, and no wish is open"
 
 
 @dataclass(frozen=True, slots=True)
 class CraftPerceiver:
-    """Looks whether there is something to get better at. `began` returns when this life began, or None."""
+    """Looks whether there is something to get better at, and whether what waits was decided.
+
+    `began` returns when this life began, or None; `stands` what is known here of how an open proposal stands, which is
+    something else once somebody decided.
+    """
 
     friction: FrictionRecord
     proposals: Proposals
     table: WorkTable
     identity: Identity
     gates: ProposalGates
+    stands: Callable[[Proposal], Awaitable[str]]
     began: Callable[[], Awaitable[datetime | None]]
     attention: Attention
     clock: Clock
@@ -39,6 +51,7 @@ class CraftPerceiver:
     async def perceive(self) -> None:
         """Count, and add a row where something may be proposed now."""
         found, before = await self.friction.count(), await self.proposals.all()
+        await self._look(before)
         began = await self.began()
         # NOTE(self): a wish that was found to need no proposal keeps no other waiting.
         last = next((one for one in before if one.rung not in {"habit", "not_at_all"}), None)
@@ -49,6 +62,14 @@ class CraftPerceiver:
             is_idle=self.attention.free,
         ):
             await self._propose(found, before)
+
+    async def _look(self, before: Sequence[Proposal]) -> None:
+        """Let rows be due that wait for what was decided since they were looked at last, in this run or an earlier."""
+        is_open = next((one for one in before if one.state in OPEN), None)
+        stands = await self.stands(is_open) if is_open else ""
+        for row in await self.table.database.run(lambda connection: waiting(connection, KIND)):
+            if row.outcome in _WAITS and row.payload.get(_SEEN) != stands:
+                await self.table.retry(row, {**row.payload, _SEEN: stands})
 
     async def propose_now(self) -> str:
         """Propose what is worth it, however long ago the last proposal was; return what that is, or why nothing is."""

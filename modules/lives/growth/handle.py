@@ -10,7 +10,7 @@ import asyncio
 import difflib
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,19 +33,19 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import SKILL_PROPOSE, Proposals, counted_at, proposals
+from modules.services.craft.proposals import WRITTEN_IN, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import SelfHistory, held_documents
+from modules.services.identity.history import SelfHistory, held_documents, rejected_edits, skill_citing
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.relationships import Relationships
-from modules.services.skills.skills import Framer, Skills
+from modules.services.skills.skills import Framer, LocalSkills, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 SKILL = "reflection"
@@ -55,7 +55,7 @@ _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
-_MOST_FRICTION, _OFTEN = 12, 2
+_MOST_FRICTION, _OFTEN, _MOST_REJECTED = 12, 2, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Materials:
     journal: Journal
     friction: FrictionRecord
     proposals: Proposals
+    local_skills: LocalSkills
     clock: Clock
     rng: random.Random
     timezone: str = ""
@@ -89,10 +90,13 @@ class Materials:
             with_others=self._framed(self._experiences([one for one in experiences if one.trust in OTHERS])),
             insights="\n".join(self._insights()),
             relationships=self._people(),
-            posts="\n".join(await self._posts(now)),
-            friction="\n".join(await self._friction(now)),
+            posts=await self._posts(now),
+            friction=await self._friction(now),
+            skills=self._lines("Own Skill", map(asdict, await self.local_skills.own())),
+            waiting=", ".join(await asyncio.to_thread(held_documents, self.home)),
+            rejected=self._lines("Rejected", (await asyncio.to_thread(rejected_edits, self.home))[-_MOST_REJECTED:]),
             proposal=await self._proposal(),
-            changes=changes,
+            changes="\n".join(changes),
             taken_back=taken_back,
             reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
         )
@@ -136,36 +140,40 @@ class Materials:
             if one.code in known and one.code not in _TOLD_ELSEWHERE
         ]
 
-    async def _posts(self, now: datetime) -> list[str]:
+    def _lines(self, part: str, told: Iterable[Mapping[str, Any]]) -> str:
+        """Return what a part of the skill says of each, line by line."""
+        return "\n".join(self.skills.render(SKILL, part, **one).strip() for one in told)
+
+    async def _posts(self, now: datetime) -> str:
         """A line for each of our newest posts that left, with what came of it as far as that was looked at."""
         posts = [
             one
             for one in await self.outbox.since(_POST, now - _POSTS_SINCE)
             if one.state == "done" and (await self.outbox.standing("delete", one.result_uri or "")).code != "done"
         ]
-        looked_at = {one.post_uri: one.engagement for one in self.expressions.all() if one.engagement}
-        found = [(one, looked_at.get(one.result_uri or "")) for one in posts[:_MOST_POSTS][::-1]]
-        return [
-            self.skills.render(
-                SKILL,
-                "Post",
-                text=one_line(one.body.public_text, _INSIGHT_CHARS),
-                replies=came.replies if came else "",
-                likes=came.likes if came else "",
-            ).strip()
-            for one, came in found
-        ]
+        looked_at = {one.post_uri: one.engagement.model_dump() for one in self.expressions.all() if one.engagement}
+        none = {"replies": "", "likes": ""}
+        return self._lines(
+            "Post",
+            [
+                {"text": one_line(one.body.public_text, _INSIGHT_CHARS), **looked_at.get(one.result_uri or "", none)}
+                for one in posts[:_MOST_POSTS][::-1]
+            ],
+        )
 
-    async def _friction(self, now: datetime) -> list[str]:
+    async def _friction(self, now: datetime) -> str:
         """A line for each thing that went wrong again and again within a week, or once since yesterday."""
         await self.friction.count()
-        lines: list[str] = []
-        for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]:
-            if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day:
-                last = [number for _, number, is_own in one.instances if is_own][-1:]
-                told = {"what": one.description, "count": count, "last": await self.friction.evidence(last)}
-                lines.append(self.skills.render(SKILL, "Friction", **told, outcome=one.reason).strip())
-        return lines
+        found = [
+            (one, count, [entry for _, entry, is_own in one.instances if is_own][-1:])
+            for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]
+            if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day
+        ]
+        told = [
+            {"what": one.description, "count": n, "last": await self.friction.evidence(last), "outcome": one.reason}
+            for one, n, last in found
+        ]
+        return self._lines("Friction", told)
 
     async def to_mend(self) -> str:
         """What the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
@@ -180,16 +188,12 @@ class Materials:
         what, evidence = await self.to_mend(), await self.friction.evidence(proposal.entries)
         return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.reason).strip()
 
-    def _history(self) -> tuple[str, str]:
+    def _history(self) -> tuple[list[str], list[str]]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
-        history = SelfHistory(self.home)
-        with history.alone():
-            versions = history.versions()
-            texts = [history.read(one).decode(errors="replace") for one in versions[:2]]
-            undone = history.taken_back()
-        changes = diff_lines(texts[1], texts[0]) if len(texts) > 1 else []
-        lines = "\n".join(f"- {line}" for line in sorted(undone))
-        return "\n".join(changes), self.skills.render(SKILL, "Owner Took Back", lines=lines) if lines else ""
+        with SelfHistory(self.home).alone() as history:
+            texts = [history.read(one).decode(errors="replace") for one in history.versions()[:2]]
+            undone = sorted(history.taken_back())
+        return diff_lines(texts[1], texts[0]) if len(texts) > 1 else [], undone
 
 
 def diff_lines(old: str, new: str) -> list[str]:
@@ -326,6 +330,7 @@ class ReflectionHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Reflect once, unless it is night or nothing is new; at the owner's word always."""
+        await self._proposed(item.cause_id)
         if (done := await self._version_of(item.cause_id)) is not None:
             seen = shown([one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))])
             await self.experiences.integrate([one.id for one in seen], done.name)
@@ -356,20 +361,21 @@ class ReflectionHandler(Handler):
         told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
         result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
-        await self._proposed(result)
+        await self._proposed(item.cause_id, result)
         statuses = tuple((one.outcome.act or "self refused").removeprefix("self ") for one in outcomes)
         reason = next((one.outcome.reason or one.content for one in reversed(outcomes)), result.text)
         return _Thought(result.text, statuses, reason)
 
-    async def _proposed(self, result: TurnResult) -> None:
-        """Note which skill it proposed, or that it proposed none although it had decided to."""
+    async def _proposed(self, cause_id: str, result: TurnResult | None = None) -> None:
+        """Note which skill it proposed, now or before a crash, or that it proposed none although it had decided to."""
         if (proposal := await self.materials.proposals.to_write()) is None:
             return
-        done = [call for call, one in result.calls if call.name == SKILL_PROPOSE and not one.is_error]
-        if done:
-            await self.materials.proposals.put(proposal, state="waiting", made=str(done[-1].input["name"]).strip())
-        elif not result.cut_off:
-            await self.materials.proposals.put(proposal, state="left", reason=one_line(result.text, _INSIGHT_CHARS))
+        if made := await asyncio.to_thread(skill_citing, self.home, cause_id):
+            evidence = {**proposal.evidence, WRITTEN_IN: cause_id}
+            await self.materials.proposals.put(proposal, state="waiting", made=made, evidence=evidence)
+        elif result and not result.cut_off:
+            reason = f"it wrote no skill: {one_line(result.text, _INSIGHT_CHARS)}"
+            await self.materials.proposals.put(proposal, state="left", reason=reason)
 
     async def _run(self, item: WorkItem, gathered: Sequence[Experience], messages: Sequence[Message]) -> TurnResult:
         system = await self.prompter.prompt(

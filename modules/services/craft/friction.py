@@ -36,7 +36,10 @@ _OWN_LOOPS = frozenset({"expression", "expression-check", "owner", "own-time", "
 _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
-_ENDED = frozenset({"blocked", "failed", "expired"})
+_ENDED = frozenset({"blocked", "failed"})
+"""What expired is none: only the owner or the world let it wait for so long."""
+_BETTER = frozenset({"skill_propose", "self_improve", "improvement_decide"})
+"""The tools by which it gets better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class Friction:
 def signs(entry: Mapping[str, Any], owner_did: str) -> list[Sign]:
     """Return the frictions of which an entry of the journal is an occurrence; `entry` is its row."""
     data, loop, is_alone = entry["data"], str(entry["loop"]), _names_nobody(entry, owner_did)
+    if _is_about_getting_better(data, loop):
+        return []
     match entry["kind"]:
         case "model":
             return list(_of_turn(data, loop))
@@ -131,11 +136,18 @@ def _decided(entry: Mapping[str, Any]) -> str:
     return _code(data.get("kind"), act, data.get("check"), code) if is_one else ""
 
 
+def _is_about_getting_better(data: Mapping[str, Any], loop: str) -> bool:
+    """Return whether an entry tells what came of a proposal or a skill: nothing is proposed about proposing."""
+    is_its = str(data.get("cause", "")).startswith("proposal:") or str(data.get("file", "")).startswith("skills/")
+    return is_its or "improvement" in {loop, data.get("kind")}
+
+
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
     """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
     is_own = {data.get("sank_to", data.get("provenance")), data.get("heard", "self")} <= {"self", "owner"}
     for call in data.get("calls", ()):
-        if call.get("error") and not call.get("intent_id"):  # an act that was refused has an entry of its own
+        # an act that was refused has an entry of its own
+        if call.get("error") and not call.get("intent_id") and call.get("tool") not in _BETTER:
             answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
             tool = "unknown tool" if answer == "Unknown" else call.get("tool")
             yield Sign("tools", loop, _code(tool, answer), is_own=is_own)

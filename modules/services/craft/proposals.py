@@ -26,6 +26,9 @@ OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
 SKILL_PROPOSE = "skill_propose"
 """The tool by which a skill of its own is proposed; it takes its `name`, its `purpose` and its `page`."""
 
+WRITTEN_IN = "written_in"
+"""The name in its evidence of the cause of the turn that wrote its skill, which the skill cites."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:

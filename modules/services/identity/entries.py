@@ -35,6 +35,7 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
     reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"
     data = {
         "status": change.status,
+        "file": document,
         "by": proposed.by,
         "cites": list(proposed.cites),
         "version": change.version,
@@ -60,17 +61,11 @@ def what_moved(change: SelfEdit) -> list[str]:
     return [*moved, f"what was written by hand is kept as {change.by_hand}"] if change.by_hand else moved
 
 
-def rejected(document: str, held: HeldEdit) -> Entry:
-    """The owner's no."""
-    reason = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
-    return Entry(
-        "decision",
-        _loop(document),
-        f"You said no to a change of {document}",
-        "refl",
-        reason,
-        data={"status": "rejected"},
-    )
+def rejected(document: str, held: HeldEdit, why: str) -> Entry:
+    """The owner's no, and why."""
+    waited = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
+    reason, data = "; ".join(filter(None, (why, waited))), {"status": "rejected", "file": document}
+    return Entry("decision", _loop(document), f"The owner rejected a change of {document}", "refl", reason, data=data)
 
 
 def given_up(document: str, reason: str) -> Entry:

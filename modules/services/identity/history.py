@@ -17,18 +17,19 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self, TypeGuard
+from typing import Literal, Self, TypeGuard
 
 from adapters.storage.keys import SKILL_FILE, SKILL_NAME
 from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
+from common.json_lines import json_line, json_object, split_lines
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.policy import reapplied
@@ -151,6 +152,18 @@ class SelfHistory:
                 if cites != version.cites:
                     self._write_told(replace(version, cites=cites))
                     changed += 1
+            rejected = self.rejected()
+            kept = [
+                replace(
+                    one,
+                    reason="" if holds(one.reason) else one.reason,
+                    cites=tuple(cite for cite in one.cites if not holds(cite)),
+                )
+                for one in rejected
+            ]
+            if kept != rejected:
+                self._keep_rejected(kept)
+                changed += 1
         return changed
 
     def versions(self) -> list[Version]:
@@ -215,16 +228,21 @@ class SelfHistory:
         """Drop the change that waits for the owner's approval."""
         self.held_file.unlink(missing_ok=True)
 
-    def reject(self, held: HeldEdit) -> None:
-        """Drop the change that waits, and keep the digest of its text, of the last ones only. Raises `OSError`."""
-        digests = [*self.rejected(), sha256(held.content.encode())][-LOOKED_BACK:]
-        write_atomic(self._folder / _REJECTED, "\n".join(digests).encode(), mode=_PRIVATE)
+    def reject(self, held: HeldEdit, reason: str, now: datetime) -> None:
+        """Drop the change that waits, and keep that the owner did, of the last ones only. Raises `OSError`."""
+        rejected = Version("", iso(now), "owner", reason, held.cites, sha256(held.content.encode()))
+        self._keep_rejected([*self.rejected(), rejected])
         self.drop_held()
 
-    def rejected(self) -> list[str]:
-        """Return the digests of the texts that the owner rejected last."""
+    def rejected(self) -> list[Version]:
+        """Return what the owner rejected last and why, newest last; the texts are not kept."""
         file = self._folder / _REJECTED
-        return file.read_text(encoding="utf-8", errors="replace").split() if file.exists() else []
+        told = [json_object(line) for line in split_lines(file.read_bytes())] if file.exists() else []
+        return [_version_of("", one) for one in told if _is_told(one)]
+
+    def _keep_rejected(self, rejected: Sequence[Version]) -> None:
+        lines = b"".join(json_line(asdict(one)) for one in rejected[-LOOKED_BACK:])
+        write_atomic(self._folder / _REJECTED, lines, mode=_PRIVATE)
 
     def _settle(self) -> None:
         """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
@@ -281,8 +299,7 @@ class SelfHistory:
         except (OSError, ValueError, RecursionError):
             told = None
         if _is_told(told):
-            texts = {key: told[key] for key in _TOLD}
-            return Version(name=name, cites=tuple(told["cites"]), **texts)
+            return _version_of(name, told)
         # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
         return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
 
@@ -312,6 +329,33 @@ def path_of(home: Home, document: str) -> Path:
 def kept_documents(home: Home) -> list[str]:
     """Return the documents of a home that the SOUL changed, and SELF.md."""
     return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
+
+
+def came_of(home: Home, document: str, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
+    """Return what became of the change of a document that cites this, and why the owner rejected it; "" for none."""
+    with SelfHistory(home, document).alone() as history:
+        held, versions, rejected = history.held(), history.versions(), history.rejected()
+    if held and cite in held.cites:
+        return "held", ""
+    if any(cite in one.cites for one in versions):
+        return "changed", ""
+    no = next((one for one in reversed(rejected) if cite in one.cites), None)
+    return ("rejected", no.reason) if no else ("", "")
+
+
+def skill_citing(home: Home, cite: str) -> str:
+    """Return the name of the skill of its own of which a change cites this, whatever became of it; "" for none."""
+    skills = (one for one in _documents(home) if one.startswith(OWN_SKILL) and came_of(home, one, cite)[0])
+    return next(skills, "").removeprefix(OWN_SKILL)
+
+
+def rejected_edits(home: Home) -> list[dict[str, str]]:
+    """Return what the owner rejected, newest last: of which `document`, when (`at`) and the `reason`."""
+    found: list[dict[str, str]] = []
+    for document in kept_documents(home):
+        with SelfHistory(home, document).alone() as history:
+            found += [{"document": document, "at": one.at, "reason": one.reason} for one in history.rejected()]
+    return sorted(found, key=lambda one: one["at"])
 
 
 def held_documents(home: Home) -> dict[str, str]:
@@ -358,6 +402,10 @@ def _lock(handle: int, document: Path) -> None:
             time.sleep(_LOCK_PAUSE_S)
         else:
             return
+
+
+def _version_of(name: str, told: Json) -> Version:
+    return Version(name=name, cites=tuple(told["cites"]), **{key: told[key] for key in _TOLD})
 
 
 def _is_told(told: object) -> TypeGuard[Json]:

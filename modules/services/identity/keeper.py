@@ -16,6 +16,7 @@ from typing import TypeVar
 from common.clock import Clock, iso
 from common.redact import Redactor
 from common.text.markdown import Outline, outline, split_sections
+from common.text.untrusted import one_line
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
@@ -26,6 +27,8 @@ from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf
 
 Names = Callable[[str], bool]
 
+REASON_CHARS = 300
+"""How much is kept of the owner's reason for a no."""
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _INDENT = re.compile(r"\s*")
 _LARGER = re.compile(r"\s*[|<]")
@@ -265,25 +268,27 @@ class SelfKeeper:
         applied = await self._alone(apply)
         return await self._tell(*applied) if applied else None
 
-    async def reject(self) -> HeldEdit | None:
-        """The owner's no: the change that waited is given up; None if none did."""
+    async def reject(self, reason: str = "") -> HeldEdit | None:
+        """The owner's no, with their reason: the change that waited is given up; None if none did."""
+        reason = one_line(self.redactor.text(reason), REASON_CHARS)
 
         def drop() -> HeldEdit | None:
             held = self._history.held()
             if held is None:
                 self._history.drop_held()
             else:
-                self._history.reject(held)
+                self._history.reject(held, reason, self.clock.now())
             return held
 
         held = await self._alone(drop)
         if held is not None:
-            await self.journal.record(entries.rejected(self.document, held))
+            await self.journal.record(entries.rejected(self.document, held, reason))
         return held
 
     async def was_rejected(self, content: str) -> bool:
         """Return whether the owner rejected this text, word for word."""
-        return sha256(content.encode()) in await self._alone(self._history.rejected)
+        rejected = await self._alone(self._history.rejected)
+        return sha256(content.encode()) in {one.sha256 for one in rejected}
 
     async def roll_back(self, version: Version) -> SelfEdit:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
@@ -345,6 +350,8 @@ class SelfKeeper:
                 self._history.notice(now)
             texts = (proposed.content, proposed.reason, proposed.cites, iso(now), why)
             self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base))
+        elif not set(proposed.cites) <= set(waiting.cites):
+            self._history.hold(replace(waiting, cites=tuple(dict.fromkeys((*waiting.cites, *proposed.cites)))))
         return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:

@@ -80,10 +80,10 @@ class HeldEdit:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What SELF.md once was, or is.
+    """What SELF.md once was, or is; or what it did not become, as the owner rejected it.
 
     Attributes:
-        name: its file in the history, without the ending; names sort by age.
+        name: its file in the history, without the ending; names sort by age. "" for what was rejected.
         at: when it was written, or first seen (ISO-8601 UTC).
         by: `soul`, `owner`, or `hand`: found like this, written past this program.
         reason: why.

@@ -345,6 +345,11 @@ class LocalSkills:
             found.setdefault(page.entry.name, page.entry)
         return tuple(found[name] for name in sorted(found))
 
+    async def own(self) -> list[SkillEntry]:
+        """The SOUL's own, by name, and those that its owner switched off."""
+        pages = [await self._own_page(name, with_off=True) for name in await self._own_names()]
+        return [page.entry for page in pages if page]
+
     async def load(self, name: str) -> str | None:
         """The text of a skill, without what stands in front of it; None if there is none of that name."""
         if not self._possible(name):
@@ -368,14 +373,14 @@ class LocalSkills:
         self._tell("own skills", "")
         return self._names_in([name.removeprefix(SKILLS) for name in names])
 
-    async def _own_page(self, name: str) -> LocalPage | None:
+    async def _own_page(self, name: str, *, with_off: bool = False) -> LocalPage | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"
         try:
             text = await self._owner_files.read(where)
         except SoulError as error:
             self._tell(where, str(error))
             return None
-        return None if text is None else self._page(where, name, text, "own")
+        return None if text is None else self._page(where, name, text, "own", with_off=with_off)
 
     async def _shared(self) -> Sequence[LocalPage | None]:
         listed = await self._storage.list(SKILLS)
@@ -416,7 +421,7 @@ class LocalSkills:
     def _possible(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and name not in self._shipped
 
-    def _page(self, where: str, name: str, text: str, origin: Origin) -> LocalPage | None:
+    def _page(self, where: str, name: str, text: str, origin: Origin, *, with_off: bool = False) -> LocalPage | None:
         """The skill that a text is, or None after a warning."""
         try:
             page = read_page(name, text, origin)
@@ -424,7 +429,7 @@ class LocalSkills:
             self._tell(where, one_line(str(error), _LINE_CHARS))
             return None
         self._tell(where, "")
-        return None if page.entry.is_off else page
+        return None if page.entry.is_off and not with_off else page
 
     def _tell(self, what: str, trouble: str) -> None:
         if trouble and self._troubles.get(what) != trouble:

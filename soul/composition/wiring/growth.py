@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.issues import IssueMaker
@@ -13,11 +14,11 @@ from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
-from modules.runtime.home import Home
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals, ProposalState
+from modules.services.craft.bounds import PROGRAM
+from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import held_documents
 from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
 from modules.services.owner.notices import TellOwner
@@ -58,6 +59,7 @@ def build_growth_life(
         journal=services.journal,
         friction=craft.friction,
         proposals=craft.proposals,
+        local_skills=services.knowledge.local_skills,
         clock=clock,
         rng=services.rng,
         timezone=timezone,
@@ -129,6 +131,7 @@ def _build_craft(
         gates=ProposalGates(
             timedelta(milliseconds=settings.improvement_burn_in_ms), timedelta(hours=settings.improvement_min_hours)
         ),
+        stands=partial(_stands, services),
         began=services.journal.began,
         attention=services.attention,
         clock=clock,
@@ -140,14 +143,11 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     """Return what can be made, by rung; in a social-only life a skill alone."""
     registry, settings = turn_services.turn_runner.executor.registry, services.settings
 
-    async def standing(proposal: Proposal) -> ProposalState:
-        return await asyncio.to_thread(_skill_standing, services.home, proposal)
-
     async def reflect() -> None:
         why = "it writes a skill that it decided to propose"
         await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
 
-    skill = SkillMaker(has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect, standing=standing)
+    skill = SkillMaker(home=services.home, has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect)
     if services.social_only:
         return (skill,)
     issue = IssueMaker(
@@ -165,10 +165,9 @@ def _makers(services: Services, turn_services: TurnServices, friction: FrictionR
     return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=may_code)
 
 
-def _skill_standing(home: Home, proposal: Proposal) -> ProposalState:
-    with SelfHistory(home, OWN_SKILL + proposal.made).alone() as history:
-        if history.held() is not None:
-            return "waiting"
-        # NOTE(self): what the owner does to a skill beside its approval cites nothing.
-        taken = any(one.cites and one.at >= proposal.at for one in history.versions())
-        return "taken" if taken else "left"
+async def _stands(services: Services, proposal: Proposal) -> str:
+    """Return the state of a proposal, of the file and the acts that wait for the owner, and of the work on it."""
+    held = await asyncio.to_thread(held_documents, services.home)
+    acts = await services.outbox.by_cause(f"proposal:{proposal.id}")
+    states = [one.state for one in acts] + [one.state for one in await services.work.newest(PROGRAM, 1)]
+    return " ".join(map(str, (proposal.id, proposal.state, OWN_SKILL + proposal.made in held, *states)))

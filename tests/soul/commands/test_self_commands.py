@@ -123,7 +123,7 @@ def test_the_owners_no_gives_it_up(home: Home, capsys: pytest.CaptureFixture[str
     _give_up(home)
     run_self_decide(home.root, approve=False)
     assert home.self_md.read_text() == BORN
-    assert _summaries(home)[-1] == "You said no to a change of SELF.md"
+    assert _summaries(home)[-1] == "The owner rejected a change of SELF.md"
     run_self_held(home.root, as_json=False)
     assert "No change of SELF.md waits for you" in capsys.readouterr().out
     run_self_held(home.root, as_json=True)

@@ -194,7 +194,7 @@ async def test_what_does_not_look_like_a_code_is_never_told(town_github: TownGit
 async def test_without_a_repository_or_social_only_it_is_no_choice(town_github: TownGitHub) -> None:
     async with reporting(town_github, SOUL_MAKER_REPOSITORY="") as soul:
         await soul.proposes()
-        assert "You can choose: skill." in soul.life.mind.decisions[0]
+        assert "as `rung`: skill." in soul.life.mind.decisions[0]
         assert await soul.drafts() == []
         home = soul.life.soul.app.services.home
     async with awake(home, social_only=True) as alone:

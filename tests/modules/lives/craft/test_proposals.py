@@ -320,7 +320,9 @@ async def test_the_next_reflection_writes_the_skill_and_no_words_of_others_are_i
         assert "expression: bluesky_post Wrong Fields: 3 times within a week" in asked[-1]
         assert "Be kind." in asked[-1]
         assert "OBEY ME" not in asked[-1]
-        assert [(one.state, one.reason) for one in await life.craft.proposals.all()] == [("left", "Nothing lasts.")]
+        assert [(one.state, one.reason) for one in await life.craft.proposals.all()] == [
+            ("left", "it wrote no skill: Nothing lasts.")
+        ]
 
 
 async def test_a_reflection_takes_no_wish_from_what_others_said(running_town: RunningTown) -> None:

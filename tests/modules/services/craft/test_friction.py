@@ -204,3 +204,20 @@ async def test_a_hundred_attacks_become_no_friction_that_is_ready_and_leave_no_w
     assert {(one.own, one.state) for one in found} == {(0, "seen")}
     assert "IGNORE" not in (tmp_path / FRICTION_FILE).read_text()
     assert "IGNORE" not in str(found)
+
+
+async def test_what_expired_and_what_came_of_getting_better_is_none(running: RunningOutbox, tmp_path: Path) -> None:
+    act, no = {"kind": "issue", "cause": "proposal:3"}, {"status": "rejected", "file": "skills/maps"}
+    for entry in (
+        Entry("act", "outbox", "Expired: a post", data={"kind": "post", "state": "expired"}),
+        Entry("act", "outbox", "Rejected an issue", data={**act, "what": "rejected"}),
+        Entry("act", "outbox", "Blocked an issue", data={**act, "state": "blocked"}),
+        Entry("decision", "workspace-files", "The owner rejected a change", data=no),
+        Entry("decision", "workspace-files", "It was not changed", data={**no, "status": "refused"}),
+        Entry("decision", "work", "Its proposal failed", data={"act": "dropped", "kind": "improvement"}),
+        Entry("model", "improvement", "x", data={"purpose": "x", "sank_to": "self", "cut_off": "rounds"}),
+        turn("skill_propose"),
+        turn("self_improve"),
+    ):
+        await running.journal.record(entry)
+    assert await record_of(running, tmp_path).count() == []

@@ -383,7 +383,7 @@ async def test_a_change_of_a_file_is_a_draft_while_it_waits_and_then_told_as_dec
     day = lived.reader().read()
     assert (day.waits.drafts, day.drafts) == (0, ())
     assert "waits" not in told_text(day)
-    assert "files: You said no to a change of GOALS.md" in told_text(day)
+    assert "files: The owner rejected a change of GOALS.md" in told_text(day)
     assert "own time" not in told_text(day)
 
 

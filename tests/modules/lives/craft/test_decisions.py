@@ -1,0 +1,172 @@
+"""What the owner decides of a proposal, wherever they say it, reaches the SOUL within a minute, with their reason."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from functools import partial
+
+from modules.runtime.home import Home
+from modules.services.identity.history import held_documents
+from modules.services.owner.notices import NOTICE
+from soul.commands.drafts import run_drafts
+from soul.commands.options import DraftAction
+from soul.commands.run import owner_commands
+from tests.modules.lives.craft.test_issues import reporting
+from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of
+from tests.running_town import RunningTown, awake, call
+from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
+from tests.town_github import TownGitHub
+from town.model.types import ChatRequest, Completion
+
+MINUTE_S = 61.0
+PAGE = "When somebody asks where something is: draw a map with its name on it."
+
+
+class Writer(Decider):
+    """A mind that writes the skill that it decided to propose, under another name each time, and says so."""
+
+    written = 0
+
+    def __call__(self, request: ChatRequest) -> Completion:
+        if "Write it now" in request.messages[-1].text:
+            self.written += 1
+            return call("skill_propose", name=f"maps-{self.written}", purpose="Draw maps.", page=PAGE)
+        return super().__call__(request)
+
+
+def life_of(soul: object, mind: Decider) -> Life:
+    life = Life(soul, mind, PageMaker())  # type: ignore[arg-type]
+    life.handler.makers = life.own_makers
+    return life
+
+
+async def says(life: Life, line: str) -> str:
+    return "\n".join(await owner_commands(life.soul.app, asyncio.Event()).answer(line))
+
+
+async def beside(home: Home, action: DraftAction, name: str, reason: str = "") -> None:
+    """Decide in another process."""
+    await asyncio.to_thread(partial(run_drafts, home.root, action, [name], reason=reason, as_json=False))
+
+
+async def test_a_decision_given_beside_the_soul_is_taken_up_within_a_minute_also_after_a_restart(
+    running_town: RunningTown,
+) -> None:
+    home = home_of(running_town)
+    running_town.mind.answer = mind = Writer()
+    async with awake(home, clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        await says(life, f"/improve {WISH}")
+        await says(life, "/improve Sing.")
+        for _ in range(4):
+            await life.works(MINUTE_S)
+        assert await life.proposed() == [("waiting", "skill")]
+        asked = len(mind.decisions)
+        await beside(home, DraftAction.APPROVE, "skills/maps-1")
+        await life.works(MINUTE_S)
+        await life.works(MINUTE_S)
+        assert (await life.proposed())[-1] == ("taken", "skill")
+        assert len(mind.decisions) == asked + 1, "what waited behind it comes next"
+        for _ in range(4):
+            await life.works(MINUTE_S)
+        assert await life.proposed() == [("waiting", "skill"), ("taken", "skill")]
+    await beside(home, DraftAction.REJECT, "skills/maps-2")
+    async with awake(home, clock=soul.clock) as again:
+        life = life_of(again, mind)
+        await life.works(MINUTE_S)
+        assert (await life.proposed())[0] == ("left", "skill")
+
+
+async def test_an_issue_that_left_is_noticed_within_a_minute(town_github: TownGitHub) -> None:
+    async with reporting(town_github) as soul:
+        await soul.proposes()
+        await soul.life.works(MINUTE_S)
+        await soul.approves()
+        await soul.life.works(MINUTE_S)
+        assert await soul.life.proposed() == [("taken", "issue")]
+
+
+async def test_a_kill_after_the_skill_was_proposed_and_before_that_was_noted_leaves_one(
+    running_town: RunningTown,
+) -> None:
+    home = home_of(running_town)
+    running_town.mind.answer = mind = Writer()
+    async with awake(home, clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        await says(life, f"/improve {WISH}")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("UPDATE proposals SET state = 'making', made = '', evidence = '{}'")
+        connection.execute("UPDATE work SET state = 'pending', not_before = '' WHERE kind = 'reflection'")
+        connection.commit()
+    async with awake(home, clock=soul.clock) as again:
+        life = life_of(again, mind)
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        assert list(held_documents(home)) == ["skills/maps-1"]
+        assert [(one.state, one.made) for one in await life.craft.proposals.all()] == [("waiting", "maps-1")]
+
+
+async def _told(life: Life) -> list[str]:
+    return [str(one.payload["words"]) for one in await life.soul.app.services.work.newest(NOTICE, 9)]
+
+
+async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reason(
+    running_town: RunningTown,
+) -> None:
+    home = home_of(running_town)
+    running_town.mind.answer = mind = Writer()
+    async with awake(home, clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        for wish, order in (
+            (WISH, "/reject skills/maps-1 because nobody asks\nfor maps"),
+            ("Sing.", "/approve skills/maps-2"),
+        ):
+            await says(life, f"/improve {wish}")
+            for _ in range(3):
+                await life.works(MINUTE_S)
+            await says(life, order)
+            await life.works(MINUTE_S)
+        mind.pursue = False
+        await says(life, "/improve Fly.")
+        await life.works(MINUTE_S)
+        mind.pursue = True
+        await says(life, "/improve Swim.")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        await life.works(15 * DAY_S)
+        why = "the owner rejected it: because nobody asks for maps"
+        assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
+            [
+                f"{WISH}\nWhat it proposed to get better is not taken over: maps-1: {why}",
+                "Sing.\nWhat it proposed to get better is taken over: maps-2: the owner approved it",
+                "Fly.\nIt decided against it: A page would end it.",
+                "Swim.\nWhat it proposed to get better is not taken over: maps-3: nobody decided within 14 days",
+            ]
+        )
+        await says(life, "/reflect")
+        asked = [one.messages[-1].text for one in running_town.mind.asked]
+        told = next(text for text in reversed(asked) if "What of this lasts?" in text)
+        assert "- skills/maps-1: your owner said “because nobody asks for maps”" in told
+        assert "- maps-2, read in talks with your owner: Draw maps." in told
+        assert "your owner has not decided: skills/maps-3" in told
+        assert [one for one in await life.craft.friction.count() if one.own] == [], "none of it is a friction"
+
+
+async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:
+    running_town.mind.answer = mind = Decider(pursue=False)
+    async with awake(home_of(running_town), clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        life.handler.makers = []
+        await says(life, f"/improve {WISH}")
+        await life.works()
+        assert (mind.decisions, await life.proposed()) == ([], [])
+        life.handler.makers = life.own_makers
+        await life.works(7 * HOUR_S)
+        (asked,) = mind.decisions
+        assert "- skill: a page" in asked
+        assert "program" not in asked
+        assert "issue" not in asked
