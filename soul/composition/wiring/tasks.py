@@ -29,6 +29,7 @@ from modules.lives.tasks.review.revise import RevisionHandler
 from modules.lives.tasks.scenarios.handle import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
+from modules.runtime.sandbox.types import MIB
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
@@ -119,8 +120,16 @@ def build_tasks(
 def _build_program(services: Services, installer: Installer, tell: TellOwner) -> ProgramHandler:
     """Return what changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
     work = build_code_work(services, installer, ProgramWork)
-    work = replace(work, offering=replace(work.offering, peers=tuple))
-    name = services.settings.agent_name
+    settings, limits = services.settings, work.agent.limits
+    seconds = settings.soul_program_minutes * 60
+    limits = replace(
+        limits,
+        seconds=limits.seconds + seconds,
+        suite_seconds=seconds,
+        suite_bytes=settings.soul_program_memory_mb * MIB,
+    )
+    work = replace(work, offering=replace(work.offering, peers=tuple), agent=replace(work.agent, limits=limits))
+    name = settings.agent_name
     identity = services.repository_identity
     return ProgramHandler(work, identity, services.skills, services.work, tell, name, services.clock)
 

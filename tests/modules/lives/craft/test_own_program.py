@@ -102,13 +102,15 @@ class Changing:
 
 
 @asynccontextmanager
-async def changing(github: TownGitHub, *steps: Completion, **settings: str) -> AsyncIterator[Changing]:
+async def changing(
+    github: TownGitHub, *steps: Completion, makefile: str = MAKEFILE, **settings: str
+) -> AsyncIterator[Changing]:
     repo = github.add_repo(PLACE.name)
     mind = Coder(steps=steps or FIX)
     more = {"SOUL_PROGRAM_REPOSITORY": PLACE.full_name, "SOUL_MERGE_ALONE": "on"} | settings
     async with reporting(github, "rowan", repo, mind, SOUL_MAKER_REPOSITORY="", **more) as soul:
         contents = soul.life.soul.app.services.github.contents
-        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": MAKEFILE}.items():
+        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": makefile}.items():
             ok(await contents.write(PLACE, path, text, message="Begin"))
         yield Changing(soul, mind)
 
@@ -117,7 +119,7 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
     async with changing(town_github) as place:
         await place.soul.proposes()
         (draft,) = await place.soul.drafts()
-        assert "begins the work on its own program: at most 1,500,000 tokens and 60 minutes" in (draft.error or "")
+        assert "begins the work on its own program: at most 1,500,000 tokens and 90 minutes" in (draft.error or "")
         await place.works()
         assert place.mind.coded == [], "nothing is paid for before the owner's yes"
         await place.soul.approves()
@@ -175,6 +177,47 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
         assert "FAIL: test_text" in place.mind.coded[-1].messages[-1].text
         assert await place.branches() == ["main"]
         assert (await place.soul.looks())[0][0] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("makefile", "told"),
+    [
+        ("check:\n\t@echo no types here\n\t@exit 3\n", "no types here"),
+        (
+            "check:\n\t@echo begun\n\ntest:\n\tpython3 -c 'x = bytearray(400_000_000); import time; time.sleep(9)'\n",
+            "(memory). It may take 30 minutes and 256 MB (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB)",
+        ),
+    ],
+)
+async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
+    town_github: TownGitHub, makefile: str, told: str
+) -> None:
+    async with changing(town_github, makefile=makefile, SOUL_PROGRAM_MEMORY_MB="256") as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        assert place.mind.coded == []
+        assert "`make check && make test` ends so there on the program as it is" in await place.told()
+        assert told in await place.told()
+        assert (await place.soul.looks())[0][0] == "failed"
+        assert told in (await place.soul.life.friction()).reason
+
+
+async def test_who_codes_is_told_at_once_that_nothing_changed_or_that_a_file_is_out_of_bounds(
+    town_github: TownGitHub,
+) -> None:
+    bad = call("write_file", path="common/redact.py", content="")
+    end, undo = call("finish", summary="Done."), call("restore", path="common")
+    async with changing(town_github, end, bad, end, undo, *FIX) as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        seen = [one.messages[-1].text for one in place.mind.coded]
+        assert "nothing changed" in seen[1]
+        assert "a change of this file is refused (common/redact.py" in seen[3]
+        assert len(await place.pulls()) == 1
 
 
 async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:
