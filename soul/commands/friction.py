@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +24,8 @@ def run_friction(root: Path, *, as_json: bool) -> None:
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         found, proposed = frictions(connection), proposals(connection)
-    lines = [*friction_lines(found, settings.soul_timezone), *_proposed(proposed)]
+    about = {one.id: one.description for one in found}
+    lines = [*friction_lines(found, settings.soul_timezone), *_proposed(proposed, about)]
     told = {**view(found), "proposals": [asdict(one) for one in proposed]}
     write_answer(told, lines, as_json=as_json)
 
@@ -41,9 +42,10 @@ def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
     return lines or [_NONE]
 
 
-def _proposed(found: Sequence[Proposal]) -> list[str]:
+def _proposed(found: Sequence[Proposal], about: Mapping[int, str]) -> list[str]:
     lines: list[str] = []
     for one in found[:_SHOWN]:
-        about = " ".join(filter(None, (one.rung, one.made, one.wish)))
-        lines.append(f"  {one.at[:10]}  {one.state:<8}  {printable(f'{about}: {one.reason}')}")
+        what = ", ".join(filter(None, (one.rung, one.wish or about.get(one.friction or 0, ""), one.made)))
+        lines.append(f"  {one.at[:10]}  {one.state:<8}  {printable(f'{what}: {one.reason}')}")
+        lines += [f"  {'':<20}  its reason: {printable(one.why)}"] if one.why and one.why != one.reason else []
     return ["Proposals:", *lines] if lines else []

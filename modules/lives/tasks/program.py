@@ -32,6 +32,8 @@ from modules.services.craft.bounds import (
     WITHIN_BOUNDS,
     closed_to_program,
 )
+from modules.services.craft.proposals import Proposals
+from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import FoundPlan, Plan, Task
@@ -102,6 +104,8 @@ class ProgramHandler(Handler):
     identity: RepositoryIdentity
     skills: Skills
     table: WorkTable
+    friction: FrictionRecord
+    proposals: Proposals
     tell: TellOwner
     name: str
     clock: Clock
@@ -116,7 +120,11 @@ class ProgramHandler(Handler):
         title = self.skills.render(_SKILL, "Task Title", **told).strip()
         words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
-        held = HeldTask(FoundPlan(place.repo, issue, Plan(title, tasks=(task,))), task, UNCLAIMED)
+        proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
+        evidence = await self.friction.evidence(proposal.entries)
+        context = self.skills.render(_SKILL, "Diagnosis", why=proposal.why, evidence=evidence)
+        plan = Plan(title, self.skills.render(_SKILL, "Task Goal", **told).strip(), context=context, tasks=(task,))
+        held = HeldTask(FoundPlan(place.repo, issue, plan), task, UNCLAIMED)
         match await done_in_time(self.work, held, self.clock):
             case Opened(url=url):
                 return Disposition("done", "opened", url)

@@ -35,7 +35,8 @@ class Proposal:
     """A proposal about a friction, by its number, or about a wish, in words. Times are ISO-8601 UTC, "" for not yet.
 
     `evidence` says how often and on how many days it occurred within a week, and in which entries of the journal.
-    `made` is the name of a skill, or the address of an issue or a pull request.
+    `made` is the name of a skill, or the address of an issue or a pull request. `why` is the SOUL's reason for its
+    decision, `reason` why it is in its state.
     """
 
     id: int
@@ -48,6 +49,7 @@ class Proposal:
     reason: str = ""
     made: str = ""
     decided_at: str = ""
+    why: str = ""
 
     @property
     def entries(self) -> Sequence[int]:
@@ -172,7 +174,7 @@ CRAFT_OF_PEOPLE = PersonalRows(
     "proposals",
     (
         PersonalTable(name="friction", redacts={"reason": "redacted(reason)"}),
-        PersonalTable(name="proposals", redacts={"wish": "redacted(wish)", "reason": "redacted(reason)"}),
+        PersonalTable(name="proposals", redacts={name: f"redacted({name})" for name in ("wish", "reason", "why")}),
     ),
 )
 """Wishes and reasons in the SOUL's words that name somebody who is forgotten: somebody stands in their place."""

@@ -41,6 +41,8 @@ from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.craft.proposals import Proposals
+from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import Task
@@ -129,9 +131,18 @@ def _build_program(services: Services, installer: Installer, tell: TellOwner) ->
         suite_bytes=settings.soul_program_memory_mb * MIB,
     )
     work = replace(work, offering=replace(work.offering, peers=tuple), agent=replace(work.agent, limits=limits))
-    name = settings.agent_name
-    identity = services.repository_identity
-    return ProgramHandler(work, identity, services.skills, services.work, tell, name, services.clock)
+    friction = FrictionRecord(services.database, services.clock, services.me.owner_did, services.home.memory)
+    return ProgramHandler(
+        work=work,
+        identity=services.repository_identity,
+        skills=services.skills,
+        table=services.work,
+        friction=friction,
+        proposals=Proposals(services.database, services.clock),
+        tell=tell,
+        name=settings.agent_name,
+        clock=services.clock,
+    )
 
 
 def build_task_life(

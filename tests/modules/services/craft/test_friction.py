@@ -31,7 +31,7 @@ def record_of(running: RunningOutbox, tmp_path: Path) -> FrictionRecord:
 
 
 def turn(tool: str = "bluesky_post", answer: str = "Wrong Fields", *, sank_to: str = "self") -> Entry:
-    call = {"tool": tool, "input": {"text": HOSTILE}, "error": f"Error: {HOSTILE}", "answer": answer}
+    call = {"tool": tool, "input": {"langs": "en", "text": HOSTILE}, "error": f"Error: {HOSTILE}", "answer": answer}
     data = {"purpose": "expression", "sank_to": sank_to, "calls": [call]}
     return Entry("model", "expression", "Thought about expression", None, "ended", "expression", data=data)
 
