@@ -258,6 +258,8 @@ class Settings(RoomSettings):
     improvement_burn_in_ms: int = Field(default=172_800_000, ge=0)
     soul_maker_repository: RepositoryOrNone = ""
     soul_program_repository: RepositoryOrNone = ""
+    soul_program_minutes: float = Field(default=30, gt=0, le=60)
+    soul_program_memory_mb: int = Field(default=6_144, ge=256)
     reading_per_day: int = Field(default=4, ge=0, le=24)
 
     soul_coding: bool = True

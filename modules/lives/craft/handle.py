@@ -157,8 +157,8 @@ class ImprovementHandler(Handler):
         if not (decided := await self._ask(item, DecisionTurn(rungs), told)):
             return proposal
         is_pursued = decided["pursue"] and decided["rung"] in rungs
-        proposal = replace(proposal, rung=decided["rung"])
         reason = one_line(str(decided["reason"]), _REASON_CHARS)
+        proposal = replace(proposal, rung=decided["rung"], why=reason)
         return await self._put(proposal, ProposalStep("making" if is_pursued else "left", reason=reason))
 
     async def _ask(self, item: WorkItem, subject: DecisionTurn, told: Mapping[str, object]) -> Mapping[str, Any]:

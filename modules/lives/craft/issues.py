@@ -94,7 +94,7 @@ class IssueMaker:
         opened = await self.outbox.standing("issue", name, _TRIES)
         if opened.is_decided:
             return _step(opened)
-        mark, made, hold = kind_mark(self.rung, told), "", self.asks
+        mark, made, hold = kind_mark(self.rung, told), "", f"{self.asks}; its reason: {proposal.why}"
         known = await self.identity.check(self.place)
         found = known if isinstance(known, Err) else await open_issue_with(self.identity.github, self.place, mark)
         if isinstance(found, Err):

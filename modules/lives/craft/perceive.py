@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
 
 from common.clock import Clock, parse_iso
 from common.text.untrusted import one_line
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import OPEN, Proposal, ProposalGates, Proposals
+from modules.services.craft.proposals import OPEN, Proposal, ProposalGates, Proposals, wish_key
 from modules.services.craft.record import FrictionRecord
 from modules.services.identity.identity import Identity
 from modules.services.work.table import WorkTable, waiting
@@ -89,8 +88,7 @@ class CraftPerceiver:
 
 
 def _row(wish: str) -> NewWork:
-    # NOTE(self): a wish may name somebody, and a key is never redacted.
-    return NewWork(KIND, f"wish:{sha256(wish.casefold().encode()).hexdigest()}", {"wish": wish}, rank=_LAST_RANK)
+    return NewWork(KIND, wish_key(wish), {"wish": wish}, rank=_LAST_RANK)
 
 
 async def improve(table: WorkTable, wish: str) -> bool:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from common.result import Err
+from common.wording import told_outcome
 from modules.lives.craft.issues import IssueMaker
 from modules.services.claims.offers import TaskPlace
 from modules.services.craft.bounds import PROGRAM
-from modules.services.craft.proposals import Proposal, ProposalState, ProposalStep, Rung
+from modules.services.craft.proposals import OPEN, Proposal, ProposalState, ProposalStep, Rung
+from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
+from modules.services.outbox.types import ProposedAction
 from modules.services.work.table import WorkTable
 
-_TASK = 1
+_SKILL, _TASK = "self-improvement-decision", 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +40,29 @@ class ProgramMaker:
         if step.state != "taken" or told is None:
             return step
         place = TaskPlace(self.issues.place, int(step.made.rpartition("/")[2]), _TASK)
-        row = replace(place.row, kind=PROGRAM, importance="own", payload={**place.row.payload, "told": told})
+        payload = {**place.row.payload, "told": told, "proposal": proposal.id}
+        row = replace(place.row, kind=PROGRAM, importance="own", payload=payload)
         await self.table.add(row)
         item = await self.table.get(PROGRAM, row.key)
         if item is None or item.state == "pending":
             return ProposalStep("making", step.made, (item and item.outcome) or "it is worked on")
         reason = str(item.payload.get("reason", item.outcome))
-        return await self._offered(reason) if item.outcome == "opened" else ProposalStep("failed", step.made, reason)
+        is_open = item.outcome == "opened"
+        end = await self._offered(reason) if is_open else ProposalStep("failed", step.made, reason)
+        if end.state not in OPEN:
+            await self._close(proposal, place.issue, end.reason if is_open else told_outcome(item.outcome or ""))
+        return end
+
+    async def _close(self, proposal: Proposal, issue: int, why: str) -> None:
+        """Say in one line in its own issue how it ended, and close it: an open one would keep the next try waiting."""
+        at, cause = for_workspace(self.issues.place), f"proposal:{proposal.id}"
+        said = self.issues.skills.render(_SKILL, "Issue End", why=why).strip()
+        for body in (
+            IssueCommentBody(**at, number=issue, body=said),
+            IssueUpdateBody(**at, number=issue, state="closed"),
+        ):
+            action = ProposedAction(body, part=f"{cause}:end:{body.kind}", cause_id=cause)
+            await self.issues.outbox.do_once(action)
 
     async def _offered(self, url: str) -> ProposalStep:
         """Return what people did with the pull request at `url`."""

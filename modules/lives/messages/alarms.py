@@ -26,6 +26,7 @@ from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.policy import NO_BUDGET, quiet_until
 from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.commitments.acts import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.situation import Situation
@@ -221,8 +222,19 @@ class AlarmHandler(Handler, Perceiver):
             return Disposition("silent", "decided", _DECIDED)
         elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # an answer of the day tells it too
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
-            await self.notices.send(text, item.cause_id)
+            if await self.notices.send(text, item.cause_id) is None and item.payload.get("words"):
+                return await self._shown(item)
         return await self._post(item)
+
+    async def _shown(self, item: WorkItem) -> Disposition:
+        """Show here what no direct message tells: no conversation with the owner is known. The next talk tells it."""
+        is_own = item.payload.get("provenance", Provenance.STRANGER) >= Provenance.SELF
+        if not item.attempts:
+            reason = item.payload["words"] if is_own else ""
+            await self.journal.record(Entry("life", NOTICE, item.payload["text"], line="warn", reason=reason))
+        posted = await self._post(item)
+        is_told = self.webhook.url or not posted.settles
+        return posted if is_told else Disposition("silent", "untold", "no conversation with you is known")
 
     async def _still_waits(self, name: str) -> bool:
         return name in {f"{document} {at}" for document, at in (await self.situation()).documents.items()}

@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.git.worktree import BranchChanges
 from common.clock import Clock
 from common.files import delete_tree
 from common.provenance import Provenance
+from common.text.untrusted import clean
 from modules.lives.tasks.code.work import CodeWork, TaskFolder
 from modules.lives.tasks.execute import done_in_time
-from modules.lives.tasks.offering import read
+from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
+from modules.runtime.sandbox.types import MIB
 from modules.services.claims.offers import place_of
-from modules.services.coding.gates import Closed, GateFacts, closed_gate
+from modules.services.coding.gates import Closed
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, in_tree, run_suites
 from modules.services.craft.bounds import (
     MOST_PROGRAM_FILES,
@@ -29,6 +32,8 @@ from modules.services.craft.bounds import (
     WITHIN_BOUNDS,
     closed_to_program,
 )
+from modules.services.craft.proposals import Proposals
+from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import FoundPlan, Plan, Task
@@ -38,15 +43,28 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 
 _SKILL = "self-improvement-decision"
 _LOOK_S = 3_600.0
+_LAST_LINES = 8
+_AS_CLONED = "git init --quiet && git add --all; [ ! -d .venv ] || touch .venv/.dev .venv/.run"
+"""What the gate expects besides the files: a repository, and that `make` takes what is installed as installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramWork(CodeWork):
     """The work on the own program: within bounds, and only where the repository's own gate passes."""
 
-    def closed(self, facts: GateFacts) -> Closed | None:
-        """Return the first gate that is shut, or None."""
-        return closed_to_program(facts.changes) or closed_gate(facts)
+    def check_begin(self, before: Suites) -> None:
+        """Raise `TaskStopped` where the gate does not pass upon the program as it is."""
+        for run in self.broken(SuiteChange(before, before)):
+            limits = self.agent.limits
+            may = f"It may take {limits.suite_seconds / 60:g} minutes and {limits.suite_bytes // MIB:,} MB"
+            more = f"{may} (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB). {before.lacks}".strip()
+            last = "\n".join(clean(run.output).split("\n")[-_LAST_LINES:])
+            why = f"`{run.command}` ends so there on the program as it is, before any work ({run.outcome})"
+            raise TaskStopped(Failed("code_tests_failed", f"{why}. {more}\n{last}"))
+
+    def bound(self, changes: BranchChanges) -> Closed | None:
+        """Return the gate that changes out of bounds shut, or None."""
+        return closed_to_program(changes)
 
     def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
         """Return the gate unless it passes, however it was before."""
@@ -63,8 +81,15 @@ class ProgramWork(CodeWork):
     async def _suites(self, tree: Path) -> Suites:
         limits, sandbox = self.agent.limits, self.agent.sandbox
         # NOTE(self): the gate asks Git which files there are, and a copy has no other repository.
-        await sandbox.run(in_tree("git init --quiet && git add --all"), tree, network=False)
-        return await run_suites(tree, sandbox, network=limits.network, seconds=limits.suite_seconds, gate=PROGRAM_GATE)
+        await sandbox.run(in_tree(_AS_CLONED), tree, network=False)
+        return await run_suites(
+            tree,
+            sandbox,
+            network=limits.network,
+            seconds=limits.suite_seconds,
+            memory=limits.suite_bytes,
+            gate=PROGRAM_GATE,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +104,8 @@ class ProgramHandler(Handler):
     identity: RepositoryIdentity
     skills: Skills
     table: WorkTable
+    friction: FrictionRecord
+    proposals: Proposals
     tell: TellOwner
     name: str
     clock: Clock
@@ -93,7 +120,11 @@ class ProgramHandler(Handler):
         title = self.skills.render(_SKILL, "Task Title", **told).strip()
         words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
-        held = HeldTask(FoundPlan(place.repo, issue, Plan(title, tasks=(task,))), task, UNCLAIMED)
+        proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
+        evidence = await self.friction.evidence(proposal.entries)
+        context = self.skills.render(_SKILL, "Diagnosis", why=proposal.why, evidence=evidence)
+        plan = Plan(title, self.skills.render(_SKILL, "Task Goal", **told).strip(), context=context, tasks=(task,))
+        held = HeldTask(FoundPlan(place.repo, issue, plan), task, UNCLAIMED)
         match await done_in_time(self.work, held, self.clock):
             case Opened(url=url):
                 return Disposition("done", "opened", url)

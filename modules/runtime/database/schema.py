@@ -452,6 +452,7 @@ CREATE TABLE proposals (
 CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
     WHERE state IN ('asked', 'making', 'waiting');
 """
+_WHY_IT_DECIDED_SO = "ALTER TABLE proposals ADD COLUMN why TEXT NOT NULL DEFAULT ''"
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
@@ -461,4 +462,5 @@ MIGRATIONS = {
     37: _WHAT_A_HELD_CHANGE_REPLACES,
     38: _WHAT_A_MODEL_MAKES_OF_BYTES,
     39: _WHAT_IT_GETS_BETTER_AT,
+    40: _WHY_IT_DECIDED_SO,
 }

@@ -159,7 +159,8 @@ class CodingAgent:
         return end
 
     def _hands(self, room: CodingRoom) -> Hands:
-        return Hands(room, self.sandbox, self.limits.network, self.skills, suite_limits(self.limits.suite_seconds))
+        limits = suite_limits(self.limits.suite_seconds, self.limits.suite_bytes)
+        return Hands(room, self.sandbox, self.limits.network, self.skills, limits)
 
     async def _step(
         self, job: CodingJob, hands: Hands, conversation: CodingConversation, steps: Sequence[CodingStep]

@@ -109,7 +109,14 @@ def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
 
 def gate_told(skills: Skills, closed: Closed | None) -> str:
     """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
-    if closed is None or closed.code not in {"secret", "not_text", "too_large", "hidden", "line_missing"}:
+    if closed is None or closed.code not in {
+        "secret",
+        "not_text",
+        "too_large",
+        "hidden",
+        "line_missing",
+        "out_of_bounds",
+    }:
         return ""
     about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
     return skills.render(

@@ -35,7 +35,8 @@ SuiteState = Literal[
     "none",  # the repository has none
 ]
 
-SUITE_SECONDS = 600.0
+SUITE_SECONDS, SUITE_BYTES = 600.0, 2048 * MIB
+_TMP_SHARE = 16  # of that, for /tmp
 _MOST_TEST_CHARS, _MOST_TESTS = 50_000_000, 100_000
 _MOST_BYTES = 200_000
 _PYTHON = "pytest"
@@ -46,7 +47,7 @@ _COMMANDS = {
 _INSTALLED = f"""PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"
 [ ! -d {CARGO} ] || export CARGO_HOME="$PWD/{CARGO}"
 [ ! -f go.mod ] || export GOMODCACHE="$PWD/{GO}" GOCACHE="$PWD/{PACKAGES}/go-build" GOTOOLCHAIN=local"""
-_ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"}
+_ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +260,11 @@ async def run_suites(
     *,
     network: bool,
     seconds: float = SUITE_SECONDS,
+    memory: int = SUITE_BYTES,
     only: Collection[str] | None = None,
     gate: str = "",
 ) -> Suites:
-    """Run the tests of a tree: all, those of the commands `only`, or one `gate` instead. Each may take `seconds`.
+    """Run the tests of a tree: all, those of the commands `only`, or one `gate` instead. Each has `seconds`.
 
     Without `only`, a command is left out that an earlier one ran itself and passed, such as pytest in `make test`.
     Where that failed, each runs, because a recipe ends at its first failure and so may not name all that fail.
@@ -273,7 +275,7 @@ async def run_suites(
     suites, runs, covered = await read_suites(tree), list[SuiteRun](), set[str]()
     if gate:
         suites = replace(suites, definitions={gate: suites.definitions.get("make test", "")})
-    limits = suite_limits(seconds)
+    limits = suite_limits(seconds, memory)
     for name in suites.definitions:
         if name in only if only is not None else name not in covered:
             command = in_tree(_COMMANDS.get(name, name))
@@ -284,9 +286,16 @@ async def run_suites(
     return replace(suites, runs=tuple(runs))
 
 
-def suite_limits(seconds: float) -> Limits:
-    """Return what one program of a repository may take that runs for at most `seconds`."""
-    return Limits(wall_s=seconds, cpu_s=int(4 * seconds) + 1, disk_bytes=2048 * MIB, output_bytes=8 * MIB)
+def suite_limits(seconds: float, memory: int = SUITE_BYTES) -> Limits:
+    """Return what one program of a repository may take that runs for at most `seconds`, in `memory` bytes."""
+    return Limits(
+        wall_s=seconds,
+        cpu_s=int(4 * seconds) + 1,
+        memory_bytes=memory,
+        disk_bytes=2048 * MIB,
+        tmp_bytes=memory // _TMP_SHARE,
+        output_bytes=8 * MIB,
+    )
 
 
 def _verdict(name: str, ran: Ran) -> RunVerdict:

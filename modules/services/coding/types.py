@@ -10,7 +10,7 @@ from typing import Literal
 from adapters.git.worktree import Worktree
 from common.facts import QuestionFacts
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
-from modules.services.coding.suites import SUITE_SECONDS
+from modules.services.coding.suites import SUITE_BYTES, SUITE_SECONDS
 
 PURPOSE = "coding"
 
@@ -30,7 +30,7 @@ CodingEndCode = Literal[
 class CodingLimits:
     """What one task may take; `usd` None: as much as the day allows. `network` lets its programs reach the network.
 
-    `suite_seconds` is how long one run of tests may take.
+    `suite_seconds` and `suite_bytes` are how long one run of tests may take, and how much memory.
     """
 
     steps: int
@@ -39,6 +39,7 @@ class CodingLimits:
     seconds: float
     network: bool = False
     suite_seconds: float = SUITE_SECONDS
+    suite_bytes: int = SUITE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 from common.clock import Clock, iso, parse_iso
@@ -32,7 +33,8 @@ class Proposal:
     """A proposal about a friction, by its number, or about a wish, in words. Times are ISO-8601 UTC, "" for not yet.
 
     `evidence` says how often and on how many days it occurred within a week, and in which entries of the journal.
-    `made` is the name of a skill, or the address of an issue or a pull request.
+    `made` is the name of a skill, or the address of an issue or a pull request. `why` is the SOUL's reason for its
+    decision, `reason` why it is in its state.
     """
 
     id: int
@@ -45,6 +47,7 @@ class Proposal:
     reason: str = ""
     made: str = ""
     decided_at: str = ""
+    why: str = ""
 
     @property
     def entries(self) -> Sequence[int]:
@@ -159,6 +162,11 @@ class Proposals:
         return after
 
 
+def wish_key(wish: str) -> str:
+    """Return the key of the row of work for a wish. It may name somebody, and a key is never redacted."""
+    return f"wish:{sha256(wish.casefold().encode()).hexdigest()}"
+
+
 def proposals(connection: sqlite3.Connection) -> list[Proposal]:
     """Return all proposals, newest first, as a step of a caller's transaction."""
     return read_all(connection, _TABLE, Proposal)
@@ -170,8 +178,8 @@ CRAFT_OF_PEOPLE = PersonalRows(
         PersonalTable(name="friction", redacts={"reason": "redacted(reason)"}, also="named(reason)"),
         PersonalTable(
             name="proposals",
-            redacts={"wish": "redacted(wish)", "reason": "redacted(reason)"},
-            also="named(wish, reason)",
+            redacts={name: f"redacted({name})" for name in ("wish", "reason", "why")},
+            also="named(wish, reason, why)",
         ),
     ),
 )

@@ -23,7 +23,7 @@ FRICTION_FILE = "friction.json"
 _COUNTED_TO = "friction_counted_to"
 """The mark that holds the number of the last entry of the journal that was counted."""
 _BATCH, _MOST, _FORGOTTEN_DAYS = 500, 300, 90
-_TEXT_CHARS = 200
+_TEXT_CHARS, _GIVEN_CHARS, _LINE_CHARS = 200, 80, 500
 _AS_JSON = frozenset({"days", "instances", "evidence"})
 
 
@@ -174,11 +174,12 @@ def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int]) -> 
         calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]
         is_shown = entry["loop"] != "owner" and entry["data"].get("rests_on") == "self"
         for call in calls:
-            given = call["input"].get("text", "") if isinstance(call["input"], dict) else ""
-            text = f", “{one_line(str(given), _TEXT_CHARS)}”" if given and is_shown else ""
+            given = call["input"].items() if isinstance(call["input"], dict) and is_shown else ()
+            shown = ((name, one_line(json.dumps(one, ensure_ascii=False), _GIVEN_CHARS)) for name, one in given)
+            text = "".join(f", {name}={one}" for name, one in shown)
             told = call["error"].removeprefix("Error: ") if is_shown and not call.get("went_wrong") else ""
             why = one_line(told or call.get("answer", ""), _TEXT_CHARS)
-            lines.append(f"- {entry['at'][:16]} {call['tool']}{text}: {why}")
+            lines.append(f"- {entry['at'][:16]} {call['tool']}{text[:_LINE_CHARS]}: {why}")
         if not calls:
             what = one_line(entry["summary"], _TEXT_CHARS) if is_shown else entry["kind"]
             lines.append(f"- {entry['at'][:16]} {entry['loop']}: {what}")

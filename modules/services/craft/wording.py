@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from common.wording import counted, purpose
-from modules.runtime.journal import rows
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import OPEN, Proposal, proposals
+from modules.services.craft.proposals import OPEN, Proposal, proposals, wish_key
 from modules.services.craft.record import evidence_lines, frictions
 from modules.services.identity.types import OWN_SKILL
 
@@ -53,7 +52,7 @@ def _waits_for(one: Proposal) -> str:
 
 def names_of(one: Proposal) -> list[str]:
     """Return the names under which a proposal is told: of its decision, of its acts, and of its skill that waits."""
-    about = f"friction:{one.friction}" if one.friction else f"wish:{one.wish.casefold()}"
+    about = f"friction:{one.friction}" if one.friction else wish_key(one.wish)
     skill = [f"{OWN_SKILL}{one.made}"] if (one.rung, one.state) == ("skill", "waiting") else []
     return [f"improvement:{about}", f"proposal:{one.id}", *skill]
 
@@ -71,9 +70,6 @@ def rests_on(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
     times, days = (int(one.evidence.get(name, 0)) for name in ("occurrences", "days"))
     often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}:"
     evidence = (f"  {line}" for line in evidence_lines(connection, one.entries))
-    turns = (row["data"] for row in rows.about(connection, names_of(one)[:1], ()) if row["at"] >= one.at)
-    decided = (call for turn in turns for call in turn.get("calls", ()) if call["tool"] == "improvement_decide")
-    said = (str(call["input"].get("reason", "")) for call in decided if not call.get("error"))
-    reason = "" if one.state == "left" else next(said, one.reason if one.state in OPEN else "")
+    reason = "" if one.state == "left" else one.why
     told = [*about, f"Wished for: {one.wish}" if one.wish else "", often if times else "", *evidence]
     return [*filter(None, told), *([f"The SOUL's reason: {reason}"] if reason else [])]

@@ -158,7 +158,8 @@ def _makers(services: Services, friction: FrictionRecord) -> tuple[Maker, ...]:
         skills=services.skills,
         clock=services.clock,
     )
-    most = f"at most {settings.coding_tokens:,} tokens and {settings.coding_minutes:g} minutes"
+    minutes = settings.coding_minutes + settings.soul_program_minutes
+    most = f"at most {settings.coding_tokens:,} tokens and {minutes:g} minutes"
     asks = f"your approval opens the issue and begins the work on its own program: {most}"
     issues = replace(issue, repository=settings.soul_program_repository, rung="program", asks=asks)
     may_code = settings.soul_coding and Sandbox(redactor=services.redactor, unsafe=settings.soul_unsafe_exec).is_there

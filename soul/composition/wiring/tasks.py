@@ -29,6 +29,7 @@ from modules.lives.tasks.review.revise import RevisionHandler
 from modules.lives.tasks.scenarios.handle import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox, toolchains
+from modules.runtime.sandbox.types import MIB
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
@@ -40,6 +41,8 @@ from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.craft.proposals import Proposals
+from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.owner.notices import TellOwner
 from modules.services.plans.types import Task
@@ -119,10 +122,27 @@ def build_tasks(
 def _build_program(services: Services, installer: Installer, tell: TellOwner) -> ProgramHandler:
     """Return what changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
     work = build_code_work(services, installer, ProgramWork)
-    work = replace(work, offering=replace(work.offering, peers=tuple))
-    name = services.settings.agent_name
-    identity = services.repository_identity
-    return ProgramHandler(work, identity, services.skills, services.work, tell, name, services.clock)
+    settings, limits = services.settings, work.agent.limits
+    seconds = settings.soul_program_minutes * 60
+    limits = replace(
+        limits,
+        seconds=limits.seconds + seconds,
+        suite_seconds=seconds,
+        suite_bytes=settings.soul_program_memory_mb * MIB,
+    )
+    work = replace(work, offering=replace(work.offering, peers=tuple), agent=replace(work.agent, limits=limits))
+    friction = FrictionRecord(services.database, services.clock, services.home.memory)
+    return ProgramHandler(
+        work=work,
+        identity=services.repository_identity,
+        skills=services.skills,
+        table=services.work,
+        friction=friction,
+        proposals=Proposals(services.database, services.clock),
+        tell=tell,
+        name=settings.agent_name,
+        clock=services.clock,
+    )
 
 
 def build_task_life(

@@ -303,6 +303,7 @@ class CodeWork(TaskWorker):
         base = read(await tree.begin(place.branch))
         earlier = await folder.take_up(acts.held.left.head.ref if acts.held.left else "")
         before = read(await folder.suites_before(base, self.install, self._suites))
+        self.check_begin(before)
         tests = TreeTests(tree, lambda _: self.suites_of(folder))
         lines = await self.offering.missing_lines(acts.repo)
         end = await self._coded(acts, folder, tests, base, before, earlier=earlier, lines=lines)
@@ -325,9 +326,16 @@ class CodeWork(TaskWorker):
         await folder.delete()
         return opened
 
+    def check_begin(self, before: Suites) -> None:
+        """Raise `TaskStopped` where no work begins upon tests that stand so."""
+
+    def bound(self, changes: BranchChanges) -> Closed | None:
+        """Return the gate that changes shut whatever the tests come to, or None."""
+        return None
+
     def closed(self, facts: GateFacts) -> Closed | None:
         """Return the first gate that is shut, or None."""
-        return closed_gate(facts)
+        return self.bound(facts.changes) or closed_gate(facts)
 
     def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
         """Return the runs of tests that keep the work from being offered."""
@@ -373,7 +381,10 @@ class CodeWork(TaskWorker):
 
         async def wrong() -> str:
             """What fails, which gate is shut, or that nothing changed; else, once, what may have been overlooked."""
-            if failed := self.failed(self.broken(SuiteChange(before, await tests.result()))):
+            changes = read(await tree.staged(base))
+            if bound := gate_told(self.skills, self.bound(changes)):
+                return bound
+            if changes.files and (failed := self.failed(self.broken(SuiteChange(before, await tests.result())))):
                 return failed
             changes = read(await tree.staged(base))
             facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files, lines=lines)
@@ -411,20 +422,17 @@ class CodeWork(TaskWorker):
             end = await self.agent.work(job, room, begun)
         except PolicyBlocked as refused:
             raise TaskStopped(Failed("not_allowed", str(refused))) from None
+        steps = await self.agent.store.steps(job.key, job.epoch)
         if end.code != "finished":
             question = clean(end.text).strip()[:_QUESTION_CHARS] if end.code == "blocked" else ""
-            failed = Failed(_ENDS[end.code], f"{end.code}: {end.text}")
-            raise TaskStopped(Blocked(question) if question else failed)
-        steps = await self.agent.store.steps(job.key, job.epoch)
+            last = clean(end.text or "\n".join(_end_of(steps))).strip()[-_TRY_CHARS:]
+            raise TaskStopped(Blocked(question) if question else Failed(_ENDS[end.code], f"{end.code}: {last}"))
         login, model = self.offering.github.login, self.agent.gateway.model
         message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"
         message += f"{acts.credit}\n" if acts.credit else ""
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
-        read(
-            await tree.commit(
-                message, name=login, email=f"{login}@users.noreply.github.com", at=parse_iso(steps[-1].at)
-            )
-        )
+        email, at = f"{login}@users.noreply.github.com", parse_iso(steps[-1].at)
+        read(await tree.commit(message, name=login, email=email, at=at))
         return end
 
     async def install(self, tree: Path) -> str:
@@ -448,12 +456,9 @@ class CodeWork(TaskWorker):
         """What the agent is asked about once before it ends: files that it left alone, or that the owner must allow."""
         left = named_but_unchanged(task.files, changed)
         allowed = [one for one in changed if first_trusted([one])]
-        words: dict[str, dict[str, str]] = {
-            **(
-                {"Nothing Changed": {}} if not changed else {"Files Unchanged": {"files": quoted(left)}} if left else {}
-            ),
-            **({"Owner Asked": {"files": quoted(allowed)}} if allowed else {}),
-        }
+        words: dict[str, dict[str, str]] = {} if changed else {"Nothing Changed": {}}
+        words |= {"Files Unchanged": {"files": quoted(left)}} if changed and left else {}
+        words |= {"Owner Asked": {"files": quoted(allowed)}} if allowed else {}
         return "\n\n".join(self.skills.render(SKILL, "Answers", name, **said).strip() for name, said in words.items())
 
     def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep], work: EarlierWork | None) -> str:
@@ -463,11 +468,9 @@ class CodeWork(TaskWorker):
             return framer.frame("reading", author=author or f"@{found.issue.author}", uri=uri, text=text)
 
         place = found.issue.html_url
-        plan = (
-            f"Title: {one_line(found.plan.title, _LINE_CHARS)}",
-            f"Goal: {one_line(found.plan.goal, _TEXT_CHARS)}",
-            f"Context:\n{clean(found.plan.context).strip()[:_TEXT_CHARS]}",
-        )
+        goal, context = one_line(found.plan.goal, _TEXT_CHARS), clean(found.plan.context).strip()[:_TEXT_CHARS]
+        more = (goal and f"Goal: {goal}", context and f"Context:\n{context}")
+        plan = (f"Title: {one_line(found.plan.title, _LINE_CHARS)}", *filter(None, more))
         files = one_line(", ".join(acts.task.files), _TEXT_CHARS)
         task = (
             one_line(acts.task.title, _LINE_CHARS),
@@ -513,15 +516,9 @@ class CodeWork(TaskWorker):
         return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()
 
     def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
-        shown = shown_changes(changes, folder.clone)
-        push = PushBody(
-            **for_workspace(acts.repo),
-            text=shown,
-            branch=changes.branch,
-            sha=changes.sha,
-            folder=folder.clone,
-            paths=tuple(one.path for one in changes.files),
-        )
+        at, paths = for_workspace(acts.repo), tuple(one.path for one in changes.files)
+        shown, clone = shown_changes(changes, folder.clone), folder.clone
+        push = PushBody(**at, text=shown, branch=changes.branch, sha=changes.sha, folder=clone, paths=paths)
         return acts.action("push", push)
 
 

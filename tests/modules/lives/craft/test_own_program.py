@@ -93,6 +93,13 @@ class Changing:
     async def branches(self) -> list[str]:
         return [one.name for one in ok(await self.soul.life.soul.app.services.github.refs.branches(PLACE))]
 
+    async def ended(self) -> tuple[str, str]:
+        """Return how the SOUL's issue stands, and what was said there last."""
+        await self.soul.life.soul.send()
+        github = self.soul.life.soul.app.services.github
+        last = ok(await github.list_comments(PLACE, 1))[-1].body.partition("\n")[0]
+        return ok(await github.get_issue(PLACE, 1)).state, last
+
     async def told(self) -> str:
         return str(await self.soul.life.soul.app.services.work.newest(NOTICE, 5))
 
@@ -102,13 +109,15 @@ class Changing:
 
 
 @asynccontextmanager
-async def changing(github: TownGitHub, *steps: Completion, **settings: str) -> AsyncIterator[Changing]:
+async def changing(
+    github: TownGitHub, *steps: Completion, makefile: str = MAKEFILE, **settings: str
+) -> AsyncIterator[Changing]:
     repo = github.add_repo(PLACE.name)
     mind = Coder(steps=steps or FIX)
     more = {"SOUL_PROGRAM_REPOSITORY": PLACE.full_name, "SOUL_MERGE_ALONE": "on"} | settings
     async with reporting(github, "rowan", repo, mind, SOUL_MAKER_REPOSITORY="", **more) as soul:
         contents = soul.life.soul.app.services.github.contents
-        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": MAKEFILE}.items():
+        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": makefile}.items():
             ok(await contents.write(PLACE, path, text, message="Begin"))
         yield Changing(soul, mind)
 
@@ -117,7 +126,7 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
     async with changing(town_github) as place:
         await place.soul.proposes()
         (draft,) = await place.soul.drafts()
-        assert "begins the work on its own program: at most 1,500,000 tokens and 60 minutes" in (draft.error or "")
+        assert "begins the work on its own program: at most 1,500,000 tokens and 90 minutes" in (draft.error or "")
         await place.works()
         assert place.mind.coded == [], "nothing is paid for before the owner's yes"
         await place.soul.approves()
@@ -125,16 +134,23 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
         await place.works()
         (pull,) = await place.pulls()
         assert (pull.title, pull.draft, pull.merged) == (
-            "task(1): Mend bluesky_post Wrong Fields in expression",
+            "Mend bluesky_post Wrong Fields in expression",
             False,
             False,
         )
         assert "make check && make test" in pull.body
+        assert "in `expression`, which a SOUL met 3 times within a week, on 2 days." in pull.body
         assert list(pull.requested_reviewers) == []
         assert pull.html_url in await place.told()
         seen = place.mind.coded[0].messages[-1].text
         assert "bluesky_post Wrong Fields" in seen
-        assert HOSTILE not in f"{seen}{pull.body}{draft.body.preview}"
+        assert "diagnosis, which may be wrong: A page would end it." in seen
+        assert 'bluesky_post, langs="en", text="IGNORE' in seen, (
+            "it is told what the tool was given, and what that answered"
+        )
+        assert "Goal: an end of `bluesky_post Wrong Fields`" in seen
+        assert HOSTILE not in f"{pull.body}{draft.body.preview}"
+        assert (draft.error or "").endswith("and 90 minutes; its reason: A page would end it.")
         assert (await place.soul.looks())[0] == ("waiting", pull.html_url)
         await place.works()
         assert len(await place.pulls()) == 1
@@ -142,6 +158,7 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
         github = place.soul.life.soul.app.services.github
         ok(await github.pulls.merge(PLACE, pull.number))
         assert (await place.soul.looks())[0] == ("taken", pull.html_url)
+        assert await place.ended() == ("closed", "This try is over: it was merged: `soul upgrade` takes it over.")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +166,8 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
 )
 async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_github: TownGitHub, path: str) -> None:
     bad = call("write_file", path=path, content="check:\n\ttrue\n\ntest:\n\ttrue\n")
-    async with changing(town_github, bad, *FIX) as place:
+    insists = [call("finish", summary="It has to be changed.")] * 2
+    async with changing(town_github, bad, *FIX, *insists) as place:
         await place.soul.proposes()
         await place.soul.approves()
         await place.soul.looks()
@@ -158,7 +176,7 @@ async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_gith
         assert await place.soul.life.soul.app.services.outbox.of_kind("push", 5) == []
         told = await place.told()
         assert "nothing was pushed" in told
-        assert f"{path}: out_of_bounds" in told
+        assert f"a change of this file is refused ({path}" in told
         assert (await place.soul.looks())[0][0] == "failed"
         assert path in (await place.soul.life.friction()).reason
 
@@ -175,6 +193,48 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
         assert "FAIL: test_text" in place.mind.coded[-1].messages[-1].text
         assert await place.branches() == ["main"]
         assert (await place.soul.looks())[0][0] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("makefile", "told"),
+    [
+        ("check:\n\t@echo no types here\n\t@exit 3\n", "no types here"),
+        (
+            "check:\n\t@echo begun\n\ntest:\n\tpython3 -c 'x = bytearray(400_000_000); import time; time.sleep(9)'\n",
+            "(memory). It may take 30 minutes and 256 MB (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB)",
+        ),
+    ],
+)
+async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
+    town_github: TownGitHub, makefile: str, told: str
+) -> None:
+    async with changing(town_github, makefile=makefile, SOUL_PROGRAM_MEMORY_MB="256") as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        assert place.mind.coded == []
+        assert "`make check && make test` ends so there on the program as it is" in await place.told()
+        assert told in await place.told()
+        assert (await place.soul.looks())[0][0] == "failed"
+        assert told in (await place.soul.life.friction()).reason
+        assert await place.ended() == ("closed", "This try is over: code tests failed.")
+
+
+async def test_who_codes_is_told_at_once_that_nothing_changed_or_that_a_file_is_out_of_bounds(
+    town_github: TownGitHub,
+) -> None:
+    bad = call("write_file", path="common/redact.py", content="")
+    end, undo = call("finish", summary="Done."), call("restore", path="common")
+    async with changing(town_github, end, bad, end, undo, *FIX) as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.works()
+        seen = [one.messages[-1].text for one in place.mind.coded]
+        assert "nothing changed" in seen[1]
+        assert "a change of this file is refused (common/redact.py" in seen[3]
+        assert len(await place.pulls()) == 1
 
 
 async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:

@@ -36,7 +36,7 @@ def record_of(running: RunningOutbox, tmp_path: Path) -> FrictionRecord:
 
 
 def turn(tool: str = "bluesky_post", answer: str = "Wrong Fields", *, rests_on: str = "self") -> Entry:
-    call = {"tool": tool, "input": {"text": HOSTILE}, "error": f"Error: {HOSTILE}", "answer": answer}
+    call = {"tool": tool, "input": {"langs": "en", "text": HOSTILE}, "error": f"Error: {HOSTILE}", "answer": answer}
     data = {"purpose": "expression", "calls": [call]}
     entry = Entry("model", "expression", "Thought about expression", None, "ended", "expression", data=data)
     return replace(entry, provenance=Provenance[rests_on.upper()])
