@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from common.provenance import Provenance
 from common.result import Err
 from common.wording import told_outcome
 from modules.lives.craft.issues import IssueMaker
 from modules.services.claims.offers import TaskPlace
 from modules.services.craft.bounds import PROGRAM
-from modules.services.craft.proposals import OPEN, Proposal, ProposalState, ProposalStep, Rung
+from modules.services.craft.proposals import OPEN, Proposal, ProposalStep, Rung
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
+from modules.services.owner.notices import TellOwner
 from modules.services.work.table import WorkTable
+from modules.services.workspaces.reviewers import requested_changes
+from modules.services.workspaces.trust import WorkspaceTrust
 
 _SKILL, _TASK = "self-improvement-decision", 1
 
@@ -24,6 +28,8 @@ class ProgramMaker:
 
     issues: IssueMaker
     table: WorkTable
+    trust: WorkspaceTrust
+    tell: TellOwner
     may_code: bool
     rung: Rung = "program"
 
@@ -57,19 +63,25 @@ class ProgramMaker:
         """Say in one line in its own issue how it ended, and close it: an open one would keep the next try waiting."""
         at, cause = for_workspace(self.issues.place), f"proposal:{proposal.id}"
         said = self.issues.skills.render(_SKILL, "Issue End", why=why).strip()
-        for body in (
-            IssueCommentBody(**at, number=issue, body=said),
-            IssueUpdateBody(**at, number=issue, state="closed"),
-        ):
+        closes = IssueUpdateBody(**at, number=issue, state="closed")
+        for body in (IssueCommentBody(**at, number=issue, body=said), closes):
             action = ProposedAction(body, part=f"{cause}:end:{body.kind}", cause_id=cause)
             await self.issues.outbox.do_once(action)
 
     async def _offered(self, url: str) -> ProposalStep:
         """Return what people did with the pull request at `url`."""
-        pull = await self.issues.identity.github.pulls.get(self.issues.place, int(url.rpartition("/")[2]))
+        github, place = self.issues.identity.github, self.issues.place
+        pull = await github.pulls.get(place, int(url.rpartition("/")[2]))
         if isinstance(pull, Err):
             return ProposalStep("waiting", url, pull.error)
         if pull.data.merged:
             return ProposalStep("taken", url, "it was merged: `soul upgrade` takes it over")
-        state: ProposalState = "waiting" if pull.data.state == "open" else "left"
-        return ProposalStep(state, url, f"the pull request is {pull.data.state}")
+        if pull.data.state != "open":
+            return ProposalStep("left", url, f"the pull request is {pull.data.state}")
+        reviews = (await github.pulls.reviews(place, pull.data.number)).or_else(())
+        for one in requested_changes(pull.data.head.sha, reviews, await self.trust.accounts(place)):
+            told = f"@{one.author} asks for changes, which only people make: {one.html_url}"
+            words = f"{told}\nClose the pull request to have it tried anew later."
+            await self.tell(one.html_url, "On a change of its own program", words, Provenance.SELF, at_once=False)
+            return ProposalStep("waiting", url, told)
+        return ProposalStep("waiting", url, "the pull request is open")

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from adapters.git.worktree import BranchChanges
 from common.clock import Clock
@@ -82,14 +83,8 @@ class ProgramWork(CodeWork):
         limits, sandbox = self.agent.limits, self.agent.sandbox
         # NOTE(self): the gate asks Git which files there are, and a copy has no other repository.
         await sandbox.run(in_tree(_AS_CLONED), tree, network=False)
-        return await run_suites(
-            tree,
-            sandbox,
-            network=limits.network,
-            seconds=limits.suite_seconds,
-            memory=limits.suite_bytes,
-            gate=PROGRAM_GATE,
-        )
+        may: dict[str, Any] = {"seconds": limits.suite_seconds, "memory": limits.suite_bytes}
+        return await run_suites(tree, sandbox, network=limits.network, gate=PROGRAM_GATE, **may)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ MOST_ADDED_CHARS = 400_000
 MOST_FILE_BYTES = 500_000
 MOST_PICTURE_BYTES = 200_000
 _ABOUT_CHARS = 420
+_FOR_FILES = frozenset(("secret", "not_text", "too_large", "hidden", "line_missing", "out_of_bounds"))
 
 GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
@@ -109,14 +110,7 @@ def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
 
 def gate_told(skills: Skills, closed: Closed | None) -> str:
     """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
-    if closed is None or closed.code not in {
-        "secret",
-        "not_text",
-        "too_large",
-        "hidden",
-        "line_missing",
-        "out_of_bounds",
-    }:
+    if closed is None or closed.code not in _FOR_FILES:
         return ""
     about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
     return skills.render(

@@ -288,14 +288,8 @@ async def run_suites(
 
 def suite_limits(seconds: float, memory: int = SUITE_BYTES) -> Limits:
     """Return what one program of a repository may take that runs for at most `seconds`, in `memory` bytes."""
-    return Limits(
-        wall_s=seconds,
-        cpu_s=int(4 * seconds) + 1,
-        memory_bytes=memory,
-        disk_bytes=2048 * MIB,
-        tmp_bytes=memory // _TMP_SHARE,
-        output_bytes=8 * MIB,
-    )
+    wide = Limits(memory_bytes=memory, disk_bytes=2048 * MIB, tmp_bytes=memory // _TMP_SHARE, output_bytes=8 * MIB)
+    return replace(wide, wall_s=seconds, cpu_s=int(4 * seconds) + 1)
 
 
 def _verdict(name: str, ran: Ran) -> RunVerdict:

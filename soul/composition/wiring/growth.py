@@ -115,7 +115,7 @@ def _build_craft(
     improvement = ImprovementHandler(
         friction=friction,
         proposals=proposals,
-        makers=_makers(services, friction),
+        makers=_makers(services, friction, tell),
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
@@ -139,7 +139,7 @@ def _build_craft(
     return improvement, perceiver
 
 
-def _makers(services: Services, friction: FrictionRecord) -> tuple[Maker, ...]:
+def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
     settings = services.settings
 
@@ -163,7 +163,8 @@ def _makers(services: Services, friction: FrictionRecord) -> tuple[Maker, ...]:
     asks = f"your approval opens the issue and begins the work on its own program: {most}"
     issues = replace(issue, repository=settings.soul_program_repository, rung="program", asks=asks)
     may_code = settings.soul_coding and Sandbox(redactor=services.redactor, unsafe=settings.soul_unsafe_exec).is_there
-    return skill, issue, ProgramMaker(issues=issues, table=services.work, may_code=may_code)
+    table, trust = services.work, services.trust
+    return skill, issue, ProgramMaker(issues=issues, table=table, trust=trust, tell=tell, may_code=may_code)
 
 
 async def _stands(services: Services, proposal: Proposal) -> str:

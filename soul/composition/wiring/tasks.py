@@ -122,26 +122,20 @@ def build_tasks(
 def _build_program(services: Services, installer: Installer, tell: TellOwner) -> ProgramHandler:
     """Return what changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
     work = build_code_work(services, installer, ProgramWork)
-    settings, limits = services.settings, work.agent.limits
-    seconds = settings.soul_program_minutes * 60
-    limits = replace(
-        limits,
-        seconds=limits.seconds + seconds,
-        suite_seconds=seconds,
-        suite_bytes=settings.soul_program_memory_mb * MIB,
-    )
+    settings, limits, clock = services.settings, work.agent.limits, services.clock
+    gate_s, memory = settings.soul_program_minutes * 60, settings.soul_program_memory_mb * MIB
+    limits = replace(limits, seconds=limits.seconds + gate_s, suite_seconds=gate_s, suite_bytes=memory)
     work = replace(work, offering=replace(work.offering, peers=tuple), agent=replace(work.agent, limits=limits))
-    friction = FrictionRecord(services.database, services.clock, services.home.memory)
     return ProgramHandler(
         work=work,
         identity=services.repository_identity,
         skills=services.skills,
         table=services.work,
-        friction=friction,
-        proposals=Proposals(services.database, services.clock),
+        friction=FrictionRecord(services.database, clock, services.home.memory),
+        proposals=Proposals(services.database, clock),
         tell=tell,
         name=settings.agent_name,
-        clock=services.clock,
+        clock=clock,
     )
 
 

@@ -23,6 +23,7 @@ from modules.services.outbox.github_bodies import (
     CREATING,
     ContentsBody,
     IssueCommentBody,
+    IssueUpdateBody,
     OnGitHub,
     PullRequestBody,
     PushBody,
@@ -183,8 +184,9 @@ class _RulesLook:
         return policy.consent_by_commitment(action, self._circle)
 
     def _is_own_program(self, body: IntentBody) -> bool:
-        """Whether it is a branch, a push or a pull request in the repository of our own program."""
-        if not isinstance(body, RefBody | PushBody | PullRequestBody) or body.source != "workspace":
+        """Whether it is work in the repository of our own program: up to a pull request, or the end of its issue."""
+        is_end = isinstance(body, IssueCommentBody) or (isinstance(body, IssueUpdateBody) and body.state == "closed")
+        if not (is_end or isinstance(body, RefBody | PushBody | PullRequestBody)) or body.source != "workspace":
             return False
         return body.repo.lower() == self._world.program.lower()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from modules.lives.craft.issues import kind_mark
 from modules.lives.craft.program import ProgramMaker
@@ -22,7 +23,9 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.types import ProposedAction
 from modules.services.owner.notices import NOTICE
+from soul.commands.friction import run_friction
 from tests.adapters.results import ok
+from tests.loopback import to_loopback
 from tests.modules.lives.craft.test_issues import Reporting, reporting
 from tests.modules.lives.craft.test_proposals import Decider
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -80,6 +83,7 @@ class Changing:
 
     soul: Reporting
     mind: Coder
+    url: str
 
     async def works(self) -> None:
         """Do what waits among the tasks, while what is accepted leaves."""
@@ -100,6 +104,19 @@ class Changing:
         last = ok(await github.list_comments(PLACE, 1))[-1].body.partition("\n")[0]
         return ok(await github.get_issue(PLACE, 1)).state, last
 
+    async def asks_for_changes(self, number: int) -> None:
+        """Have a person who may push review the pull request."""
+        kit = GitHub(
+            api_url=self.url,
+            login="kit",
+            token="t-kit",
+            clock=self.soul.life.soul.clock,
+            min_spacing_s=0,
+            transport=to_loopback,
+        )
+        ok(await kit.pulls.create_review(PLACE, number, event="REQUEST_CHANGES", body="Another name."))
+        await kit.aclose()
+
     async def told(self) -> str:
         return str(await self.soul.life.soul.app.services.work.newest(NOTICE, 5))
 
@@ -113,13 +130,15 @@ async def changing(
     github: TownGitHub, *steps: Completion, makefile: str = MAKEFILE, **settings: str
 ) -> AsyncIterator[Changing]:
     repo = github.add_repo(PLACE.name)
+    github.network.create_account("kit", token="t-kit")
+    repo.collaborators.add("kit")
     mind = Coder(steps=steps or FIX)
     more = {"SOUL_PROGRAM_REPOSITORY": PLACE.full_name, "SOUL_MERGE_ALONE": "on"} | settings
     async with reporting(github, "rowan", repo, mind, SOUL_MAKER_REPOSITORY="", **more) as soul:
         contents = soul.life.soul.app.services.github.contents
         for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": makefile}.items():
             ok(await contents.write(PLACE, path, text, message="Begin"))
-        yield Changing(soul, mind)
+        yield Changing(soul, mind, github.url)
 
 
 async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_person(town_github: TownGitHub) -> None:
@@ -156,6 +175,9 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
         assert len(await place.pulls()) == 1
         assert (await place.pulls())[0].merged_at is None
         github = place.soul.life.soul.app.services.github
+        await place.asks_for_changes(pull.number)
+        assert (await place.soul.looks())[0] == ("waiting", pull.html_url)
+        assert f"@kit asks for changes, which only people make: {pull.html_url}" in await place.told()
         ok(await github.pulls.merge(PLACE, pull.number))
         assert (await place.soul.looks())[0] == ("taken", pull.html_url)
         assert await place.ended() == ("closed", "This try is over: it was merged: `soul upgrade` takes it over.")
@@ -206,7 +228,7 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
     ],
 )
 async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
-    town_github: TownGitHub, makefile: str, told: str
+    town_github: TownGitHub, makefile: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with changing(town_github, makefile=makefile, SOUL_PROGRAM_MEMORY_MB="256") as place:
         await place.soul.proposes()
@@ -219,6 +241,13 @@ async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
         assert (await place.soul.looks())[0][0] == "failed"
         assert told in (await place.soul.life.friction()).reason
         assert await place.ended() == ("closed", "This try is over: code tests failed.")
+        await place.soul.life.soul.app.scheduler.run_guarded("alarms")
+        services = place.soul.life.soul.app.services
+        assert [one.outcome for one in await services.work.newest(NOTICE, 5) if told in str(one.payload)] == ["untold"]
+        shown = [one.entry for one in await services.journal.recent(50) if one.entry.loop == NOTICE]
+        assert [told in str(one.reason) for one in shown] == [True], "no message could tell it, and it is seen here"
+        run_friction(services.home.root, as_json=False)
+        assert "program, expression: bluesky_post Wrong Fields, http" in capsys.readouterr().out
 
 
 async def test_who_codes_is_told_at_once_that_nothing_changed_or_that_a_file_is_out_of_bounds(
