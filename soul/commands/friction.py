@@ -47,5 +47,5 @@ def _proposed(found: Sequence[Proposal], about: Mapping[int, str]) -> list[str]:
     for one in found[:_SHOWN]:
         what = ", ".join(filter(None, (one.rung, one.wish or about.get(one.friction or 0, ""), one.made)))
         lines.append(f"  {one.at[:10]}  {one.state:<8}  {printable(f'{what}: {one.reason}')}")
-        lines += [f"  {'':<20}  its reason: {printable(one.why)}"] if one.why and one.why != one.reason else []
+        lines += [f"  {'':<20}  its reason: {printable(one.why)}"] if one.made and one.why else []
     return ["Proposals:", *lines] if lines else []

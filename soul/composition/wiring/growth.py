@@ -139,11 +139,9 @@ def _build_craft(
     return improvement, perceiver
 
 
-def _makers(
-    services: Services, turn_services: TurnServices, friction: FrictionRecord, tell: TellOwner
-) -> tuple[Maker, ...]:
+def _makers(services: Services, turns: TurnServices, friction: FrictionRecord, tell: TellOwner) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
-    registry, settings = turn_services.turn_runner.executor.registry, services.settings
+    registry, settings = turns.turn_runner.executor.registry, services.settings
 
     async def reflect() -> None:
         why = "it writes a skill that it decided to propose"
