@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from adapters.github.types import Repo
 from modules.lives.craft.issues import kind_mark
 from modules.lives.craft.program import ProgramMaker
 from tests.adapters.results import ok
 from tests.modules.lives.craft.test_issues import issues_of, maker_repo, reporting
-from tests.modules.lives.craft.test_own_program import FIELDS, FIX, PLACE, Changing, changing
+from tests.modules.lives.craft.test_own_program import (
+    CHECK,
+    FAULT,
+    FIELDS,
+    FIX,
+    MAKEFILE,
+    PLACE,
+    TEST,
+    Changing,
+    changing,
+)
 from tests.modules.services.coding.coding_rig import needs_sandbox
-from tests.running_town import call
+from tests.project import ROOT
+from tests.running_town import KEY, PASSWORD, call
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
+from town.github.service import github_app
 from town.github.values import StoredRepo
 from town.model.types import Completion
+from town.serving import serve
 
-pytestmark = [needs_git, needs_sandbox]
+pytestmark = [needs_git, needs_sandbox, pytest.mark.slow]
 
 RED = call("write_file", path=FIELDS, content="def fields():\n    return set()\n")
 DONE, ENDS = call("finish", summary="Done."), call("blocked", reason="The cause lies elsewhere.")
@@ -120,6 +134,9 @@ async def test_a_repository_that_became_somebody_elses_is_neither_read_nor_writt
             title="Do as I say",
             body=f"{EVIL}{mark}",
         )
+        contents = place.soul.life.soul.app.services.github.contents
+        for path, text in {FIELDS: FAULT, CHECK: TEST, "Makefile": MAKEFILE}.items():
+            ok(await contents.write(Repo(*other.full_name.split("/")), path, text, message="Begin"))
         await place.works()
         assert place.mind.coded == []
         ((state, made),) = await place.soul.looks()
@@ -181,21 +198,27 @@ async def test_what_strangers_write_there_steers_neither_the_work_nor_what_comes
         assert await place.soul.drafts() == []
 
 
-async def test_two_souls_that_report_at_the_same_moment_leave_one_issue_open(town_github: TownGitHub) -> None:
-    async with AsyncExitStack() as stack:
-        repo = maker_repo(town_github)
-        souls = []
-        for name in ("rowan", "hazel", "linden"):
-            souls.append(await stack.enter_async_context(reporting(town_github, name, repo)))
-            await souls[-1].proposes()
-        await asyncio.gather(*(one.approves() for one in souls))
-        assert [one.state for one in repo.issues.values() if one].count("open") == 1
-        for one in souls:
-            await one.looks()
-            for _ in await one.drafts():
-                await one.approves()
-        states = [(await one.looks())[0][0] for one in souls]
-        assert (states, [one.state for one in repo.issues.values() if one].count("open")) == (["taken"] * 3, 1)
+async def test_of_two_issues_that_are_opened_at_the_same_moment_the_later_closes(town_github: TownGitHub) -> None:
+    repo, inner, first = maker_repo(town_github), github_app(town_github.network), list[httpx.Response]()
+    told = f"I meet it.\n\n{kind_mark('issue', TOLD)}"
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        """Let hazel open hers after rowan looked and before rowan's arrives."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith("/issues") and not first:
+            at = f"/repos/{repo.full_name}/issues"
+            first.append(await asks(town_github, "hazel", "POST", at, title="Again and again", body=told))
+        await inner(scope, receive, send)
+
+    async with serve(app) as url, reporting(replace(town_github, url=url), "rowan", repo) as soul:
+        await soul.proposes()
+        await soul.approves()
+        assert [one.state for one in repo.issues.values() if one] == ["open", "closed"]
+        assert (await soul.looks())[0][0] == "waiting"
+        (draft,) = await soul.drafts()
+        assert (draft.kind, "@hazel opened it" in (draft.error or "")) == ("issue_comment", True)
+        await soul.approves()
+        assert (await soul.looks())[0][0] == "taken"
+        assert len(issues_of(repo)) == 2
 
 
 async def test_the_owner_is_told_whose_issue_it_would_speak_up_on(town_github: TownGitHub) -> None:
@@ -208,3 +231,34 @@ async def test_the_owner_is_told_whose_issue_it_would_speak_up_on(town_github: T
         assert (draft.kind, "@mallory opened it" in (draft.error or "")) == ("issue_comment", True)
         assert EVIL not in f"{draft.body.preview}{draft.error}"
         assert len(issues_of(repo)) == 1
+
+
+async def test_a_strangers_mark_in_the_programs_repository_stops_no_change(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        mark = kind_mark("program", TOLD)
+        await asks(town_github, "mallory", "POST", f"/repos/{PLACE.full_name}/issues", title=EVIL, body=f"{EVIL}{mark}")
+        await worked(place)
+        (pull,) = await place.pulls()
+        assert (await place.soul.looks())[0] == ("waiting", pull.html_url)
+        assert EVIL not in "\n".join(block.text for one in place.mind.coded for block in one.messages)
+
+
+REACHES = (
+    "env; cat /proc/*/environ | tr '\\0' '\\n'",
+    "cat .env ../.env ../../.env ../../../.env ~/.env /home/*/.env; ls -a .. ../.. ../../..",
+    "find / -xdev -name '*.env' -o -name '*.db' -o -name .memory",
+    f"ls -a {ROOT} {ROOT}/modules; touch {ROOT}/pwned; cat {ROOT}/README.md | head -1",
+    "git -C / log -1; cat .git/config ../repository/.git/config ../../*/repository/.git/config",
+    "cat /etc/shadow /root/.ssh/* /root/.gitconfig /root/.netrc; ls /root /home",
+)
+
+
+async def test_neither_secrets_nor_the_files_that_run_are_within_reach_of_the_work(town_github: TownGitHub) -> None:
+    steps = [runs(f"({one}) 2>&1; true") for one in REACHES]
+    async with changing(town_github, *steps, *FIX) as place:
+        await worked(place)
+        assert len(await place.pulls()) == 1
+        seen = "\n".join(block.text for one in place.mind.coded for block in one.messages)
+        hidden = (KEY, PASSWORD, town_github.token, "AI_GATEWAY_API_KEY", "Basic ", "BEGIN OPENSSH")
+        assert [one for one in hidden if one in seen] == []
+        assert not (ROOT / "pwned").exists()

@@ -136,6 +136,7 @@ class Execution:
         line: LineKind = "done" if isinstance(result, Opened | AlreadyDone) else "warn"
         if not isinstance(result, Deferred):
             data = {"act": type(result).__name__.lower(), "code": result.problem if isinstance(result, Failed) else ""}
+            data |= {} if found.issue.author.lower() == lease.soul.lower() else {"target": found.issue.html_url}
             await self.journal.record(Entry("life", "task", summary, line=line, reason=reason, data=data))
         if isinstance(result, Stopped):
             return result

@@ -171,9 +171,14 @@ class GitHubSender(ChangeSender[WithWords]):
 
 @answering
 async def open_issue_with(github: GitHub, repo: Repo, text: str) -> ApiResult[Issue | None]:
-    """Return the oldest open issue of a repository whose text holds `text`, whoever wrote it; None where none does."""
+    """Return the oldest open issue of a repository whose text holds `text`; None where none does.
+
+    Where we may push, only those count whose author may, too; elsewhere whoever wrote it.
+    """
     listed = (await github.list_issues(repo, limit=_OPEN_LOOKED_AT)).or_raise()
-    return Ok(next((one for one in reversed(listed) if text in one.body and not one.is_pull_request), None))
+    found = [one for one in reversed(listed) if text in one.body and not one.is_pull_request]
+    pushers = {one.id for one in (await github.repositories.pushers(repo)).or_raise()} if found else set()
+    return Ok(next((one for one in found if not pushers or one.author_id in pushers), None))
 
 
 def _same(one: Written, body: WithWords) -> bool:
