@@ -25,8 +25,8 @@ from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.identity.history import held_documents
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import OWN_SKILL, SelfEdit
-from modules.services.skills.own import NEEDS_YES, REJECTED, OwnTurns, SkillDraft, objection, switched
+from modules.services.identity.types import OWN_SKILL
+from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
 from modules.services.skills.skills import LocalSkills, Skills
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
@@ -98,15 +98,13 @@ class SkillTools:
         mixed = MIXED if reflects and reflects.has_others else ""
         # NOTE(self): no change of a skill that the owner switched off switches it on.
         text = switched(draft.text, off=any(one.is_off for one in own if one.name == draft.name))
-        keeper = self.keeper.of(document)
-        if reflects and await keeper.was_rejected(text):
-            return told_change(self.words, document, SelfEdit("refused", REJECTED))
-        change = await keeper.change(
+        change = await self.keeper.of(document).change(
             text,
             reason=draft.purpose,
             by="soul",
             cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
             hold=turn.hold or mixed or NEEDS_YES,
+            unasked=reflects is not None,
         )
         return told_change(self.words, document, change)
 

@@ -154,7 +154,8 @@ class OwnerCommands(Commands):
 
     async def run_improve(self, rest: str) -> Sequence[str]:
         is_new = await improve(self._services.work, rest)
-        return ["Noted: it decides within minutes, and tells you what came of it" if is_new else "That waits already"]
+        noted = "Noted: it decides within minutes, or once an open proposal is over, and tells you what came of it"
+        return [noted if is_new else "That waits already"]
 
     async def run_trust(self, rest: str) -> Sequence[str]:
         names = self._services.pinned_names

@@ -167,7 +167,7 @@ async def test_a_skill_that_the_owner_switched_off_is_not_switched_on_by_a_chang
 
 async def test_the_name_under_which_a_skill_waits_is_the_one_that_is_looked_for(running_town: RunningTown) -> None:
     async with three_days_old(running_town, home_of(running_town)) as life:
-        life.handler.makers = [replace(life.shipped, has_tool=lambda: True)]
+        life.handler.makers = [life.shipped]
         decide = life.mind
 
         def mind(request: ChatRequest) -> Completion:
@@ -205,7 +205,7 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await keeper.reject("too\n exact")
     file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
     await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
-    maker = SkillMaker(home=proposals.self_home.home, has_tool=lambda: True, reflect=proposals.self_home.keeper.wake)
+    maker = SkillMaker(home=proposals.self_home.home, may_write=True, reflect=proposals.self_home.keeper.wake)
     step = await maker.advance(_proposal(proposals, "tides", "reflection:2"))
     assert step == ProposalStep("left", reason="the owner rejected it: too exact")
     turn = replace(REFLECTION, cause_id="reflection:3")

@@ -51,13 +51,8 @@ _DECIDED_WITHIN = timedelta(days=14)
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
 """The state in which a proposal that is over leaves its friction."""
-_ENDS: Mapping[str, str] = {
-    "taken": "What it proposed to get better is taken over",
-    "left": "What it proposed to get better is not taken over",
-    "mended": "It got better at what it proposed",
-    "again": "What it proposed did not make it better",
-}
-_FAILED = "Its proposal to get better failed"
+_ENDS = {"taken": "taken over", "left": "not taken over", "dropped": "failed", "again": "it helped too little"}
+"""How the owner is told what became of a proposal, by its state or the act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,8 @@ class ImprovementHandler(Handler):
         """Return what the journal says of it, and the owner is told, without its reason."""
         if not disposition.settles:
             return "A proposal to get better waits"
-        return "It decided against it" if disposition.is_chosen else _ENDS.get(disposition.code, _FAILED)
+        end = _ENDS.get(disposition.act, _ENDS.get(disposition.code, disposition.code))
+        return "Decided against getting better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
     async def _begun(self, item: WorkItem, friction: Friction | None, wish: str) -> Proposal | None:
         """Return the proposal of a row, which is begun with it; None where another is open."""
@@ -220,17 +216,17 @@ def _disposition(proposal: Proposal, left_s: float) -> Disposition:
 class SkillMaker:
     """The first rung: the SOUL writes a skill of its own in its next reflection, and its owner approves it.
 
-    `has_tool` tells whether a skill can be proposed; `reflect` lets a reflection be due, unless one waits.
+    `may_write` tells whether its skills lie in the home; `reflect` lets a reflection be due, unless one waits.
     """
 
     home: Home
-    has_tool: Callable[[], bool]
+    may_write: bool
     reflect: Callable[[], Awaitable[object]]
     rung: Rung = "skill"
 
     def is_ready(self) -> bool:
         """Return whether a skill can be proposed."""
-        return self.has_tool()
+        return self.may_write
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Let a reflection be due, or look what the owner said of the skill that it proposed."""

@@ -1,8 +1,4 @@
-"""Counts what went wrong since the last look, and adds a row of work for what is to be proposed.
-
-What waits for somebody's decision is due once that was given, whoever took it: a person at another command, or a part
-of this program.
-"""
+"""Counts what went wrong since the last look, adds a row of work for what is to be proposed, and wakes what waited."""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
+_UNSEEN = {"replies": "", "likes": ""}
 _MOST_FRICTION, _OFTEN, _MOST_REJECTED = 12, 2, 5
 
 
@@ -112,16 +113,15 @@ class Materials:
         strangers: dict[str, int] = {}
         lines: defaultdict[str, list[str]] = defaultdict(list)
         for one in experiences:
-            about = one_line(one.about, _LINE_CHARS) or "-"
-            if one.trust == "stranger":
-                number = strangers.setdefault(one.did or one.name, len(strangers) + 1)
-                line = self.skills.render(
-                    SKILL, "Experience Of Stranger", name=one.name, where=one.source, number=number, about=about
-                )
-            else:
-                who = f", {one_line(one.person)}" if one.person else ""
-                line = self.skills.render(SKILL, "Experience", name=one.name, where=one.source, who=who, about=about)
-            lines[one.type].append(line.strip())
+            is_stranger = one.trust == "stranger"
+            told = {
+                "name": one.name,
+                "where": one.source,
+                "about": one_line(one.about, _LINE_CHARS) or "-",
+                "who": f", {one_line(one.person)}" if one.person else "",
+                "number": strangers.setdefault(one.did or one.name, len(strangers) + 1) if is_stranger else 0,
+            }
+            lines[one.type].append(self._lines("Experience Of Stranger" if is_stranger else "Experience", [told]))
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
 
     def _people(self) -> str:
@@ -152,26 +152,24 @@ class Materials:
             if one.state == "done" and (await self.outbox.standing("delete", one.result_uri or "")).code != "done"
         ]
         looked_at = {one.post_uri: one.engagement.model_dump() for one in self.expressions.all() if one.engagement}
-        none = {"replies": "", "likes": ""}
-        return self._lines(
-            "Post",
-            [
-                {"text": one_line(one.body.public_text, _INSIGHT_CHARS), **looked_at.get(one.result_uri or "", none)}
-                for one in posts[:_MOST_POSTS][::-1]
-            ],
-        )
+        told = [
+            {"text": one_line(one.body.public_text, _INSIGHT_CHARS), **looked_at.get(one.result_uri or "", _UNSEEN)}
+            for one in posts[:_MOST_POSTS][::-1]
+        ]
+        return self._lines("Post", told)
 
     async def _friction(self, now: datetime) -> str:
         """A line for each thing that went wrong again and again within a week, or once since yesterday."""
         await self.friction.count()
-        found = [
-            (one, count, [entry for _, entry, is_own in one.instances if is_own][-1:])
+        told = [
+            {
+                "what": one.description,
+                "count": count,
+                "outcome": one.reason,
+                "last": await self.friction.evidence(one.own_entries[-1:]),
+            }
             for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]
             if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day
-        ]
-        told = [
-            {"what": one.description, "count": n, "last": await self.friction.evidence(last), "outcome": one.reason}
-            for one, n, last in found
         ]
         return self._lines("Friction", told)
 

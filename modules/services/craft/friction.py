@@ -92,6 +92,11 @@ class Friction:
         """What it is, in codes and words of this program."""
         return f"{self.loop}: {self.code}{f' ({self.words})' if self.words else ''}"
 
+    @property
+    def own_entries(self) -> list[int]:
+        """The entries of the journal of its last own occurrences."""
+        return [number for _, number, is_own in self.instances if is_own]
+
     def within(self, begin: datetime, end: datetime) -> tuple[int, int, int]:
         """Return how many occurrences there were, how many of them were own, and on how many days those were."""
         found = [count for day, count in self.days.items() if begin <= parse_iso(day) < end]

@@ -23,9 +23,6 @@ ProposalState = Literal["asked", "making", "waiting", "taken", "mended", "again"
 
 _TABLE = "proposals"
 OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
-SKILL_PROPOSE = "skill_propose"
-"""The tool by which a skill of its own is proposed; it takes its `name`, its `purpose` and its `page`."""
-
 WRITTEN_IN = "written_in"
 """The name in its evidence of the cause of the turn that wrote its skill, which the skill cites."""
 
@@ -104,8 +101,7 @@ class ProposalGates:
 def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:
     """Return what a proposal about a friction rests on."""
     count, own, days = within_a_week(friction, now, day)
-    entries = [number for _, number, is_own in friction.instances if is_own]
-    return {"occurrences": count, "own": own, "days": days, "entries": entries}
+    return {"occurrences": count, "own": own, "days": days, "entries": friction.own_entries}
 
 
 def counted_at(proposal: Proposal, day: timedelta) -> datetime:

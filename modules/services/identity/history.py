@@ -153,14 +153,7 @@ class SelfHistory:
                     self._write_told(replace(version, cites=cites))
                     changed += 1
             rejected = self.rejected()
-            kept = [
-                replace(
-                    one,
-                    reason="" if holds(one.reason) else one.reason,
-                    cites=tuple(cite for cite in one.cites if not holds(cite)),
-                )
-                for one in rejected
-            ]
+            kept = [one for one in rejected if not any(map(holds, (one.reason, *one.cites)))]
             if kept != rejected:
                 self._keep_rejected(kept)
                 changed += 1

@@ -27,8 +27,7 @@ from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf
 
 Names = Callable[[str], bool]
 
-REASON_CHARS = 300
-"""How much is kept of the owner's reason for a no."""
+_REASON_CHARS = 300
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _INDENT = re.compile(r"\s*")
 _LARGER = re.compile(r"\s*[|<]")
@@ -207,7 +206,8 @@ class SelfKeeper:
             by: who wants it. What the owner does is never held.
             cites: what it grew from.
             hold: why it must wait for the owner's approval, whatever it says.
-            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too.
+            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too, and
+                what the owner rejected is refused.
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
 
@@ -270,7 +270,7 @@ class SelfKeeper:
 
     async def reject(self, reason: str = "") -> HeldEdit | None:
         """The owner's no, with their reason: the change that waited is given up; None if none did."""
-        reason = one_line(self.redactor.text(reason), REASON_CHARS)
+        reason = one_line(self.redactor.text(reason), _REASON_CHARS)
 
         def drop() -> HeldEdit | None:
             held = self._history.held()
@@ -284,11 +284,6 @@ class SelfKeeper:
         if held is not None:
             await self.journal.record(entries.rejected(self.document, held, reason))
         return held
-
-    async def was_rejected(self, content: str) -> bool:
-        """Return whether the owner rejected this text, word for word."""
-        rejected = await self._alone(self._history.rejected)
-        return sha256(content.encode()) in {one.sha256 for one in rejected}
 
     async def roll_back(self, version: Version) -> SelfEdit:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
@@ -339,6 +334,8 @@ class SelfKeeper:
         return limits or policy.hold_reason(before, proposed.content)
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
+        if proposed.unasked and sha256(proposed.content.encode()) in {one.sha256 for one in self._history.rejected()}:
+            return SelfEdit("refused", "the owner rejected it, word for word")
         waiting = self._history.held()
         is_other = waiting is not None and waiting.content != proposed.content
         if waiting and is_other and (waiting.is_seen or waiting.erases):

@@ -30,7 +30,6 @@ READ_IN: Mapping[str, frozenset[str]] = {
 """The turns that a page can name, each with the skills that are the task there."""
 
 NEEDS_YES = "a skill of the SOUL's own counts once its owner approved it"
-REJECTED = "your owner rejected it, word for word"
 MOST_SKILLS, MOST_IN_TURN, MOST_WAITING = 12, 3, 3
 MOST_PAGE_CHARS, MOST_PURPOSE_CHARS = 800, 160
 

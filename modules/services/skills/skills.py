@@ -347,8 +347,8 @@ class LocalSkills:
 
     async def own(self) -> list[SkillEntry]:
         """The SOUL's own, by name, and those that its owner switched off."""
-        pages = [await self._own_page(name, with_off=True) for name in await self._own_names()]
-        return [page.entry for page in pages if page]
+        names = await self._own_names()
+        return [page.entry for name in names if (page := await self._own_page(name, with_off=True))]
 
     async def load(self, name: str) -> str | None:
         """The text of a skill, without what stands in front of it; None if there is none of that name."""

@@ -16,7 +16,7 @@ from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.bounds import PROGRAM
-from modules.services.craft.proposals import SKILL_PROPOSE, Maker, Proposal, ProposalGates, Proposals
+from modules.services.craft.proposals import Maker, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.identity.history import held_documents
 from modules.services.identity.types import OWN_SKILL
@@ -115,7 +115,7 @@ def _build_craft(
     improvement = ImprovementHandler(
         friction=friction,
         proposals=proposals,
-        makers=_makers(services, turn_services, friction, tell),
+        makers=_makers(services, friction, tell),
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
@@ -139,15 +139,15 @@ def _build_craft(
     return improvement, perceiver
 
 
-def _makers(services: Services, turns: TurnServices, friction: FrictionRecord, tell: TellOwner) -> tuple[Maker, ...]:
+def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tuple[Maker, ...]:
     """Return what can be made, by rung; in a social-only life a skill alone."""
-    registry, settings = turns.turn_runner.executor.registry, services.settings
+    settings = services.settings
 
     async def reflect() -> None:
         why = "it writes a skill that it decided to propose"
         await add_reflection(services.work, services.clock, services.settings.soul_timezone, why)
 
-    skill = SkillMaker(home=services.home, has_tool=lambda: registry.get(SKILL_PROPOSE) is not None, reflect=reflect)
+    skill = SkillMaker(home=services.home, may_write=settings.soul_workspace == "home", reflect=reflect)
     if services.social_only:
         return (skill,)
     issue = IssueMaker(

@@ -141,10 +141,10 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         why = "the owner rejected it: because nobody asks for maps"
         assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
             [
-                f"{WISH}\nWhat it proposed to get better is not taken over: maps-1: {why}",
-                "Sing.\nWhat it proposed to get better is taken over: maps-2: the owner approved it",
-                "Fly.\nIt decided against it: A page would end it.",
-                "Swim.\nWhat it proposed to get better is not taken over: maps-3: nobody decided within 14 days",
+                f"{WISH}\nProposal to get better: not taken over: maps-1: {why}",
+                "Sing.\nProposal to get better: taken over: maps-2: the owner approved it",
+                "Fly.\nDecided against getting better at it: A page would end it.",
+                "Swim.\nProposal to get better: not taken over: maps-3: nobody decided within 14 days",
             ]
         )
         await says(life, "/reflect")
@@ -154,6 +154,10 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         assert "- maps-2, read in talks with your owner: Draw maps." in told
         assert "your owner has not decided: skills/maps-3" in told
         assert [one for one in await life.craft.friction.count() if one.own] == [], "none of it is a friction"
+        held = await soul.app.services.self_keeper.change("# R\n", reason="x", by="soul", hold="y", unasked=True)
+        await says(life, "/reject SELF.md no")
+        again = await soul.app.services.self_keeper.change("# R\n", reason="x", by="soul", hold="y", unasked=True)
+        assert (held.status, again.status) == ("held", "refused"), "word for word"
 
 
 async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:

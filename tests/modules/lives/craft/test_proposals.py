@@ -302,7 +302,7 @@ async def test_only_an_owners_turn_has_the_tool_and_not_once_others_words_are_in
 
 async def test_the_next_reflection_writes_the_skill_and_no_words_of_others_are_in_it(running_town: RunningTown) -> None:
     async with three_days_old(running_town, home_of(running_town)) as life:
-        life.handler.makers = [replace(life.shipped, has_tool=lambda: True)]
+        life.handler.makers = [life.shipped]
         await life.soul.app.services.experiences.record(NewExperience("learned_something", "bluesky", "a"))
         await life.meets(turn(), turn())
         await life.works(DAY_S)
