@@ -53,10 +53,12 @@ class ProgramMaker:
         if item is None or item.state == "pending":
             return ProposalStep("making", step.made, (item and item.outcome) or "it is worked on")
         reason = str(item.payload.get("reason", item.outcome))
-        is_open = item.outcome == "opened"
-        end = await self._offered(reason) if is_open else ProposalStep("failed", step.made, reason)
+        end, why = ProposalStep("failed", step.made, reason), told_outcome(item.outcome or "")
+        if item.outcome == "opened":
+            end = await self._offered(reason)
+            why = end.reason
         if end.state not in OPEN:
-            await self._close(proposal, place.issue, end.reason if is_open else told_outcome(item.outcome or ""))
+            await self._close(proposal, place.issue, why)
         return end
 
     async def _close(self, proposal: Proposal, issue: int, why: str) -> None:
@@ -81,7 +83,6 @@ class ProgramMaker:
         reviews = (await github.pulls.reviews(place, pull.data.number)).or_else(())
         for one in requested_changes(pull.data.head.sha, reviews, await self.trust.accounts(place)):
             told = f"@{one.author} asks for changes, which only people make: {one.html_url}"
-            words = f"{told}\nClose the pull request to have it tried anew later."
-            await self.tell(one.html_url, "On a change of its own program", words, Provenance.SELF, at_once=False)
+            await self.tell(one.html_url, "On a change of its own program", told, Provenance.SELF, at_once=False)
             return ProposalStep("waiting", url, told)
         return ProposalStep("waiting", url, "the pull request is open")

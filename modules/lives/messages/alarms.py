@@ -228,13 +228,13 @@ class AlarmHandler(Handler, Perceiver):
 
     async def _shown(self, item: WorkItem) -> Disposition:
         """Show here what no direct message tells: no conversation with the owner is known. The next talk tells it."""
-        is_own = item.payload.get("provenance", Provenance.STRANGER) >= Provenance.SELF
         if not item.attempts:
+            is_own = item.payload.get("provenance", Provenance.STRANGER) >= Provenance.SELF
             reason = item.payload["words"] if is_own else ""
             await self.journal.record(Entry("life", NOTICE, item.payload["text"], line="warn", reason=reason))
-        posted = await self._post(item)
-        is_told = self.webhook.url or not posted.settles
-        return posted if is_told else Disposition("silent", "untold", "no conversation with you is known")
+        if self.webhook.url:
+            return await self._post(item)
+        return Disposition("silent", "untold", "no conversation with you is known")
 
     async def _still_waits(self, name: str) -> bool:
         return name in {f"{document} {at}" for document, at in (await self.situation()).documents.items()}

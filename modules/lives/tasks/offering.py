@@ -88,14 +88,10 @@ class TaskActs:
         return claim_key(self.repo.owner, self.repo.name, self.issue, self.task.number)
 
     @property
-    def is_alone(self) -> bool:
-        """Whether its issue is about it alone, and holds no plan."""
-        return self.held.epoch == UNCLAIMED and self.held.found.plan.tasks == (self.task,)
-
-    @property
     def title(self) -> str:
         """The title of the pull request and of its commits, which closes no issue by its words."""
-        of_plan = "" if self.is_alone else f"task({self.task.number}): "
+        is_alone = self.held.epoch == UNCLAIMED and self.held.found.plan.tasks == (self.task,)  # in no plan
+        of_plan = "" if is_alone else f"task({self.task.number}): "
         title = one_line(f"{of_plan}{self.task.title}", TITLE_CHARS)
         return without_closing_words(without_mentions(title))
 

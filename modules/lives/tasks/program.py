@@ -56,12 +56,11 @@ class ProgramWork(CodeWork):
     def check_begin(self, before: Suites) -> None:
         """Raise `TaskStopped` where the gate does not pass upon the program as it is."""
         for run in self.broken(SuiteChange(before, before)):
-            limits = self.agent.limits
-            may = f"It may take {limits.suite_seconds / 60:g} minutes and {limits.suite_bytes // MIB:,} MB"
-            more = f"{may} (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB). {before.lacks}".strip()
-            last = "\n".join(clean(run.output).split("\n")[-_LAST_LINES:])
-            why = f"`{run.command}` ends so there on the program as it is, before any work ({run.outcome})"
-            raise TaskStopped(Failed("code_tests_failed", f"{why}. {more}\n{last}"))
+            minutes, memory = self.agent.limits.suite_seconds / 60, self.agent.limits.suite_bytes // MIB
+            why = f"`{run.command}` ends so there on the program as it is, before any work ({run.outcome}). It may take"
+            may = f"{minutes:g} minutes and {memory:,} MB (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB)."
+            last = [before.lacks, *clean(run.output).split("\n")[-_LAST_LINES:]]
+            raise TaskStopped(Failed("code_tests_failed", "\n".join(filter(None, (f"{why} {may}", *last)))))
 
     def bound(self, changes: BranchChanges) -> Closed | None:
         """Return the gate that changes out of bounds shut, or None."""

@@ -153,15 +153,14 @@ class TaskFolder:
         folder, kept = self.root / self.name, self.root / self.name / _KEPT_PATCH
         if self.worktree.tree.exists():
             await self.worktree.save(_BASE, kept)
-        if not (kept.exists() and kept.stat().st_size):
-            if self.is_begun:
-                return await self.delete()
+        if kept.exists() and kept.stat().st_size:
+            (folder / "begun").unlink(missing_ok=True)
+            for inner in ("tree", "repository", "tmp", "copy"):
+                await asyncio.to_thread(delete_tree, folder / inner)
+        elif self.is_begun:
+            await self.delete()
+        else:
             await asyncio.to_thread(delete_tree, folder)
-            return None
-        (folder / "begun").unlink(missing_ok=True)
-        for inner in ("tree", "repository", "tmp", "copy"):
-            await asyncio.to_thread(delete_tree, folder / inner)
-        return None
 
     @answering
     async def suites_before(
@@ -404,14 +403,13 @@ class CodeWork(TaskWorker):
             is_there = not named_but_unchanged(acts.task.files, paths) and _pass(before)
             return "" if is_there else self.skills.subsection(SKILL, "Answers", "Not There").strip()
 
+        tried = await self.agent.store.steps_before(acts.cause, acts.held.epoch)
         job = CodingJob(
             key=acts.cause,
             epoch=acts.held.epoch,
             title=acts.task.title,
             files=acts.task.files,
-            message=self._message(
-                acts, before, await self.agent.store.steps_before(acts.cause, acts.held.epoch), earlier
-            ),
+            message=self._message(acts, before, tried, earlier),
             is_new=not folder.is_begun,
             check=wrong,
             check_found=not_found,
@@ -498,12 +496,9 @@ class CodeWork(TaskWorker):
 
     def _before(self, before: Suites, framed: Callable[[str], str]) -> str:
         """What the agent is told of the tests that are there."""
-        by_outcome = {
-            "Passed": [one for one in before.runs if one.passed],
-            "Missing": [one for one in before.runs if one.outcome == "missing"],
-            "Failed": [one for one in before.runs if one.outcome == "failed"],
-        }
-        by_outcome["No Result"] = [one for one in before.runs if not any(one in runs for runs in by_outcome.values())]
+        by_outcome: dict[str, list[SuiteRun]] = {"Passed": [], "Missing": [], "Failed": [], "No Result": []}
+        for one in before.runs:
+            by_outcome.get(one.outcome.title(), by_outcome["No Result"]).append(one)
         shown = [*by_outcome["Failed"], *by_outcome["No Result"]]
         said = [
             self.skills.render(SKILL, "Tests Before", outcome, commands=outcomes(runs)).strip()

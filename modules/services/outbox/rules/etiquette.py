@@ -185,10 +185,10 @@ class _RulesLook:
 
     def _is_own_program(self, body: IntentBody) -> bool:
         """Whether it is work in the repository of our own program: up to a pull request, or the end of its issue."""
-        is_end = isinstance(body, IssueCommentBody) or (isinstance(body, IssueUpdateBody) and body.state == "closed")
-        if not (is_end or isinstance(body, RefBody | PushBody | PullRequestBody)) or body.source != "workspace":
+        if not isinstance(body, RefBody | PushBody | PullRequestBody | IssueCommentBody | IssueUpdateBody):
             return False
-        return body.repo.lower() == self._world.program.lower()
+        is_end = not isinstance(body, IssueUpdateBody) or body.state == "closed"
+        return is_end and body.source == "workspace" and body.repo.lower() == self._world.program.lower()
 
     def _is_workspace_work(self, body: IntentBody) -> bool:
         """Whether it is work in a workspace that is watched, and belongs to no commitment."""

@@ -176,8 +176,7 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
         return Verdict(name, reason=_BY_OWNER, value=place)
     body = action.body
     if not isinstance(body, OnGitHub | SpaceChatBody) or not body.commitment_id:
-        says = "pass" if action.hold else _unless_owner(action)  # it waits for the owner in any case, and says why
-        return Verdict(name, says, "no recorded commitment asks for it", value=place)
+        return Verdict(name, _unless_owner(action), action.hold or "no recorded commitment asks for it", value=place)
     in_room = body.source == "space"
     by_host = in_room and (body.host_named or body.host_request)
     if body.source == "bluesky" and body.host_request:
