@@ -91,7 +91,7 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         proposals, services = life.app.lives.growth.craft.proposals, life.app.services
         begun = await proposals.begin(None, "Talk of roofs.", {})
         assert begun
-        await proposals.put(begun, rung="skill", state="waiting", made="loud-roofs", reason="I am asked often.")
+        await proposals.put(begun, rung="skill", state="waiting", made="loud-roofs", why="I am asked often.")
         rests_on = ["Wished for: Talk of roofs.", "The SOUL's reason: I am asked often."]
         await owner_decides(home, DraftAction.SHOW)
         shown = capsys.readouterr().out

@@ -58,6 +58,7 @@ from tests.owner_lines import answered
 from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 from tests.scenarios.test_scenario_change_of_mind import playing
+from tests.scenarios.test_scenario_reflection import at_noon
 from town.model.types import ChatRequest, Completion
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -422,7 +423,7 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
     running_town: RunningTown,
 ) -> None:
     home, goals = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC"), "# Goals\n\n- Flour.\n"
-    async with awake(home) as life:
+    async with awake(home, clock=at_noon(speed=1)) as life:
         services = life.app.services
         orders = {
             "Follow kit.test": call("bluesky_follow", did="kit.test"),
