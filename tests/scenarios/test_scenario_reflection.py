@@ -40,9 +40,9 @@ SECRET = "model-key-for-tests"
 BEGUN = "# Rowan\n\nI'm rowan.\n\n## Values\n\n- Attention.\n\n## Voice\n\nPlain, warm, never in a hurry.\n"
 
 
-def at_noon(days: float = 0, speed: float = 1_000) -> HastyClock:
+def at_noon(days: float = 0) -> HastyClock:
     """A clock that is set ahead to noon in UTC of another day."""
-    clock, now = HastyClock(speed), datetime.now(UTC)
+    clock, now = HastyClock(1_000), datetime.now(UTC)
     noon = now.replace(hour=12, minute=0) + timedelta(days=1 + days)
     clock.ahead = (noon - now).total_seconds()
     return clock

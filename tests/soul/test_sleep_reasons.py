@@ -13,7 +13,7 @@ async def test_its_next_thought_keeps_it_awake_and_a_draft_that_waits_for_approv
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_SPEED="1")
     running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
     watch = SleepWatch("http://127.0.0.1:1", "rowan", "its token")
-    async with awake(home, clock=at_noon(speed=1), watch=watch) as life:
+    async with awake(home, clock=at_noon(), watch=watch) as life:
         assert life.app.sleep
         await life.app.scheduler.run_guarded("awareness")
         assert await life.app.services.outbox.held()

@@ -423,7 +423,7 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
     running_town: RunningTown,
 ) -> None:
     home, goals = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC"), "# Goals\n\n- Flour.\n"
-    async with awake(home, clock=at_noon(speed=1)) as life:
+    async with awake(home, clock=at_noon()) as life:
         services = life.app.services
         orders = {
             "Follow kit.test": call("bluesky_follow", did="kit.test"),
