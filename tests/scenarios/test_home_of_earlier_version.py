@@ -149,7 +149,7 @@ async def holds_all(visit: Visit) -> None:
         assert Counter(now["steps"]) >= Counter(story["steps"])
     versions = await visit.told("self", "log")
     assert [_part(one, kept["self"]) for one in versions] == kept["self"]
-    assert (await visit.told("self", "held"))["content"] == kept["selfHeld"]
+    assert (await visit.told("drafts", "show", "SELF.md"))["content"] == kept["selfHeld"]
     calls, tokens = await spent(visit)
     assert calls >= sum(day["calls"] for day in kept["budgetDays"]) + len(visit.town.running_town.mind.asked)
     assert tokens > sum(day["tokens"] for day in kept["budgetDays"])
