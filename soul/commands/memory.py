@@ -27,6 +27,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.wakeup.context import page, wakeup_file
 from modules.services.memory.admission import Kind, Memory, Query
 from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
@@ -110,9 +111,12 @@ def run_memory_forget(
 async def forget_memory(settings: Settings, home: Home, number: str) -> str:
     """Delete one memory, and what copies hold of it; return a line on it. Raises `SoulError` if there is none."""
     known = int(number) if number.isascii() and number.isdecimal() else 0
+    if (gone := await ask_memories(home, lambda store: store.get(known))) is None:
+        raise SoulError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
     async with forgetting_beside(settings, home) as forgetting:
-        if not await forgetting.forget_memory(known):
-            raise SoulError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
+        await forgetting.forget_memory(gone)
+    for main in (True, False):  # it tells of talks and memories; a SOUL that is awake writes it when it stops
+        page(wakeup_file(home.memory), main=main).unlink(missing_ok=True)
     summary = f"Memory {number} is forgotten"
 
     async def tell(database: Database) -> None:
@@ -120,7 +124,7 @@ async def forget_memory(settings: Settings, home: Home, number: str) -> str:
         await journal.record(Entry("life", "memory", summary, "mem", "you asked for it", data={"memory": known}))
 
     await _beside(home, tell)
-    return summary
+    return f"{summary}; others may tell the same (`soul memory search WORDS` finds them)"
 
 
 def run_memory_export(
@@ -177,11 +181,7 @@ def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
 
 async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
     """Return what `use` makes of the memories of a home. Raises `SoulError`."""
-
-    async def ask(database: Database) -> T:
-        return await use(MemoryStore(database))
-
-    return await _beside(home, ask)
+    return await _beside(home, lambda database: use(MemoryStore(database)))
 
 
 async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:

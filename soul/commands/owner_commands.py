@@ -31,6 +31,7 @@ from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem
+from modules.services.sessions.store import is_cut
 from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import list_lines
@@ -234,6 +235,8 @@ class OwnerCommands(Commands):
             notes = counted(len(outcome.archive.distilled.memories), "note")
             is_own = outcome.archive.distilled.provenance is Provenance.OWNER
             shown = "" if is_own else " (shown only by a search of its memory, as the conversation held others' words)"
+            if await self._services.database.run(partial(is_cut, session_id=outcome.archive.session_id)):
+                shown += "; nothing that was said before you had a memory forgotten is kept"
             return [f"This conversation is over, with {notes} kept of it{shown}; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 

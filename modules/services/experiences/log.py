@@ -23,6 +23,7 @@ _SAME = timedelta(hours=24)
 _MOST_CHARS = 2_000
 _ROW = "id, at, type, source, key, about, did, person, uri, trust"
 _PEOPLE_PREFIX = "did:"
+_SAID_IN_PRIVATE = "type = 'owner_guidance' AND source IN ('terminal', 'message')"
 
 
 class Choices(Protocol):
@@ -118,11 +119,13 @@ def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experi
 
 def owner_lines(connection: sqlite3.Connection, since: str, until: str, most: int) -> list[Experience]:
     """Return what the owner wrote last in private between two moments (ISO-8601), the oldest first."""
-    query = (
-        f"SELECT {_ROW} FROM experiences WHERE type = 'owner_guidance' AND source IN ('terminal', 'message')"  # noqa: S608 - constants
-        " AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?"
-    )
+    query = f"SELECT {_ROW} FROM experiences WHERE {_SAID_IN_PRIVATE} AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
     return _read(connection, query, since, until, most)[::-1]
+
+
+def delete_owner_lines(connection: sqlite3.Connection) -> None:
+    """Delete what the owner wrote in private: it may tell what they had forgotten."""
+    connection.execute(f"DELETE FROM experiences WHERE {_SAID_IN_PRIVATE}")  # noqa: S608 - a constant
 
 
 def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str, since: str) -> bool:

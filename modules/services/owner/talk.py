@@ -152,7 +152,8 @@ class OwnerTalk:
             message.text,
             trust="owner",
         )
-        await self.experiences.record(guidance)
+        if await self.inbox.may_be_kept(message):
+            await self.experiences.record(guidance)
         acts = [call.name for call, result in turn_result.calls if not result.is_error]
         await self.journal.record(
             Entry(

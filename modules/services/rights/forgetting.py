@@ -30,13 +30,13 @@ from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE
-from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
+from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE, delete_owner_lines
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents, path_of
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.inbox.received import INBOX_OF_PEOPLE
 from modules.services.memory import rows as memory_rows
-from modules.services.memory.admission import OWNER_SOURCE
+from modules.services.memory.admission import OWNER_SOURCE, Memory
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.rights import records, store, tombstones
@@ -172,22 +172,20 @@ class Forgetting:
         left, gone = (*left, *packed, *map(NamingFile, named)), sum(trace.copies.values())
         return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
 
-    async def forget_memory(self, number: int) -> bool:
-        """Delete a memory and what copies hold of it, but for the owner's own lines in talks; False without one.
+    async def forget_memory(self, memory: Memory) -> None:
+        """Delete a memory and what copies hold of it, but for the owner's own lines in talks.
 
         Nothing more is kept of what was said so far in the owner's talk, which would bring the memory back. Raises as
         `carry_out`. The SOUL may be awake.
         """
-        found = await self._database.run(lambda connection: memory_rows.fetch(connection, [number]))
-        if not found:
-            return False
-        copy = {f"{one.subject}\n{one.body}": True for one in found}
-        trace = Trace(Person(""), copies=copy, words=needles(one.body for one in found))
+        copy = {f"{memory.subject}\n{memory.body}": True}
+        trace = Trace(Person(""), copies=copy, words=needles([memory.body]))
 
         def delete(connection: sqlite3.Connection) -> None:
             know_person(connection, trace.person, trace.without_copies)
-            memory_rows.forget(connection, number)
+            memory_rows.forget(connection, memory.id)
             leave_unkept(connection)
+            delete_owner_lines(connection)
             for statement in (one for store_of in STORES for one in store_of.copies):
                 connection.execute(statement)
 
@@ -196,7 +194,6 @@ class Forgetting:
         await self._database.run(delete)
         await self._database.rewrite()
         await asyncio.to_thread(copies.delete_all, self._home.database)
-        return True
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes of itself and that name the person."""

@@ -266,6 +266,8 @@ def prepare(
     kept = store.rows(connection, session.id, until=None if whole else last_seq)
     if store.is_over(connection, session.id) or [row.seq for row in kept] != [row.seq for row in rows]:
         return None
+    if rows[-1].created_at <= store.kept_after(connection, session.key):
+        distilled = replace(distilled, summary="", memories=())
     archive = Archive(
         key="",
         session_id=session.id,

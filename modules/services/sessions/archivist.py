@@ -22,7 +22,6 @@ from common.person import tied
 from common.result import ApiResult, Err, Undone
 from common.session_keys import is_main
 from common.wording import counted, number
-from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -200,8 +199,8 @@ class Archivist:
         at = session.last_active_at if whole else iso(self.clock.now())
         tags = () if whole else (COMPACTION,)
         distilled = Distilled("", "", provenance, (), at)
-        until = await self.database.run(lambda connection: marks.get(connection, store.UNKEPT))
-        if worth(said := [row for row in rows if row.created_at > until or not is_main(session.key)]):
+        after = await self.database.run(lambda connection: store.kept_after(connection, session.key))
+        if worth(said := [row for row in rows if row.created_at > after]):
             distilled = await self.distiller.distil(session, said, provenance, remembered_at=at, tags=tags)
             if whole and is_main(session.key) and distilled.summary:
                 about = NewMemory("episode", "talk with the owner", distilled.summary, source=session.key)

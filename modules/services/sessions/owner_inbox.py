@@ -84,6 +84,10 @@ class OwnerInbox:
         query = "DELETE FROM owner_messages WHERE via = ?"
         await self._database.run(lambda connection: connection.execute(query, (via,)))
 
+    async def may_be_kept(self, message: OwnerMessage) -> bool:
+        """Whether anything may be kept of a message: not if a memory was forgotten since it came."""
+        return message.received_at > await self._database.run(lambda rows: store.kept_after(rows, OWNER_SESSION))
+
     async def put_in_session(self, message: OwnerMessage) -> OwnerMessage:
         """Add the message to the conversation that goes on, once; a second call changes nothing."""
         earlier = message.session_id

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from common.clock import iso
 from common.provenance import Provenance
+from common.session_keys import MAIN_PREFIX, is_main
 from modules.runtime.database import marks
 from modules.runtime.llm.dialect import Message, Usage
 from modules.services.sessions.types import Fields, MessageRow, Role, Session, dump, from_fields
@@ -21,7 +22,7 @@ SUMMARY = "summary"
 NOTE = "note"
 """The field that tells other words of the program from what somebody said."""
 
-UNKEPT = "unkept_until"  # the mark of the moment up to which nothing is kept of the owner's talk
+_UNKEPT = "unkept_until"
 _SESSION = "id, key, created_at, last_active_at"
 
 
@@ -130,7 +131,20 @@ def goes_on(connection: sqlite3.Connection, key: str) -> bool:
 def leave_unkept(connection: sqlite3.Connection) -> None:
     """Have nothing kept of what was said so far in the owner's talk: it may tell what they had forgotten."""
     newest = connection.execute("SELECT max(created_at) FROM session_messages").fetchone()[0]
-    marks.put(connection, {UNKEPT: newest or ""})
+    marks.put(connection, {_UNKEPT: newest or ""})
+    query = "UPDATE archives SET distilled = json_patch(distilled, ?) WHERE session_key GLOB ?"
+    connection.execute(query, ('{"summary":"","memories":[]}', f"{MAIN_PREFIX}*"))
+
+
+def kept_after(connection: sqlite3.Connection, session_key: str) -> str:
+    """The moment after which what is said under `session_key` may be kept; "" where all of it may."""
+    return marks.get(connection, _UNKEPT) if is_main(session_key) else ""
+
+
+def is_cut(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Whether nothing is kept of the beginning of a conversation."""
+    session = find(connection, session_id)
+    return session is not None and session.created_at <= kept_after(connection, session.key)
 
 
 def is_over(connection: sqlite3.Connection, session_id: str) -> bool:

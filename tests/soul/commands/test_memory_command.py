@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from adapters.storage.keys import archive_key
 from common.clock import FakeClock, SystemClock
 from common.errors import ConfigError, IdentityError, SoulError
 from common.files import write_atomic
@@ -28,8 +29,10 @@ from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import store, tombstones
 from modules.services.rights.types import Preference
+from modules.services.sessions.archives import prepared
 from soul.command_table import rows_at
 from soul.commands.memory import (
+    forget_memory,
     run_memory_export,
     run_memory_import,
     run_memory_list,
@@ -42,9 +45,9 @@ from soul.commands.people import run_forget
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.owner_lines import answered
-from tests.running_town import RunningTown, awake, call, write_home
+from tests.running_town import RunningTown, awake, call, settings_of, write_home
 from tests.soul.commands.test_forget_command import places_that_hold
-from town.model.types import Completion
+from town.model.types import ChatRequest, Completion
 
 FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
 CHANGED = replace(FIRST, body="Oil nothing.")
@@ -139,10 +142,15 @@ async def test_one_memory_is_forgotten_by_its_number_and_no_copy_holds_it(runnin
         await answered(life.app.owner, "Keep that of the weir in mind.")
         (kept,) = await life.app.services.knowledge.stores.memories.listed()
         assert kept.body == words
+        await life.app.scheduler.run_guarded("heartbeat")
+        assert any("copies/soul-" in place for place in places_that_hold(home.root, words))
         commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
-        assert (await commands.obey(f"/memory forget {kept.id}"))[0] == [f"Memory {kept.id} is forgotten"]
+        line = (await commands.obey(f"/memory forget {kept.id}"))[0][0]
+        assert line.startswith(f"Memory {kept.id} is forgotten; others may tell the same (`soul memory search ")
         told = [one.entry.summary for one in await life.app.services.journal.recent(5)]
         assert "no memory" in (await commands.obey(f"/memory forget {kept.id}"))[1]
+        await life.app.scheduler.run_guarded("heartbeat")
+        assert list(home.memory.glob("copies/soul-*.db"))
     assert f"Memory {kept.id} is forgotten" in told
     assert places_that_hold(home.root, words) == []
 
@@ -169,9 +177,105 @@ async def test_a_memory_that_was_forgotten_does_not_come_back_when_the_talk_ends
         for line in ("When does the ferry sail on Mondays?", "And when on Tuesdays, if it sails at all?"):
             await answered(life.app.owner, line)
         assert said in "".join(str(one) for one in running_town.mind.asked[-1].messages), "the talk itself goes on"
-        await life.app.owner.start_afresh()
+        commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
+        line = (await commands.obey("/new"))[0][0]
+        assert "with 1 note kept of it; nothing that was said before you had a memory forgotten is kept" in line
         memories = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
+        await answered(life.app.owner, "Good morning.")
+        assert "memory forgotten" not in (await commands.obey("/new"))[0][0], "that was in another talk"
     assert memories == ["Of a ferry."]
+
+
+BOAT = "please remember: my sister's boat is called Fennimore"
+
+
+def keeps_the_boat(request: ChatRequest) -> Completion:
+    offers, asked = {one.name for one in request.offers}, request.messages[-1]
+    if "keep_memories" in offers:
+        words = {"summary": "Of the boat Fennimore.", "facts": ["boat: the sister's boat is the Fennimore"]}
+        return call("keep_memories", **words)
+    if asked.role == "user" and BOAT in asked.text and "memory_save" in offers:
+        return call("memory_save", kind="fact", subject="the boat", body="The boat of the sister is the Fennimore.")
+    return Completion("Noted, and thank you for telling me so plainly.")
+
+
+async def test_what_the_owner_said_before_a_memory_was_forgotten_is_not_looked_back_on(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = keeps_the_boat
+    async with awake(running_town.make_home("rowan")) as life:
+        commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
+        await answered(life.app.owner, BOAT)
+        await life.app.owner.answer_via("at://owner/1", f"once more, {BOAT}")
+        assert "Fennimore" in str(await life.app.services.experiences.open())
+        await commands.obey("/memory forget 1")
+        await answered(life.app.owner, "Please ask one thing at a time.")
+        await commands.obey("/reflect")
+        (looked,) = [one for one in running_town.mind.asked if "self_update" in {each.name for each in one.offers}]
+    assert "Please ask one thing at a time." in looked.messages[-1].text
+    assert "Fennimore" not in str(looked)
+
+
+@pytest.mark.parametrize("meanwhile", ["a turn", "the end of the talk"])
+async def test_a_memory_that_is_forgotten_while_the_model_thinks_does_not_come_back(
+    running_town: RunningTown, meanwhile: str
+) -> None:
+    running_town.mind.answer = keeps_the_boat
+    home, asked_for = running_town.make_home("rowan"), "memory_save" if meanwhile == "a turn" else "keep_memories"
+
+    async def forget(request: ChatRequest) -> None:
+        if asked_for in {one.name for one in request.offers} and request.messages[-1].role == "user":
+            running_town.mind.ponder = None
+            await forget_memory(settings_of(home), home, "1")
+
+    async with awake(home) as life:
+        for line in (BOAT, "And when does the ferry sail on Mondays?"):
+            await answered(life.app.owner, line)
+        running_town.mind.ponder = forget
+        if meanwhile == "a turn":
+            await answered(life.app.owner, "My sister has it, the Fennimore.")
+        await life.app.owner.start_afresh()
+        assert running_town.mind.ponder is None
+        assert await life.app.services.experiences.open() == []
+        assert await life.app.services.knowledge.stores.memories.listed() == []
+
+
+async def test_a_memory_that_is_forgotten_does_not_come_back_from_a_talk_that_waits_for_the_store(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer, home = keeps_the_boat, running_town.make_home("rowan")
+    async with awake(home) as life:
+        for line in (BOAT, "And when does the ferry sail on Mondays?"):
+            await answered(life.app.owner, line)
+        blocked = home.store / archive_key("rowan", "x").rpartition("/")[0]
+        blocked.parent.mkdir(parents=True, exist_ok=True)
+        blocked.write_text("a file, where a folder is wanted")
+        assert (await life.app.owner.start_afresh()).status == "waiting"
+        blocked.unlink()
+        await forget_memory(settings_of(home), home, "1")
+        await life.app.scheduler.run_guarded("sessions")
+        assert await life.app.services.database.run(prepared) == []
+        assert await life.app.services.knowledge.stores.memories.listed() == []
+        await life.app.lives.turn_services.leave_notes()
+    async with awake(home) as life:
+        await answered(life.app.owner, "Good morning.")
+        assert "Fennimore" not in str(running_town.mind.asked[-1])
+
+
+async def test_a_memory_that_is_forgotten_while_the_soul_sleeps_is_not_what_it_wakes_with(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer, home = keeps_the_boat, running_town.make_home("rowan")
+    async with awake(home) as life:
+        for line in (BOAT, "And when does the ferry sail on Mondays?"):
+            await answered(life.app.owner, line)
+        await life.app.owner.start_afresh()
+        await life.app.lives.turn_services.leave_notes()
+    for number in (1, 2, 3):
+        await forget_memory(settings_of(home), home, str(number))
+    async with awake(home) as life:
+        await answered(life.app.owner, "Good morning.")
+    assert "Fennimore" not in str(running_town.mind.asked[-1])
 
 
 def test_a_copy_comes_back_in_another_home_and_once(
