@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.identity.history import held_documents
+from modules.services.identity.history import held_documents, skill_citing
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
@@ -95,6 +96,9 @@ class SkillTools:
             return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem)
         reflects = turn.subject if isinstance(turn.subject, ReflectionTurn) else None
         cited = reflects.cited(args.experiences) if reflects else ()
+        proposal = reflects.proposal if reflects else ""
+        # NOTE(self): the first skill that a reflection writes is the one for its proposal.
+        is_its = await asyncio.to_thread(skill_citing, self.keeper.home, proposal) in {"", draft.name}
         mixed = MIXED if reflects and reflects.has_others else ""
         # NOTE(self): no change of a skill that the owner switched off switches it on.
         text = switched(draft.text, off=any(one.is_off for one in own if one.name == draft.name))
@@ -102,7 +106,7 @@ class SkillTools:
             text,
             reason=draft.purpose,
             by="soul",
-            cites=(*filter(None, [turn.cause_id]), *(one.name for one in cited)),
+            cites=(*filter(None, [turn.cause_id, proposal if is_its else ""]), *(one.name for one in cited)),
             hold=turn.hold or mixed or NEEDS_YES,
             is_own=turn.rests_on >= Provenance.SELF,
             unasked=reflects is not None,

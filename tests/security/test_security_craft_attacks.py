@@ -15,7 +15,7 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Turn
-from modules.services.craft.proposals import WRITTEN_IN, Proposal, ProposalStep
+from modules.services.craft.proposals import Proposal, ProposalStep
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.types import SELF
@@ -220,9 +220,8 @@ async def test_the_name_under_which_a_skill_waits_is_the_one_that_is_looked_for(
         assert found == [("waiting", "tin-roofs")]
 
 
-def _proposal(proposals: Proposals, made: str, cause: str) -> Proposal:  # noqa: F811
-    at = iso(proposals.self_home.clock.now())
-    return Proposal(1, at, 1, "", "skill", {WRITTEN_IN: cause}, "waiting", made=made)
+def _proposal(proposals: Proposals, number: int) -> Proposal:  # noqa: F811
+    return Proposal(number, iso(proposals.self_home.clock.now()), 1, "", "skill", {}, "waiting", made="tides")
 
 
 async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_as_taken(
@@ -232,19 +231,19 @@ async def test_a_skill_that_the_owner_rejected_and_switched_off_is_not_counted_a
     await proposals.propose(REFLECTION)
     await keeper.approve()
     await proposals.self_home.clock.advance(60)
-    rejected = replace(REFLECTION, cause_id="reflection:2")
+    rejected = replace(REFLECTION, subject=ReflectionTurn({}, "proposal:2"))
     await proposals.propose(rejected, page="When asked, say the minute.")
     await keeper.reject(reason="too\n exact")
     file = proposals.self_home.home.workspace / "skills" / "tides" / "SKILL.md"
     await keeper.change(switched(file.read_text(), off=True), reason="switched off", by="owner")
     maker = SkillMaker(home=proposals.self_home.home, may_write=True, reflect=proposals.self_home.keeper.wake)
-    step = await maker.advance(_proposal(proposals, "tides", "reflection:2"))
-    assert step == ProposalStep("left", reason="the owner rejected it: too exact")
-    turn = replace(REFLECTION, cause_id="reflection:3")
+    step = await maker.advance(_proposal(proposals, 2))
+    assert step == ProposalStep("asked", reason="the owner rejected it: too exact")
+    turn = replace(REFLECTION, subject=ReflectionTurn({}, "proposal:3"))
     await proposals.propose(turn, page="When asked, say the second.")
     await keeper.approve()
     await keeper.change(switched(file.read_text(), off=False), reason="switched on", by="owner")
-    assert (await maker.advance(_proposal(proposals, "tides", "reflection:3"))).state == "taken"
+    assert (await maker.advance(_proposal(proposals, 3))).state == "taken"
 
 
 async def test_what_the_owner_rejected_is_not_proposed_again_word_for_word(proposals: Proposals) -> None:  # noqa: F811

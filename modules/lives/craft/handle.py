@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
-from common.clock import Clock, parse_iso
+from common.clock import Clock, iso, parse_iso
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
@@ -23,7 +22,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.craft.friction import Friction, FrictionState
 from modules.services.craft.proposals import (
-    WRITTEN_IN,
+    OPEN,
     Maker,
     Proposal,
     Proposals,
@@ -35,6 +34,7 @@ from modules.services.craft.proposals import (
     outcome_of,
 )
 from modules.services.craft.record import FrictionRecord
+from modules.services.craft.wording import proposal_stands
 from modules.services.identity.history import came_of
 from modules.services.identity.types import OWN_SKILL
 from modules.services.outbox.types import STANDS
@@ -82,20 +82,21 @@ class ImprovementHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Take it as far as it can go now."""
-        number, wish = item.payload.get("friction"), str(item.payload.get("wish", ""))
+        number = item.payload.get("friction")
         friction = await self.friction.get(int(number)) if number else None
         if number and friction is None:
             return Disposition("silent", "gone", "it is not counted any more")
         if not self._rungs(friction) and not await self.proposals.open():
             return Disposition("later", "no-rung", "nothing can be proposed here yet", _LOOK_S)
-        proposal = await self._begun(item, friction, wish)
-        if proposal is None:
+        if (proposal := await self._begun(item, friction)) is None:
             return Disposition("later", ONE_OPEN, "another proposal is open", _LOOK_S)
         if is_asked := proposal.state == "asked":
             proposal = await self._decided(item, proposal, friction)
         is_own_no = is_asked and proposal.state == "left"
         if proposal.state in {"making", "waiting"}:
-            proposal = await self._advanced(proposal)
+            proposal = await self._advanced(item, proposal)
+            if proposal.state == "asked":
+                return await self.handle(item)
         left_s = 0.0
         if proposal.state == "taken" and friction:
             left = counted_at(proposal, self.friction.day) - self.clock.now()
@@ -112,11 +113,10 @@ class ImprovementHandler(Handler):
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Give up a proposal that the model never decided, and tell the owner what came of what they wanted."""
-        proposal, number = await self.proposals.open(), item.payload.get("friction")
-        is_its = proposal and (proposal.friction, proposal.wish) == (number, item.payload.get("wish", ""))
-        if disposition.act == "dropped" and proposal and is_its:
-            proposal = await self._put(proposal, ProposalStep("failed", reason=disposition.reason))
-            if friction := await self.friction.get(number or 0):
+        tries = await self._tries(item) if disposition.act == "dropped" else []
+        if tries and tries[0].state in OPEN:
+            proposal = await self._put(tries[0], ProposalStep("failed", reason=disposition.reason))
+            if friction := await self.friction.get(item.payload.get("friction", 0)):
                 await self.friction.decide(_as_it_stands(friction, proposal))
         if item.importance == "owner":
             end = f"{self.summary(item, disposition)}: {disposition.reason}"
@@ -131,22 +131,26 @@ class ImprovementHandler(Handler):
         end = _ENDS.get(disposition.act, _ENDS.get(disposition.code, disposition.code))
         return "Decided against getting better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
-    async def _begun(self, item: WorkItem, friction: Friction | None, wish: str) -> Proposal | None:
-        """Return the proposal of a row, which is begun with it; None where another is open."""
-        about = (friction.id if friction else None, wish)
-        for one in await self.proposals.all():
-            if (one.friction, one.wish) == about and one.at >= item.created_at:
-                return one
+    async def _tries(self, item: WorkItem) -> list[Proposal]:
+        """Return the proposals of a row, newest first; a second where the SOUL decided again."""
+        about = (item.payload.get("friction"), item.payload.get("wish", ""))
+        return [one for one in await self.proposals.all() if one.about == about and one.at >= item.created_at]
+
+    async def _begun(self, item: WorkItem, friction: Friction | None) -> Proposal | None:
+        """Return the newest proposal of a row, which is begun with it; None where another is open."""
+        if tries := await self._tries(item):
+            return tries[0]
         evidence = evidence_of(friction, self.clock.now(), self.friction.day) if friction else {}
-        return await self.proposals.begin(*about, evidence)
+        return await self.proposals.begin(friction.id if friction else None, item.payload.get("wish", ""), evidence)
 
     async def _decided(self, item: WorkItem, proposal: Proposal, friction: Friction | None) -> Proposal:
         """Return the proposal with the SOUL's yes or no; as it was where it did not decide."""
         rungs = self._rungs(friction)
+        before = (one for one in await self.proposals.all() if one.about == proposal.about and one.id < proposal.id)
         told = {
             "category": friction.category if friction else "",
             "description": friction.description if friction else "",
-            "outcome": friction.reason if friction else "",
+            "outcome": next(map(proposal_stands, before), ""),
             "occurrences": proposal.evidence.get("occurrences", 0),
             "days": proposal.evidence.get("days", 0),
             "evidence": await self.friction.evidence(proposal.entries),
@@ -154,17 +158,8 @@ class ImprovementHandler(Handler):
             "is_owners": item.importance == "owner",
             "rungs": ", ".join([*rungs, *(["habit", "not_at_all"] if proposal.wish else [])]),
         }
-        if not (decided := await self._ask(item, DecisionTurn(rungs), told)):
-            return proposal
-        is_pursued = decided["pursue"] and decided["rung"] in rungs
-        reason = one_line(str(decided["reason"]), _REASON_CHARS)
-        proposal = replace(proposal, rung=decided["rung"], why=reason)
-        return await self._put(proposal, ProposalStep("making" if is_pursued else "left", reason=reason))
-
-    async def _ask(self, item: WorkItem, subject: DecisionTurn, told: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return what the SOUL decided in a turn of its own; nothing where it did not."""
         result = await self.turn_runner.run_turn(
-            turn=Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance),
+            turn=Turn(KIND, Provenance.SELF, item.cause_id, DecisionTurn(rungs), item.importance),
             system=await self.prompter.prompt(
                 skill=_SKILL, audience="bluesky", session_key=KIND, now=self.clock.now(), least=Provenance.SELF
             ),
@@ -175,14 +170,24 @@ class ImprovementHandler(Handler):
             max_rounds=_ROUNDS,
             about=QuestionFacts(_SKILL, {name: (str(value),) for name, value in told.items()}),
         )
-        return next((answer.decision for _, answer in reversed(result.calls) if answer.ends_turn), {})
+        if not (decided := next((answer.decision for _, answer in reversed(result.calls) if answer.ends_turn), None)):
+            return proposal
+        is_pursued = decided["pursue"] and decided["rung"] in rungs
+        reason = one_line(str(decided["reason"]), _REASON_CHARS)
+        proposal = replace(proposal, rung=decided["rung"], why=reason)
+        return await self._put(proposal, ProposalStep("making" if is_pursued else "left", reason=reason))
 
-    async def _advanced(self, proposal: Proposal) -> Proposal:
+    async def _advanced(self, item: WorkItem, proposal: Proposal) -> Proposal:
         maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
         step = ProposalStep("failed", reason="it cannot be made here any more")
         step = await maker.advance(proposal) if maker else step
         if step.state in {"making", "waiting"} and self.clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
             step = ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
+        if step.state == "asked":
+            step = replace(step, state="left")
+            if len(await self._tries(item)) == 1:
+                left = replace(proposal, state="left", reason=step.reason, decided_at=iso(self.clock.now()))
+                return await self.proposals.begin(*proposal.about, proposal.evidence, after=left) or left
         return await self._put(proposal, step)
 
     async def _put(self, proposal: Proposal, step: ProposalStep) -> Proposal:
@@ -193,12 +198,10 @@ class ImprovementHandler(Handler):
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
     """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
     if proposal.state not in _LEAVES:
-        told = ": ".join(filter(None, (proposal.state, proposal.made)))
-        return replace(friction, state="proposed", reason=friction.reason if proposal.state == "asked" else told)
+        return replace(friction, state="proposed", reason=": ".join(filter(None, (proposal.state, proposal.made))))
     state, told = _LEAVES[proposal.state], proposal.reason
     told = f"left: {told}" if state == "left" else told
-    own_then = 0 if state == "seen" else friction.own
-    return replace(friction, state=state, reason=told, own_then=own_then)
+    return replace(friction, state=state, reason=told, own_then=0 if state == "seen" else friction.own)
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:
@@ -233,10 +236,10 @@ class SkillMaker:
         if proposal.state == "making":
             await self.reflect()
             return ProposalStep("making")
-        written_in = str(proposal.evidence.get(WRITTEN_IN, ""))
-        became, why = await asyncio.to_thread(came_of, self.home, OWN_SKILL + proposal.made, written_in)
+        became, why = await asyncio.to_thread(came_of, self.home, OWN_SKILL + proposal.made, proposal.cause)
         if became == "rejected":
-            return ProposalStep("left", reason=": ".join(filter(None, (STANDS["rejected"], why))))
+            # NOTE(self): a reason may ask for another form of it, so the SOUL decides again.
+            return ProposalStep("asked" if why else "left", reason=": ".join(filter(None, (STANDS["rejected"], why))))
         return _SKILL_STEPS[became]
 
 

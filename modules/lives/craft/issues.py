@@ -88,7 +88,7 @@ class IssueMaker:
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
         """Propose the issue, or a comment on one that stands, or look what became of that."""
-        told, name, cause = await self.told(proposal), f"proposal:{proposal.id}:issue", f"proposal:{proposal.id}"
+        told, name, cause = await self.told(proposal), f"{proposal.cause}:issue", proposal.cause
         if told is None:
             return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
         opened = await self.outbox.standing("issue", name, _TRIES)

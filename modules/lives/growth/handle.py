@@ -33,7 +33,7 @@ from modules.runtime.scheduler.quiet_hours import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import OPEN, WRITTEN_IN, Proposals, counted_at, proposals
+from modules.services.craft.proposals import OPEN, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.craft.wording import proposal_stands
 from modules.services.day.gathering import readings_between
@@ -330,7 +330,7 @@ class ReflectionHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Reflect once, unless it is night or nothing is new; at the owner's word always."""
-        await self._proposed(item.cause_id)
+        await self._proposed()
         if (done := await self._version_of(item.cause_id)) is not None:
             seen = shown([one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))])
             await self.experiences.integrate([one.id for one in seen], done.name)
@@ -361,18 +361,17 @@ class ReflectionHandler(Handler):
         told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
         result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
-        await self._proposed(item.cause_id, result)
+        await self._proposed(result)
         statuses = tuple((one.outcome.act or "self refused").removeprefix("self ") for one in outcomes)
         reason = next((one.outcome.reason or one.content for one in reversed(outcomes)), result.text)
         return _Thought(result.text, statuses, reason)
 
-    async def _proposed(self, cause_id: str, result: TurnResult | None = None) -> None:
+    async def _proposed(self, result: TurnResult | None = None) -> None:
         """Note which skill it proposed, now or before a crash, or that it proposed none although it had decided to."""
         if (proposal := await self.materials.proposals.to_write()) is None:
             return
-        if made := await asyncio.to_thread(skill_citing, self.home, cause_id):
-            evidence = {**proposal.evidence, WRITTEN_IN: cause_id}
-            await self.materials.proposals.put(proposal, state="waiting", made=made, evidence=evidence)
+        if made := await asyncio.to_thread(skill_citing, self.home, proposal.cause):
+            await self.materials.proposals.put(proposal, state="waiting", made=made)
         elif result and not result.cut_off:
             reason = f"it wrote no skill: {one_line(result.text, _INSIGHT_CHARS)}"
             await self.materials.proposals.put(proposal, state="left", reason=reason)
@@ -385,7 +384,8 @@ class ReflectionHandler(Handler):
             now=self.clock.now(),
             least=Provenance.SELF,
         )
-        subject = ReflectionTurn({one.name: one for one in gathered})
+        proposal = await self.materials.proposals.to_write()
+        subject = ReflectionTurn({one.name: one for one in gathered}, proposal.cause if proposal else "")
         has_others = subject.has_others or bool(self.materials.relationships.closest())
         told_of = Provenance.STRANGER if has_others else Provenance.SELF
         turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance, told_of=told_of)

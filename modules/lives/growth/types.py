@@ -25,9 +25,10 @@ Objection = Literal["Needs Experience", "One Source", "Wish Of Others", "Gives O
 
 @dataclass(frozen=True, slots=True)
 class ReflectionTurn:
-    """What a turn of reflection may cite: the experiences that it was shown, by name."""
+    """What a turn of reflection may cite: the experiences that it was shown, by name, and the `proposal` to write."""
 
     experiences: Mapping[str, Experience]
+    proposal: str = ""
 
     def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
         """Return those of these that it was shown."""

@@ -24,8 +24,6 @@ ProposalState = Literal["asked", "making", "waiting", "taken", "mended", "again"
 
 _TABLE = "proposals"
 OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
-WRITTEN_IN = "written_in"
-"""The name in its evidence of the cause of the turn that wrote its skill, which the skill cites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +46,16 @@ class Proposal:
     made: str = ""
     decided_at: str = ""
     why: str = ""
+
+    @property
+    def cause(self) -> str:
+        """What its acts have as their cause, and what its skill cites."""
+        return f"proposal:{self.id}"
+
+    @property
+    def about(self) -> tuple[int | None, str]:
+        """What it is about."""
+        return self.friction, self.wish
 
     @property
     def entries(self) -> Sequence[int]:
@@ -140,16 +148,20 @@ class Proposals:
         found = await self.open()
         return found if found and (found.rung, found.state) == ("skill", "making") else None
 
-    async def begin(self, friction: int | None, wish: str, evidence: Mapping[str, Any]) -> Proposal | None:
-        """Begin a proposal, or return the open one about the same; None where another is open."""
+    async def begin(
+        self, friction: int | None, wish: str, evidence: Mapping[str, Any], *, after: Proposal | None = None
+    ) -> Proposal | None:
+        """Begin a proposal, or return the open one about the same; None where another is open. Put `after` first."""
         new = Proposal(0, iso(self.clock.now()), friction, wish, "", evidence, "asked")
 
         def write(connection: sqlite3.Connection) -> Proposal | None:
+            if after:
+                put_row(connection, _TABLE, after)
             before = next((one for one in proposals(connection) if one.state in OPEN), None)
             if before is None:
                 put_row(connection, _TABLE, new)
                 return proposals(connection)[0]
-            return before if (before.friction, before.wish) == (friction, wish) else None
+            return before if before.about == (friction, wish) else None
 
         return await self.database.run(write)
 

@@ -54,7 +54,7 @@ def names_of(one: Proposal) -> list[str]:
     """Return the names under which a proposal is told: of its decision, of its acts, and of its skill that waits."""
     about = f"friction:{one.friction}" if one.friction else wish_key(one.wish)
     skill = [f"{OWN_SKILL}{one.made}"] if (one.rung, one.state) == ("skill", "waiting") else []
-    return [f"improvement:{about}", f"proposal:{one.id}", *skill]
+    return [f"improvement:{about}", one.cause, *skill]
 
 
 def behind(connection: sqlite3.Connection, name: str) -> Proposal | None:

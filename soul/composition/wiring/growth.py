@@ -170,6 +170,6 @@ def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tu
 async def _stands(services: Services, proposal: Proposal) -> str:
     """Return the state of a proposal, of the file and the acts that wait for the owner, and of the work on it."""
     held = await asyncio.to_thread(held_documents, services.home)
-    acts = await services.outbox.by_cause(f"proposal:{proposal.id}")
+    acts = await services.outbox.by_cause(proposal.cause)
     states = [one.state for one in acts] + [one.state for one in await services.work.newest(PROGRAM, 1)]
     return " ".join(map(str, (proposal.id, proposal.state, OWN_SKILL + proposal.made in held, *states)))

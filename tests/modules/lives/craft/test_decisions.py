@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 
+import pytest
+
 from modules.runtime.home import Home
 from modules.services.identity.history import held_documents
 from modules.services.owner.notices import NOTICE
@@ -14,7 +16,7 @@ from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from tests.modules.lives.craft.test_issues import reporting
-from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of
+from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of, three_days_old
 from tests.owner_lines import approve_shown
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
@@ -131,7 +133,9 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
                 await life.works(MINUTE_S)
             await says(life, "/drafts " + order.split()[1])
             await says(life, order)
+            mind.pursue = False
             await life.works(MINUTE_S)
+            mind.pursue = True
         mind.pursue = False
         await says(life, "/improve Fly.")
         await life.works(MINUTE_S)
@@ -140,10 +144,9 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         for _ in range(3):
             await life.works(MINUTE_S)
         await life.works(15 * DAY_S)
-        why = "the owner rejected it: because nobody asks for maps"
         assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
             [
-                f"{WISH}\nProposal to get better: not taken over: maps-1: {why}",
+                f"{WISH}\nDecided against getting better at it: A page would end it.",
                 "Sing.\nProposal to get better: taken over: maps-2: the owner approved it",
                 "Fly.\nDecided against getting better at it: A page would end it.",
                 "Swim.\nProposal to get better: not taken over: maps-3: nobody decided within 14 days",
@@ -160,6 +163,86 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         await says(life, "/reject SELF.md no")
         again = await soul.app.services.self_keeper.change("# R\n", reason="x", by="soul", hold="y", unasked=True)
         assert (held.status, again.status) == ("held", "refused"), "word for word"
+
+
+async def test_after_a_no_with_a_reason_the_soul_decides_once_more_and_is_told_the_reason_also_when_asked_again(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = mind = Writer()
+    async with awake(home_of(running_town), clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        await says(life, f"/improve {WISH}")
+        for name, reason in (("maps-1", "make it shorter"), ("maps-2", "still too long")):
+            for _ in range(3):
+                await life.works(MINUTE_S)
+            await says(life, f"/reject skills/{name} {reason}")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        rejected = "A skill maps-{}: dropped: the owner rejected it: {}"
+        assert await life.proposed() == [("left", "skill"), ("left", "skill")], "a second no is the end"
+        assert "came of it before" not in mind.decisions[0]
+        assert f"What came of it before: {rejected.format(1, 'make it shorter')}" in mind.decisions[1]
+        (told,) = [one for one in await _told(life) if WISH in one]
+        assert told.endswith("not taken over: maps-2: the owner rejected it: still too long")
+        await says(life, f"/improve {WISH}")
+        await life.works(MINUTE_S)
+        assert len(mind.decisions) == 3
+        assert f"What came of it before: {rejected.format(2, 'still too long')}" in mind.decisions[2]
+
+
+async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_town: RunningTown) -> None:
+    async with three_days_old(running_town, home_of(running_town), Writer()) as life:
+        life.handler.makers = life.own_makers
+        await life.meets_three_times()
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        await says(life, "/reject skills/maps-1 say it shorter")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        assert [(one.state, one.made) for one in await life.craft.proposals.all()] == [
+            ("waiting", "maps-2"),
+            ("left", "maps-1"),
+        ]
+        assert (await life.friction()).reason == "waiting: maps-2"
+        await says(life, "/drafts skills/maps-2")
+        await says(life, "/approve skills/maps-2")
+        await life.works(MINUTE_S)
+        assert (await life.friction()).reason == "taken: maps-2"
+        await life.works(9 * DAY_S)
+        assert (await life.friction()).state == "mended"
+
+
+async def test_of_the_skills_of_one_reflection_the_first_is_the_proposals(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = home_of(running_town)
+    coming = [
+        call("skill_propose", name="rain-figures", purpose="Rain.", page=PAGE),
+        call("skill_propose", name="post-language", purpose="Language.", page=PAGE),
+        call("skill_propose", name="rain-figures", purpose="Rain, in millimetres.", page=f"{PAGE} At once."),
+    ]
+    mind = Decider()
+
+    def writing(request: ChatRequest) -> Completion:
+        return coming.pop(0) if coming and "What of this lasts?" in str(request.messages) else mind(request)
+
+    running_town.mind.answer = writing
+    async with awake(home, clock=at_noon()) as soul:
+        life = life_of(soul, mind)
+        await says(life, f"/improve {WISH}")
+        for _ in range(3):
+            await life.works(MINUTE_S)
+        assert held_documents(home).keys() == {"skills/post-language", "skills/rain-figures"}
+        for name, is_shown in (("rain-figures", True), ("post-language", False)):
+            await beside(home, DraftAction.SHOW, f"skills/{name}")
+            assert (f"Wished for: {WISH}" in capsys.readouterr().out) is is_shown
+        await says(life, "/approve skills/post-language")
+        await life.works(MINUTE_S)
+        assert await life.proposed() == [("waiting", "skill")]
+        await says(life, "/reject skills/rain-figures")
+        await life.works(MINUTE_S)
+        (told,) = [one for one in await _told(life) if WISH in one]
+        assert told.endswith("not taken over: rain-figures: the owner rejected it")
 
 
 async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:
