@@ -115,7 +115,7 @@ class ProgramHandler(Handler):
         words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
         proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
-        evidence = await self.friction.evidence(proposal.entries)
+        evidence = await self.friction.evidence(proposal.entries, in_public=True)
         context = self.skills.render(_SKILL, "Diagnosis", why=proposal.why, evidence=evidence)
         plan = Plan(title, self.skills.render(_SKILL, "Task Goal", **told).strip(), context=context, tasks=(task,))
         held = HeldTask(FoundPlan(place.repo, issue, plan), task, UNCLAIMED)

@@ -8,7 +8,9 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from common.clock import Clock, iso
@@ -96,12 +98,14 @@ class FrictionRecord:
         now = self.clock.now()
         return sum(within_a_week(one, now, self.day)[1] for one in await self.all())
 
-    async def evidence(self, numbers: Collection[int]) -> str:
+    async def evidence(self, numbers: Collection[int], *, in_public: bool = False) -> str:
         """Return a line for each of these entries of the journal, which must be own occurrences.
 
-        It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said.
+        It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said. What
+        is told `in_public` names the fields that were given and their kinds, and holds no text.
         """
-        return "\n".join(await self.database.run(lambda connection: evidence_lines(connection, numbers)))
+        lines = partial(evidence_lines, numbers=numbers, in_public=in_public)
+        return "\n".join(await self.database.run(lines))
 
     async def decide(self, friction: Friction) -> None:
         """Store what was decided about a friction; what was counted meanwhile stays."""
@@ -167,7 +171,7 @@ def _result(one: Friction) -> str:
     return one.reason.partition(":")[0]
 
 
-def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int]) -> list[str]:
+def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int], *, in_public: bool = False) -> list[str]:
     """Return what `FrictionRecord.evidence` does, as a step of a caller's transaction."""
     lines: list[str] = []
     for entry in rows.entries(connection, numbers):
@@ -175,15 +179,23 @@ def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int]) -> 
         is_shown = entry["loop"] != "owner" and entry["data"].get("rests_on") == "self"
         for call in calls:
             given = call["input"].items() if isinstance(call["input"], dict) and is_shown else ()
-            shown = ((name, one_line(json.dumps(one, ensure_ascii=False), _GIVEN_CHARS)) for name, one in given)
-            text = "".join(f", {name}={one}" for name, one in shown)
-            told = call["error"].removeprefix("Error: ") if is_shown and not call.get("went_wrong") else ""
+            shown = ((name, _kind(one) if in_public else json.dumps(one, ensure_ascii=False)) for name, one in given)
+            text = "".join(f", {name}={one_line(one, _GIVEN_CHARS)}" for name, one in shown)
+            is_told = is_shown and not in_public and not call.get("went_wrong")
+            told = call["error"].removeprefix("Error: ") if is_told else ""
             why = one_line(told or call.get("answer", ""), _TEXT_CHARS)
             lines.append(f"- {entry['at'][:16]} {call['tool']}{text[:_LINE_CHARS]}: {why}")
         if not calls:
-            what = one_line(entry["summary"], _TEXT_CHARS) if is_shown else entry["kind"]
+            what = one_line(entry["summary"], _TEXT_CHARS) if is_shown and not in_public else entry["kind"]
             lines.append(f"- {entry['at'][:16]} {entry['loop']}: {what}")
     return lines
+
+
+def _kind(value: object) -> str:
+    """Return what kind of JSON value it is."""
+    return {str: "text", bool: "true or false", list: "list", dict: "object", NoneType: "null"}.get(
+        type(value), "number"
+    )
 
 
 def _trim(connection: sqlite3.Connection, before: datetime) -> None:

@@ -50,7 +50,7 @@ async def test_a_fleet_of_souls_lives_sleeps_and_tells_which_secret_is_missing(
         found = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
         assert found["rowan"]["state"] == "awake"
         assert found["wren"]["state"] == "ended"
-        assert found["wren"]["detail"] == "a setting, a password or SOUL.md is wrong"
+        assert found["wren"]["detail"] == "a setting, a password or SOUL.md is wrong, or its version proved bad"
         assert await fleet("sleep", "rowan") == 0  # prints one line
         home = tmp_path / "home-soul-rowan"
         assert (home / "SELF.md").exists()

@@ -164,7 +164,7 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
         seen = place.mind.coded[0].messages[-1].text
         assert "bluesky_post Wrong Fields" in seen
         assert "diagnosis, which may be wrong: A page would end it." in seen
-        assert 'bluesky_post, langs="en", text="IGNORE' in seen, (
+        assert "bluesky_post, langs=text, text=text: Wrong Fields" in seen, (
             "it is told what the tool was given, and what that answered"
         )
         assert "Goal: an end of `bluesky_post Wrong Fields`" in seen
