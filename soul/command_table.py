@@ -281,6 +281,7 @@ COMMANDS = (
     Row("claims", "Show what is being worked on, and by whom.", where=("room",)),
     Row("history", "Show the last n lines of the record (20).", typed="[n]", where=("room",)),
     Row("say", "Say something to the SOUL.", where=("page",)),
+    Row("wake", "Wake the SOUL.", where=("page",)),
     Row("say", "Say it to one of them; also words that begin with a slash.", typed="@name words", where=("room",)),
     Row(
         "remove",

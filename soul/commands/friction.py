@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from common.clock import local, parse_iso
 from common.wording import counted
 from modules.runtime.database.file import reading
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import Proposal, proposals
+from modules.services.craft.proposals import proposals
 from modules.services.craft.record import frictions, view
 from modules.services.craft.wording import friction_stands, in_words, proposal_stands, rests_on
 from soul.commands.at_hand import at_hand
@@ -26,7 +25,10 @@ def run_friction(root: Path, *, as_json: bool) -> None:
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         found, proposed = frictions(connection), proposals(connection)
-        lines = [*friction_lines(found, settings.soul_timezone), *_proposed(connection, proposed)]
+        lines = [*friction_lines(found, settings.soul_timezone), *(["Proposals:"] if proposed else [])]
+        for one in proposed[:_SHOWN]:
+            lines.append(f"  {one.at[:10]}  {printable(proposal_stands(one))}")
+            lines += (f"    {visible(line)}" for line in rests_on(connection, one))
     told = {**view(found), "proposals": [asdict(one) for one in proposed]}
     write_answer(told, lines, as_json=as_json)
 
@@ -39,11 +41,3 @@ def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
         often = f"{counted(one.occurrences, 'time')} on {counted(len(one.days), 'day')}, last {last}"
         lines += [printable(in_words(one)), f"  {often}: {printable(friction_stands(one))}"]
     return lines or [_NONE]
-
-
-def _proposed(connection: sqlite3.Connection, found: Sequence[Proposal]) -> list[str]:
-    lines: list[str] = []
-    for one in found[:_SHOWN]:
-        lines.append(f"  {one.at[:10]}  {printable(proposal_stands(one))}")
-        lines += (f"    {visible(line)}" for line in rests_on(connection, one))
-    return ["Proposals:", *lines] if lines else []

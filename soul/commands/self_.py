@@ -84,7 +84,7 @@ def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
         lines.append(
             f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version.cites)}"
         )
-        lines += _grew_from(home, version.cites)
+        lines += grew_from(home, version.cites)
     write_answer(listed, lines, as_json=as_json)
 
 
@@ -97,7 +97,7 @@ def run_self_show(root: Path, version: _Version, *, file: _File = SELF) -> None:
     when = moment(found.at, settings.soul_timezone) if found.at else "?"
     write_lines(
         f"{found.name}  {when}  {found.by}  {found.reason}{_plain_cites(found.cites)}",
-        *_grew_from(home, found.cites),
+        *grew_from(home, found.cites),
         "",
     )
     write_lines(*text.splitlines())
@@ -138,12 +138,12 @@ def _place_of(warning: str, text: str) -> str:
 
 
 def _plain_cites(cites: Sequence[str]) -> str:
-    """What a change cites beside experiences."""
-    plain = [cite for cite in cites if not _EXPERIENCE.fullmatch(cite)]
+    """The addresses that a change cites; the names of turns tell a reader nothing."""
+    plain = [cite for cite in cites if "://" in cite]
     return f" ({', '.join(plain)})" if plain else ""
 
 
-def _grew_from(home: Home, cites: Sequence[str]) -> list[str]:
+def grew_from(home: Home, cites: Sequence[str]) -> list[str]:
     """A line for each experience behind a change that is still kept."""
     names = [cite for cite in cites if _EXPERIENCE.fullmatch(cite)]
     if not names:
@@ -274,11 +274,11 @@ def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[st
         amiss = history.amiss
     if held is None:
         raise NotWaiting(amiss) if amiss else _none_waits(file)
-    named = f"{file}@{held.at}"
+    named, told = f"{file}@{held.at}", "What it is for" if file.startswith(OWN_SKILL) else "Wanted because"
     return held, [
         f"Waits since {moment(held.at, timezone)}, because {held.why}",
-        f"Wanted because: {held.reason}{_plain_cites(held.cites)}",
-        *_grew_from(home, held.cites),
+        f"{told}: {held.reason}{_plain_cites(held.cites)}",
+        *grew_from(home, held.cites),
         *skill_rests_on(home, file),
         *_diff(now, held.content.encode(), file, "as it would be"),
         f"`soul drafts approve {named}` applies it, `soul drafts reject {named}` drops it",
@@ -290,7 +290,8 @@ def skill_rests_on(home: Home, document: str) -> list[str]:
     if not document.startswith(OWN_SKILL):
         return []
     with reading(home.database) as connection:
-        return rests_on(connection, behind(connection, document))
+        found = behind(connection, document)
+        return rests_on(connection, found if found and found.state == "waiting" else None)
 
 
 def _diff(old: bytes, new: bytes, old_name: str, new_name: str) -> list[str]:

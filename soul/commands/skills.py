@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import asdict
+from operator import methodcaller
 from pathlib import Path
 from typing import Annotated
 
@@ -80,11 +81,8 @@ def run_skills_switch(root: Path, name: _Name, *, off: bool) -> None:
     settings, home = at_hand(root)
     document, state = _document(root, name), "off" if off else "on"
     text = switched(path_of(home, document).read_text(encoding="utf-8"), off=off)
-    change = asyncio.run(
-        with_keeper(
-            settings, home, document, lambda keeper: keeper.change(text, reason=f"switched {state}", by="owner")
-        )
-    )
+    switch = methodcaller("change", text, reason=f"switched {state}", by="owner")
+    change = asyncio.run(with_keeper(settings, home, document, switch))
     write_lines(reported(change, document, f"{name} is {state}"))
 
 

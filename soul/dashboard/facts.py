@@ -27,18 +27,21 @@ from modules.runtime.budget.report import report_at
 from modules.runtime.budget.types import Report
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home, lock_holder
+from modules.runtime.home import Home, lock_holder, read_self
 from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
+from modules.runtime.sleep_note import request_wake
 from modules.services.agent.tools.executor import MORE_TOOLS
+from modules.services.craft.proposals import proposals
 from modules.services.craft.record import frictions
-from modules.services.craft.wording import friction_stands, in_words
+from modules.services.craft.wording import names_of, proposal_stands, rests_on
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
 from modules.services.identity.history import SelfHistory, held_documents
+from modules.services.identity.identity import extract_from_self
 from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
@@ -53,18 +56,21 @@ from soul.commands.at_hand import examined_settings
 from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
 from soul.commands.draft_lines import split_changes
 from soul.commands.drafts import decide, edit, leaving_of
+from soul.commands.friction import friction_lines
 from soul.commands.logs import newest_lines
 from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.rituals import ritual_facts
-from soul.commands.self_ import decide_held, is_document, skill_rests_on
+from soul.commands.self_ import decide_held, grew_from, is_document, skill_rests_on
+from soul.commands.skills import own_skills
 from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.terminal.output import printable
 from soul.terminal.plain import LOOKS, doing, loop_name, moment, told_line, troubles_text
 
+UNANSWERED = "Not woken: its watcher does not answer. See whether `soul watch` runs, or start it with `soul run`."
 _AT_THE_MACHINE = {"SOUL_UNSAFE_EXEC", "SOUL_ALLOW_PRIVATE_NET"}
 
 
@@ -90,6 +96,9 @@ class PageActs:
     async def run_resume(self, _: Mapping[str, str]) -> str:
         standing = resume(self.home)
         return "Resumed" if standing.may_act else f"Still {standing}"
+
+    async def run_wake(self, _: Mapping[str, str]) -> str:
+        return "It wakes now" if await run_in_threadpool(request_wake, self.home.memory) else UNANSWERED
 
     async def run_approve(self, given: Mapping[str, str]) -> str:
         if is_document((ids := _needed(given, "id").split())[0]):
@@ -172,15 +181,6 @@ _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN, _FRICTION_SHOWN = 10, 40, 3, 20
 
 
 @dataclass(frozen=True, slots=True)
-class ShownVersion:
-    """One version of SELF.md, and what it changed, as lines of a unified diff."""
-
-    version: Version
-    at: str
-    diff: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Said:
     """A line of the conversation with the owner; `who` is "" for one on the SOUL, such as a tool that it used."""
 
@@ -207,6 +207,7 @@ class PageFacts:
             "awake": status["awake"],
             "handle": status.get("handle") or "",
             "moved": status["moved"],
+            "asleep_until": moment(status["asleep"]["wake_at"], zone) if status["asleep"] else "",
             "ended": [line.strip() for line in end_lines(status, zone)],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
@@ -343,18 +344,19 @@ class PageFacts:
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
     def growing(self) -> dict[str, Any]:
-        """Return how SELF.md changed, what waits of each document, and what goes wrong again and again."""
-        found = []
+        """Return what waits of each document, what goes wrong, what was proposed, its skills, wishes and SELF.md."""
+        friction, proposed = [], []
         if self.home.database.exists():
             with reading(self.home.database) as connection:
-                shown = frictions(connection)[:_FRICTION_SHOWN]
-            found = [
-                (in_words(one), counted(one.occurrences, "time"), one.last_at, friction_stands(one)) for one in shown
-            ]
+                friction = friction_lines(frictions(connection)[:_FRICTION_SHOWN], self.settings.soul_timezone)
+                found = proposals(connection)[:_FRICTION_SHOWN]
+                proposed = [(proposal_stands(one), rests_on(connection, one), names_of(one)[0]) for one in found]
+        wishes = extract_from_self(read_self(self.home)).wishes
         with SelfHistory(self.home).alone() as history:
             changes = self._changes(history)
         waiting = list(filter(None, map(self._held, held_documents(self.home))))
-        return {"changes": changes, "waiting": waiting, "friction": found}
+        told = {"friction": friction, "proposals": proposed, "skills": own_skills(self.home), "wishes": wishes}
+        return {"changes": changes, "waiting": waiting, **told}
 
     def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str], Sequence[str]] | None:
         with SelfHistory(self.home, document).alone() as history:
@@ -364,15 +366,13 @@ class PageFacts:
         diff = _diff(now.splitlines(), held.content.splitlines())
         return document, held, skill_rests_on(self.home, document), diff
 
-    def _changes(self, history: SelfHistory) -> list[ShownVersion]:
-        versions = history.versions()[: _CHANGES_SHOWN + 1]
+    def _changes(self, history: SelfHistory) -> list[tuple[Version, str, Sequence[str], Sequence[str]]]:
+        """Return the versions, newest first, each with when it came, its change as a diff, and what it grew from."""
+        versions, zone = history.versions()[: _CHANGES_SHOWN + 1], self.settings.soul_timezone
         texts = [history.read(one).decode(errors="replace").splitlines() for one in versions]
-        zone = self.settings.soul_timezone
-        shown = zip(versions, texts, [*texts[1:], []], strict=False)
-        return [
-            ShownVersion(one, moment(one.at, zone) if one.at else "", _diff(before, after))
-            for one, after, before in list(shown)[:_CHANGES_SHOWN]
-        ]
+        shown = list(zip(versions, texts, [*texts[1:], []], strict=False))[:_CHANGES_SHOWN]
+        told = ((one, moment(one.at, zone) if one.at else "", _diff(before, after)) for one, after, before in shown)
+        return [(*one, grew_from(self.home, one[0].cites)) for one in told]
 
     @property
     def _days(self) -> DayReader:

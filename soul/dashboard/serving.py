@@ -33,6 +33,7 @@ from soul.dashboard.access import Door, Guard, door_of
 from soul.dashboard.app import dashboard_app, static, templates
 from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.face import Face
+from soul.dashboard.facts import UNANSWERED
 from soul.terminal.output import write_lines
 from town.serving import ConnectionLimits, serve
 
@@ -64,7 +65,6 @@ async def serving_dashboard(settings: Settings, home: Home, clock: Clock) -> Asy
 
 
 _TOKEN_BYTES = 32
-_UNANSWERED = "Not woken: its watcher does not answer. See whether `soul watch` runs, or start it with `soul run`."
 
 
 async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None:
@@ -104,7 +104,7 @@ class _Many:
         async with self.opening:
             souls = [await self._soul(name, root) for name, root in self.roots.items()]
         page = templates().get_template("many.html")
-        told = _UNANSWERED if "unanswered" in request.query_params else ""
+        told = UNANSWERED if "unanswered" in request.query_params else ""
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=told))
 
     async def face(self, request: Request) -> Response:

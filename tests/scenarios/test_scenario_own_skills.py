@@ -13,6 +13,7 @@ import typer
 from common.errors import NotWaiting, SoulError
 from common.files import write_atomic
 from modules.runtime.home import Home
+from modules.services.craft.wording import names_of
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.history import SelfHistory
 from soul.commands.backup import run_backup, run_restore
@@ -99,7 +100,15 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert PageFacts(home, services.settings, services.clock).growing()["waiting"][0][2] == rests_on
         assert "+- Ask what they hear on theirs." in shown
         assert "e1: owner guidance: Ask about their roof, too." in shown
+        assert "\nWhat it is for: How I talk of roofs.\n" in shown
         await owner_decides(home, DraftAction.APPROVE)
+        shown = "\n".join(await owner_commands(life.app, asyncio.Event()).answer(f"/why {NAME}"))
+        assert "\n            ".join(rests_on) in shown
+        assert "Talk of roofs." in "".join(
+            await owner_commands(life.app, asyncio.Event()).answer(f"/why {names_of(begun)[0]}")
+        )
+        day = " ".join("\n".join(await owner_commands(life.app, asyncio.Event()).answer("/today")).split())
+        assert "learned the skill loud-roofs, which you approved" in day
         has = await told_in_mention(running_town, life, "maren")
         assert ONE in has
         assert "What you found to work" not in without

@@ -35,7 +35,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
 from modules.services.craft.proposals import OPEN, Proposals, counted_at, proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.craft.wording import proposal_stands
+from modules.services.craft.wording import friction_stands, in_words, proposal_stands
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
@@ -166,7 +166,7 @@ class Materials:
             {
                 "what": one.description,
                 "count": count,
-                "outcome": one.reason,
+                "outcome": friction_stands(one) if one.reason else "",
                 "last": await self.friction.evidence(one.own_entries[-1:]),
             }
             for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]
@@ -243,7 +243,8 @@ class GrowthReport:
             "friction": [
                 {
                     "category": one.category,
-                    "description": one.description,
+                    "description": in_words(one),
+                    "stands": friction_stands(one),
                     "count": count,
                     "state": one.state,
                     "reason": one.reason,

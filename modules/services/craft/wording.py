@@ -22,8 +22,13 @@ def in_words(friction: Friction) -> str:
 
 def friction_stands(friction: Friction) -> str:
     """Return where a friction stands, and why."""
-    state, (head, _, rest) = _STATES.get(friction.state, friction.state), friction.reason.partition(": ")
-    return ": ".join(filter(None, (state, rest if head == friction.state else friction.reason)))
+    head, _, rest = friction.reason.partition(": ")
+    told = ": ".join(filter(None, (_STATES.get(head, head), rest)))
+    if friction.state == "ready":
+        return f"often enough for a proposal{f'; the last one was {told}' if told else ''}"
+    if friction.state == "proposed":
+        return f"a proposal is {told if head in {*OPEN, 'taken'} else 'considered'}"
+    return told or _STATES.get(friction.state, friction.state)
 
 
 def ended_as(code: str, reason: str) -> tuple[str, str]:
@@ -45,15 +50,15 @@ def _waits_for(one: Proposal) -> str:
     if one.state == "asked":
         return "the SOUL decides next whether to take it up"
     if one.rung != "skill":
-        return one.reason
+        return one.reason.replace(one.why, "") or "it is made next"
     shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it, and how to approve it"
     return shows if one.state == "waiting" else "its next reflection writes the skill"
 
 
 def names_of(one: Proposal) -> list[str]:
-    """Return the names under which a proposal is told: of its decision, of its acts, and of its skill that waits."""
+    """Return the names under which a proposal is told: of its decision, of its acts, and of its skill."""
     about = f"friction:{one.friction}" if one.friction else wish_key(one.wish)
-    skill = [f"{OWN_SKILL}{one.made}"] if (one.rung, one.state) == ("skill", "waiting") else []
+    skill = [f"{OWN_SKILL}{one.made}"] if one.rung == "skill" and one.made else []
     return [f"improvement:{about}", one.cause, *skill]
 
 
@@ -70,6 +75,6 @@ def rests_on(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
     times, days = (int(one.evidence.get(name, 0)) for name in ("occurrences", "days"))
     often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}:"
     evidence = (f"  {line}" for line in evidence_lines(connection, one.entries))
-    reason = "" if one.state == "left" else one.why
+    reason = one.why if one.state in OPEN else one.why.replace(one.reason, "")
     told = [*about, f"Wished for: {one.wish}" if one.wish else "", often if times else "", *evidence]
     return [*filter(None, told), *([f"The SOUL's reason: {reason}"] if reason else [])]

@@ -22,6 +22,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
+from modules.runtime.llm.dialect import without_status
 from modules.services.commitments.naming import LIVE, CommitmentStatus, QueuedCommitment, title_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.craft.wording import ended_as
@@ -43,6 +44,7 @@ from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
 from modules.services.identity.entries import waiting_line
 from modules.services.identity.owner import Me
+from modules.services.identity.types import OWN_SKILL
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
@@ -232,13 +234,15 @@ class DayReader:
         return replace(_spent(report_at(connection, self.settings, noon)), fraction=None)
 
     def _learned(self, connection: sqlite3.Connection, since: datetime, until: datetime) -> DayLearned:
-        changes = rows.of_loop_between(connection, _SELF, iso(since), iso(until))
-        why = tuple(row["reason"] for row in changes if row["data"].get("status") == "changed")
+        changed = [rows.of_loop_between(connection, loop, iso(since), iso(until)) for loop in (_SELF, _FILES)]
+        own, files = (list(filter(_is_learned, one)) for one in changed)
+        why = tuple(row["reason"] for row in own)
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
         is_others = any(one.trust not in {"owner", "self"} for one in kept)
-        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why, is_others)
+        skills = tuple(row["data"]["file"].removeprefix(OWN_SKILL) for row in files)
+        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why, is_others, skills)
 
 
 def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
@@ -257,11 +261,18 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
     )
 
 
+def _is_learned(change: rows.JournalRow) -> bool:
+    """Return whether SELF.md changed, or a skill of its own came; the owner's switch of one cites nothing."""
+    data = change["data"]
+    is_skill = bool(str(data.get("file", "")).startswith(OWN_SKILL) and data.get("cites"))
+    return data.get("status") == "changed" and (change["loop"] == _SELF or is_skill)
+
+
 def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.JournalRow]:
-    """Return how changes of its files ended; that SELF.md changed is told as what it learned."""
+    """Return how changes of its files ended; that SELF.md changed, or a skill came, is told as what it learned."""
     found = [one for loop in (_FILES, _SELF) for one in rows.of_loop_between(connection, loop, start, end)]
     decided = [one for one in found if one["data"].get("status") in _FILE_DECIDED]
-    return [one for one in decided if one["loop"] == _FILES or one["data"]["status"] == "rejected"]
+    return [one for one in decided if not _is_learned(one)]
 
 
 def _own_time(
@@ -370,7 +381,7 @@ def _whom(intent: Intent) -> str:
 
 
 def _refusals(found: Iterable[tuple[Any, ...]]) -> tuple[DayRefusal, ...]:
-    return tuple(DayRefusal(*one) for one in found)
+    return tuple(DayRefusal(what, without_status(why), *rest) for what, why, *rest in found)
 
 
 def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:

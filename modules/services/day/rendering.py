@@ -102,7 +102,7 @@ class DayCommitments:
 
 @dataclass(frozen=True, slots=True)
 class DayLearned:
-    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed.
+    """How many memories were made or renewed, subjects of the newest, why SELF.md changed, and skills approved.
 
     `is_others`: some of these subjects rest on what others said.
     """
@@ -111,6 +111,7 @@ class DayLearned:
     subjects: tuple[str, ...]
     self_changes: tuple[str, ...]
     is_others: bool
+    skills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,6 +561,7 @@ def _learned(summary: DaySummary) -> str:
     changes = Counter(_reason(why) for why in learned.self_changes)
     for why, count in list(changes.items())[-_MOST_TITLES:]:
         told.append(f"SELF.md changed{_often(count)}: {why}")
+    told += [f"the skill {name}, which you approved" for name in dict.fromkeys(learned.skills)]
     return "; ".join(told)
 
 

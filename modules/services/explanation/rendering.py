@@ -81,7 +81,7 @@ def title(story: Story, timezone: str = "") -> str:
         return f"Why it has not answered {whom} yet"
     if story.decisions and not story.asked.startswith(("at://", MESSAGES, "github:")):
         return f"Why: {story.decisions[-1].summary}"
-    return f"Why it did not answer {whom}"
+    return "Why: a proposal to get better" if story.rests_on else f"Why it did not answer {whom}"
 
 
 def steps(story: Story, timezone: str = "") -> list[StoryStep]:
@@ -96,6 +96,9 @@ def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     first = min((step.at for step in told), default="")
     if story.trigger:
         return [_received(story.trigger, first, timezone), *told]
+    if story.rests_on:
+        about = StoryStep(first, "It looked at how to get better", tuple(map(_short, story.rests_on)))
+        return [_by_handle(about, story), *told]
     return [StoryStep(first, "You asked for it in the terminal"), *told] if _is_owner_s(story.cause) else told
 
 

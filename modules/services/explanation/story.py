@@ -23,7 +23,7 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
-from modules.services.craft.wording import behind, names_of
+from modules.services.craft.wording import behind, names_of, rests_on
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import departures, store
@@ -208,6 +208,7 @@ class Story:
         handles: by DID, of those whom a reason names so, as far as they are known.
         coding: the steps of the code that was written for a task, under its latest claim.
         since: how far back the journal reaches, when what was before is gone; "" if nothing is.
+        rests_on: what the proposal rests on that the story is about, a line each.
 
     """
 
@@ -222,6 +223,7 @@ class Story:
     coding: tuple[CodingStep, ...] = ()
     since: str = ""
     handles: Mapping[str, str] = field(default_factory=dict)
+    rests_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +294,14 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     """The act or post that `what` means."""
     named = understand(what)
     # NOTE(self): a cause of one word, such as `expression`, is that of everything of its kind.
-    if named is None and ":" in what and (rows.names(connection, what) or store.names(connection, what)):
+    is_cause = ":" in what and (rows.names(connection, what) or store.names(connection, what))
+    if named is None and (is_cause or behind(connection, what)):
         return Subject(uri=what)
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
-            "request as owner/repo#12, a task as owner/repo#12/task-3, a draft's number, or at least 4 characters "
-            "of an act's id"
+            "request as owner/repo#12, a task as owner/repo#12/task-3, a skill of its own that came of a proposal as "
+            "skills/NAME, a draft's number, or at least 4 characters of an act's id"
         )
     if named.message:
         return _message(connection, named.message)
@@ -446,6 +449,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
         handles=known_handles(connection, " ".join(_reasons(acts, entries))),
+        rests_on=tuple(rests_on(connection, proposal)),
     )
     if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:
         return Unknown(

@@ -140,7 +140,7 @@ async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square
 
 
 def friction(state: str, reason: str = "", counted_at: str = "") -> dict[str, Any]:
-    told = {"category": "tools", "description": "expression: bluesky_post Wrong Fields", "count": 4}
+    told = {"category": "tools", "description": "posts fail", "count": 4, "stands": "counted"}
     return told | {"state": state, "reason": reason, "countedAt": counted_at}
 
 
@@ -153,6 +153,7 @@ async def test_a_visitor_follows_what_goes_wrong_until_it_is_mended_and_says_yes
     square.status("tobias", growth=growth() | {"friction": [friction("seen")]})
     await page.get_by_role("tab", name="Growing").click()
     await expect(page.locator(".grown")).to_contain_text("What else goes wrong now and then")
+    await expect(page.locator(".grown")).to_contain_text("posts fail: 4 times, counted")
     await expect(stages).to_have_count(0)
     square.status("tobias", growth=growth() | {"friction": [friction("ready")]})
     await expect(stages).to_have_text(["seen"])

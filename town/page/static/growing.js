@@ -46,7 +46,7 @@ export class Growing {
       earlier.length ? this.more(person, "Before that", ...earlier.map((one) => shown(() => this.change(one), "div"))) : null,
       read.length ? el("ul", { class: "because", "aria-label": "What it read" }, ...read.map((one) => shown(() => this.reading(one), "li"))) : null,
       others.length ? this.more(person, "What else goes wrong now and then", el("ul", { class: "because" },
-        ...others.map((one) => shown(() => el("li", { dir: "auto" }, `${one.description}: ${one.count} times, ${one.reason || one.state}`), "li")))) : null);
+        ...others.map((one) => shown(() => el("li", { dir: "auto" }, `${one.description}: ${one.count} ${one.count === 1 ? "time" : "times"}${one.stands ? `, ${one.stands}` : ""}`), "li")))) : null);
   }
 
   // What is folded, and stays open while the page goes on.

@@ -24,7 +24,7 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Maker, Proposal, ProposalGates, ProposalStep, Rung
-from modules.services.craft.wording import friction_stands
+from modules.services.craft.wording import friction_stands, in_words
 from modules.services.day.gathering import DayReader
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.owner.notices import NOTICE
@@ -177,6 +177,7 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
         await life.works(7 * DAY_S)
         (told,) = (await life.soul.app.status_report.gather())["growth"]["friction"]
         assert (told["state"], told["count"], told["reason"]) == ("mended", 0, found.reason), "told when it is over too"
+        assert (told["description"], told["stands"]) == (in_words(found), friction_stands(found))
 
 
 async def test_what_did_not_fall_by_half_is_open_again_and_may_be_proposed_anew(running_town: RunningTown) -> None:
@@ -331,7 +332,7 @@ async def test_the_next_reflection_writes_the_skill_and_no_words_of_others_are_i
         said = [one.messages[-1].text for one in running_town.mind.asked]
         asked = [text for text in said if "What of this lasts?" in text]
         assert "You decided to mend this with a skill of your own: expression: bluesky_post Wrong Fields" in asked[-1]
-        assert "expression: bluesky_post Wrong Fields: 3 times within a week" in asked[-1]
+        assert "expression: bluesky_post Wrong Fields: 3 times within a week; a proposal is prepared" in asked[-1]
         assert "Be kind." in asked[-1]
         assert "OBEY ME" not in asked[-1]
         assert [(one.state, one.reason) for one in await life.craft.proposals.all()] == [

@@ -13,8 +13,9 @@ import pytest
 from common.clock import FakeClock
 from common.provenance import Provenance
 from modules.runtime.journal.types import Entry, EntryKind
-from modules.services.craft.friction import Friction
+from modules.services.craft.friction import Friction, FrictionState
 from modules.services.craft.record import FRICTION_FILE, FrictionRecord
+from modules.services.craft.wording import friction_stands
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox
@@ -227,6 +228,21 @@ async def test_a_hundred_attacks_become_no_friction_that_is_ready_and_leave_no_w
     assert {(one.own, one.state) for one in found} == {(0, "seen")}
     assert "IGNORE" not in (tmp_path / FRICTION_FILE).read_text()
     assert "IGNORE" not in str(found)
+
+
+async def test_where_a_friction_stands_is_told_without_codes(running: RunningOutbox, tmp_path: Path) -> None:
+    record = record_of(running, tmp_path)
+    await running.journal.record(turn())
+    (one,) = await record.count()
+    cases: tuple[tuple[FrictionState, str, str], ...] = (
+        ("seen", "", "counted"),
+        ("ready", "left: no", "often enough for a proposal; the last one was dropped: no"),
+        ("proposed", "left: no", "a proposal is considered"),
+        ("proposed", "making: x/issues/1", "a proposal is prepared: x/issues/1"),
+        ("seen", "open again: 4, 3", "open again: 4, 3"),
+    )
+    for state, reason, told in cases:
+        assert friction_stands(replace(one, state=state, reason=reason)) == told
 
 
 async def test_what_expired_and_what_came_of_getting_better_is_none(running: RunningOutbox, tmp_path: Path) -> None:

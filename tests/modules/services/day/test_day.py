@@ -303,7 +303,7 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
         found = DayReader(settings_of(home), home, services.clock).read()
     assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
     told = " ".join(" ".join(day_lines(found)).split())
-    assert "sent back 1: bluesky reply: Error: @rowan.test is you;" in told
+    assert "sent back 1: bluesky reply: @rowan.test is you;" in told
     assert "refused 1: post: " in told
     assert "dropped 1: Giving up on a ritual: SELF.md names it no longer (1)" in told
     assert "Liking the post of @kit.test" in told
@@ -347,9 +347,11 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
 async def test_a_call_that_a_tool_does_not_take_is_told_without_the_answer_for_the_model(lived: LivedHome) -> None:
     fields = "Error: name (text), voice (optional text), limits (optional text), posting (optional text)"
     wrong = {"tool": "profile_update", "input": {}, "error": fields, "malformed": True}
-    await lived.journal.record(Entry("model", "owner", "A turn", data={"calls": [wrong]}))
+    await lived.journal.record(
+        Entry("model", "owner", "A turn", data={"calls": [wrong, {"tool": "act", "error": "Error: no."}]})
+    )
     told = " ".join(" ".join(day_lines(lived.reader().read())).split())
-    assert f"sent back 1: profile update: {MALFORMED} (1)" in told
+    assert f"sent back 2: profile update: {MALFORMED} (1); act: no. (1)" in told
 
 
 async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and_not_with_others(
