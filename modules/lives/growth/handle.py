@@ -185,7 +185,7 @@ class Materials:
         if (proposal := await self.proposals.to_write()) is None:
             return ""
         what, evidence = await self.to_mend(), await self.friction.evidence(proposal.entries)
-        return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.reason).strip()
+        return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.why).strip()
 
     def _history(self) -> tuple[list[str], list[str]]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
