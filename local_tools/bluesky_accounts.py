@@ -93,10 +93,8 @@ class AccountTools:
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Follow an account."""
         meant = await self.meant.find(args.did, turn)
-        published = await self.publisher.follow(
-            FollowBody(did=meant.did, handle=meant.handle),
-            act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
-        )
+        body = FollowBody(did=meant.did, handle=meant.handle)
+        published = await self.publisher.follow(body, act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named))
         followed = self.on_bluesky.answered(published, "followed", ends=False)
         is_muted = await self.database.run(partial(store.muted_among, dids=[meant.did]))
         told = f"{followed.content}\n{self.on_bluesky.words.answer('Muted Still')}"
@@ -111,10 +109,8 @@ class AccountTools:
             if turn.hold and not turn.is_ordered:
                 self.on_bluesky.words.stop("Not Named")
             return await self._withdraw_follow(meant)
-        published = await self.publisher.delete(
-            DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle),
-            act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
-        )
+        body = DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle)
+        published = await self.publisher.delete(body, act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named))
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
     async def _withdraw_follow(self, meant: MeantAccount) -> ToolResult:
@@ -127,7 +123,7 @@ class AccountTools:
     async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
         """Mute or unmute an account, as `soul mute` does. Nothing reaches the network, so no outbox is needed."""
         meant = await self.meant.find(args.did, turn, is_shown=False)
-        change = partial(change_mute, did=meant.did, now=self.clock.now(), off=args.off)
+        change = partial(change_mute, did=meant.did, now=self.clock.now(), off=args.off, handle=meant.handle)
         withdrawn, entries = await self.database.run(change)
         for entry in entries:
             await self.journal.record(replace(entry, trigger_uri=entry.trigger_uri or turn.cause_id))

@@ -269,15 +269,8 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
     is_order = is_order and turn.is_ordered
     by_owner = is_order or (is_by_owner(turn) and not turn.hold)
     hold, is_for_owner = "" if is_order else turn.hold, turn.asked_by is Provenance.OWNER
-    own_words = by_owner and not is_seen
-    return ActTerms(
-        turn.cause_id,
-        by_owner=by_owner,
-        own_words=own_words,
-        hold=hold,
-        is_for_owner=is_for_owner,
-        provenance=turn.rests_on,
-    )
+    terms = ActTerms(turn.cause_id, by_owner=by_owner, own_words=by_owner and not is_seen, hold=hold)
+    return replace(terms, is_for_owner=is_for_owner, provenance=turn.rests_on)
 
 
 def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is_moved: bool = False) -> ActTerms:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -49,7 +49,7 @@ class PostInput(BaseModel):
 
     text: str
     who: list[Audience] | None = Field(default=None, min_length=1)
-    at: str = ""
+    at: Annotated[str, "now"] = ""
     changes: int = Field(default=0, ge=0)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from common.clock import SystemClock, local, parse_iso
 from common.errors import UsageError
+from common.person import account_words
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.untrusted import one_line
@@ -91,11 +92,12 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
     """
     did, clock = await asyncio.to_thread(_did_of, settings, home, who), SystemClock()
     async with await Database.beside(home.database) as database:
-        withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off))
+        handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
+        handle = handle or ("" if who == did else who.removeprefix("@"))
+        withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off, handle=handle))
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for entry in entries:
             await journal.record(entry)
-        handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
-    whom = f"@{handle}" if handle else who
+    whom = account_words(handle, did)
     told = f"Unmuted {whom}" if off else f"Muted {whom}: the SOUL does not answer it, and does not read its posts"
     return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))

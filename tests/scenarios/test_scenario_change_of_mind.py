@@ -257,6 +257,8 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         (waiting,) = await outbox.scheduled()
         assert (waiting.body.public_text, (waiting.scheduled_for or "")[:16]) == ("Tides turn.", f"{day}T10:00")
         told = (await use(life, "day_read", "What did I order?")).content
+        written = {one.entry.summary for one in await life.app.services.journal.recent(20)}
+        assert {"Queued post: Tides.", "Moved post: Tides.", "Changed post: Tides turn."} <= written
         assert f": post: “Tides turn.” (leaves at 10:00 on {day})\n" in told, (
             "a version that another replaced is no order"
         )

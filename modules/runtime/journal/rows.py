@@ -46,7 +46,13 @@ class DecisionCount:
     is_chosen: bool
 
 
+_IS_OTHERS = "coalesce(journal.data ->> 'rests_on', '') NOT IN ('self', 'owner')"
 _LAST_END = "SELECT * FROM journal WHERE kind = 'life' AND loop = 'stop' ORDER BY id DESC LIMIT 1"
+
+
+def is_own(row: Mapping[str, Any]) -> bool:
+    """Return whether no words but the SOUL's and its owner's were behind an entry."""
+    return row["data"].get("rests_on") in {"self", "owner"}
 
 
 def first_at(connection: sqlite3.Connection) -> str:
@@ -226,14 +232,14 @@ def refused_between(
 
 def dropped_between(
     connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
-) -> list[tuple[str, str, int]]:
-    """Return `(summary, reason, count)` of what was dropped, but for what begins with one of `without`."""
-    query = """
-        SELECT summary, reason, count(*) AS count FROM journal
+) -> list[tuple[str, str, int, bool]]:
+    """Return `(summary, reason, count, is_others)` of what was dropped, but for what begins with one of `without`."""
+    query = f"""
+        SELECT summary, reason, count(*) AS count, max({_IS_OTHERS}) FROM journal
         WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.act') = 'dropped'
         AND NOT EXISTS (SELECT 1 FROM json_each(?) WHERE substr(coalesce(trigger_uri, ''), 1, length(value)) = value)
         GROUP BY summary, reason ORDER BY count DESC, max(id) DESC
-    """
+    """  # noqa: S608 - a constant
     return [tuple(row) for row in connection.execute(query, (since, until, json.dumps(list(without))))]
 
 
@@ -245,21 +251,23 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
     """Return `(tool, answer, count, is_others)` of the calls that the model was told to change, most frequent first.
 
     A message that was not said in a room counts among them, with "" for its tool. Of a call that its tool does not
-    take the answer is `MALFORMED`. Calls whose act was refused are left out: `refused_between` tells them.
+    take the answer is `MALFORMED`; that of a tool that ran and failed may hold the words of a service. Calls whose act
+    was refused are left out: `refused_between` tells them.
     """
-    query = """
-        WITH answers (id, tool, answer) AS (
+    query = f"""
+        WITH answers (id, tool, answer, is_others) AS (
             SELECT journal.id, json_extract(call.value, '$.tool'),
-                iif(json_extract(call.value, '$.malformed'), :malformed, json_extract(call.value, '$.error'))
+                iif(json_extract(call.value, '$.malformed'), :malformed, json_extract(call.value, '$.error')),
+                {_IS_OTHERS} OR coalesce(json_extract(call.value, '$.went_wrong'), 0)
                 FROM journal, json_each(journal.data, '$.calls') AS call
                 WHERE at >= :since AND at < :until AND kind = 'model'
                 AND json_extract(call.value, '$.intent_id') IS NULL
-            UNION ALL SELECT id, '', reason FROM journal
+            UNION ALL SELECT id, '', reason, {_IS_OTHERS} FROM journal
                 WHERE at >= :since AND at < :until AND kind = 'decision' AND json_extract(data, '$.act') = 'rejected'
         )
-        SELECT tool, answer, count(*) AS count, answer != :malformed FROM answers WHERE answer != ''
-        GROUP BY tool, answer ORDER BY count DESC, max(id) DESC
-    """
+        SELECT tool, answer, count(*) AS count, answer != :malformed AND max(is_others) FROM answers
+        WHERE answer != '' GROUP BY tool, answer ORDER BY count DESC, max(id) DESC
+    """  # noqa: S608 - a constant
     values = {"since": since, "until": until, "malformed": MALFORMED}
     return [tuple(row) for row in connection.execute(query, values)]
 
@@ -299,10 +307,12 @@ def troubles_between(connection: sqlite3.Connection, since: str, until: str, mos
     return [(row["summary"], row["reason"], row["count"]) for row in connection.execute(query, (since, until, most))]
 
 
-def of_loop_between(connection: sqlite3.Connection, loop: str, since: str, until: str) -> list[JournalRow]:
-    """Return the decisions of one loop, the oldest first."""
-    query = "SELECT * FROM journal WHERE at >= ? AND at < ? AND kind = 'decision' AND loop = ? ORDER BY id"
-    return _read(connection.execute(query, (since, until, loop)))
+def of_loop_between(
+    connection: sqlite3.Connection, loop: str, since: str, until: str, kind: EntryKind = "decision"
+) -> list[JournalRow]:
+    """Return the decisions of one loop, or its entries of another kind, the oldest first."""
+    query = "SELECT * FROM journal WHERE at >= ? AND at < ? AND kind = ? AND loop = ? ORDER BY id"
+    return _read(connection.execute(query, (since, until, kind, loop)))
 
 
 def newest_reason(connection: sqlite3.Connection, uri: str) -> str:

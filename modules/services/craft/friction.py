@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from common.clock import iso, parse_iso
 from common.text.untrusted import one_line
+from modules.runtime.journal import rows
 
 FrictionCategory = Literal["pacing", "expression", "memory", "social", "tools", "understanding", "other"]
 FrictionState = Literal["seen", "ready", "proposed", "mended", "left"]
@@ -95,7 +96,7 @@ class Friction:
 def is_own(entry: Mapping[str, Any]) -> bool:
     """Return whether no words but the SOUL's and its owner's were behind an entry of the journal, which is its row."""
     # NOTE(self): anybody can interrupt a turn: by using up the budget, or by keeping the model busy.
-    return entry["data"].get("rests_on") in {"self", "owner"} and entry["data"].get("cut_off") != "interrupted"
+    return rows.is_own(entry) and entry["data"].get("cut_off") != "interrupted"
 
 
 def signs(entry: Mapping[str, Any]) -> list[Sign]:

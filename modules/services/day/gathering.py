@@ -54,6 +54,7 @@ from modules.services.outbox.bodies import DirectMessageBody, FollowBody, Intent
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import Intent
 from modules.services.presence import owner_follow
+from modules.services.rights.mute import MUTES
 from modules.services.rituals.rituals import all_runs
 from modules.services.schedules.policy import first_scheduled
 
@@ -114,7 +115,11 @@ class DayReader:
         left = store.left_between(connection, start, end)
         owners = [one for one in store.ordered_between(connection, start, end) if self._is_decided_by_owner(one)]
         ordered = [one for one in _changes(connection, start, end) if self._is_at_owner_word(one)]
+        at_word = [*ordered, *rows.of_loop_between(connection, MUTES, start, end, "life")]
         now = self.situation(connection)
+        acts = [*owners, *(one.intent for one in (*now.drafts, *now.on_the_way))]
+        told = rows.about(connection, (), [one.id for one in acts])
+        own = {one["intent_id"] for one in told if one["kind"] == "act" and rows.is_own(one)}
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
         return DaySummary(
@@ -127,7 +132,7 @@ class DayReader:
             with_whom=self._with_whom(connection, left),
             orders=(
                 *self._orders(connection, owners, now, zone),
-                *(DayOrder(one["summary"], "", "done", "", was_ordered=True) for one in ordered),
+                *(DayOrder(named(connection, one["summary"]), "", "done", "", was_ordered=True) for one in at_word),
             ),
             posts=tuple(
                 (one.body.public_text, web_url(one.result_uri or ""))
@@ -152,7 +157,7 @@ class DayReader:
             leaving=self._leaving(now, zone),
             is_unasked=bool(now.documents)
             or any(one.words.theirs and not one.words.ours for one in now.drafts)
-            or not all(one.by_owner for one in (*owners, *(one.intent for one in (*now.drafts, *now.on_the_way)))),
+            or not all(one.by_owner or one.id in own for one in acts),
             commitments=_commitments(commitments_in(connection), start, end),
             scheduled=first_scheduled(now.schedules, zone),
             tasks=now.tasks,
@@ -199,7 +204,8 @@ class DayReader:
         owner = self.settings.owner_bluesky_social_handle_did
         about = rows.about(connection, (), [order.id for order in orders])
         edited = {one["intent_id"] for one in about if "before" in one["data"]}
-        approved = {one["intent_id"] for one in about if one["data"].get("approved")}
+        unordered = {one["intent_id"] for one in about if one["data"].get("approved")}
+        unordered |= {one.id for one in orders if one.own_words and one.rejected}
         acts = [(one, act_words(connection, one)) for one in orders]
         late = [one for one in now.on_the_way if one.departure or one.intent.scheduled_for]
         departures = {one.intent.id: one.when(self.clock.now(), zone) for one in late}
@@ -209,7 +215,7 @@ class DayReader:
                 _first_words(act.theirs if one.kind in _TO_OWN else act.ours, is_edited=one.id in edited),
                 one.outcome,
                 named(connection, one.why_not),
-                one.by_owner and _was_ordered(one.cause_id or "", owner) and one.id not in approved,
+                one.by_owner and _was_ordered(one.cause_id or "", owner) and one.id not in unordered,
                 departures.get(one.id, "deleted since" if store.is_deleted(connection, one) else ""),
                 bool(one.why_not and (one.first_sent_at or one.kind in GITHUB_KINDS)),
             )
@@ -277,17 +283,18 @@ def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.
 
 def _own_time(
     connection: sqlite3.Connection, start: str, end: str, ordered: Sequence[rows.JournalRow]
-) -> tuple[tuple[str, str, str], ...]:
+) -> tuple[tuple[str, str, str, bool], ...]:
     worked = rows.of_loop_between(connection, _WORK, start, end)
     own = [one for one in worked if one["data"].get("kind") in _OWN_KINDS and one["data"]["act"] in _DID]
     thoughts = rows.of_loop_between(connection, _EXPRESSION, start, end)
     silent = [one for one in thoughts if one["data"].get("act") == "silent"]
     files = [one for one in _changes(connection, start, end) if one not in ordered]
     found = [("own time", one) for one in own] + [("files", one) for one in files]
-    found += [("no post" if one["data"].get("rests_on") in {"self", "owner"} else "own time", one) for one in silent]
+    found += [("no post", one) for one in silent]
     ended = (one for one in worked if one["data"].get("kind") == _PROPOSAL and one["data"]["act"] in {"done", "silent"})
-    told = [(label, one["summary"], one["reason"]) for label, one in found]
-    return (*told, *(("proposals", *ended_as(one["data"]["code"], one["reason"])) for one in ended))
+    told = [(label, one["summary"], one["reason"], not rows.is_own(one)) for label, one in found]
+    proposals = ((*ended_as(one["data"]["code"], one["reason"]), not rows.is_own(one)) for one in ended)
+    return (*told, *(("proposals", *one) for one in proposals))
 
 
 def _spent(report: Report) -> DaySpent:

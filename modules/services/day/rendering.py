@@ -189,13 +189,13 @@ class DaySummary:
         cases: at most three, of as many kinds as there are, the rarest first.
         drafts: what waits for the owner's approval, each act in words.
         leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
-        is_unasked: whether an act is told in words that the owner neither ordered nor approved, or a change of a file.
+        is_unasked: whether an act neither ordered nor approved rests on others' words, or a change of a file waits.
         scheduled: what is due next of its schedules, a line each, as it stands now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
         own_time: what it did on a schedule or for HEARTBEAT.md, thoughts without a post, and how changes of its files
-            and its proposals to get better ended, by label.
+            and its proposals to get better ended, by label; and whether words of others were behind it.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
 
@@ -228,7 +228,7 @@ class DaySummary:
     rituals: dict[str, str]
     learned: DayLearned
     readings: tuple[DayReading, ...]
-    own_time: tuple[tuple[str, str, str], ...]
+    own_time: tuple[tuple[str, str, str, bool], ...]
     spent: DaySpent
     troubles: tuple[DayTrouble, ...]
     kept_since: str
@@ -244,7 +244,7 @@ class DaySummary:
         standing = (self.cases, self.wishes, self.is_unasked, self.tasks, self.blocked, self.rituals)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
         learned = (self.learned.is_others, self.learned.self_changes, self.readings)
-        own_time = (label != "no post" for label, *_ in self.own_time)
+        own_time = (is_others for *_, is_others in self.own_time)
         return not any((*(one.is_others for one in told), *standing, *titles, *learned, *own_time))
 
 
@@ -416,7 +416,7 @@ def led_to(summary: DaySummary) -> list[Row]:
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]
     told += [("read", _reading(one)) for one in summary.readings]
-    told += [(label, f"{_short(what)}: {_reason(came)}") for label, what, came in summary.own_time]
+    told += [(label, f"{_short(what)}: {_reason(came)}") for label, what, came, _ in summary.own_time]
     return [*(row for row in told if row[1]), ("learned", _learned(summary))]
 
 

@@ -20,11 +20,11 @@ SHORT_ID_CHARS = 6
 _FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
-def admission_entry(admission: Admission, what: str, number: int, timezone: str, *, is_change: bool) -> Entry:
+def admission_entry(admission: Admission, what: str, number: int, timezone: str, older: Intent | None) -> Entry:
     """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
 
-    `what` is the act in words, and `number` that of the draft, for the owner who is to approve it. `is_change`: a
-    draft had that number before. A moment is told in `timezone`.
+    `what` is the act in words, and `number` that of the draft, for the owner who is to approve it; `older` is
+    what had that number before. A moment is told in `timezone`.
     """
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
@@ -34,9 +34,9 @@ def admission_entry(admission: Admission, what: str, number: int, timezone: str,
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":
             entry = held(intent, what, number)
-            entry = replace(entry, summary=f"Changed. {entry.summary}") if is_change else entry
+            entry = replace(entry, summary=f"Changed. {entry.summary}") if older else entry
         case _:
-            entry = _queued(intent, timezone)
+            entry = _queued(intent, timezone, older)
     rules = [_told(verdict) for verdict in verdicts if verdict != Verdict(verdict.rule)]
     return replace(entry, data={**entry.data, "rules": rules}) if rules else entry
 
@@ -112,8 +112,9 @@ def ended(intent: Intent) -> Entry:
     return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")
 
 
-def _queued(intent: Intent, timezone: str) -> Entry:
-    summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
+def _queued(intent: Intent, timezone: str, older: Intent | None) -> Entry:
+    verb = "Queued" if older is None else "Moved" if older.body == intent.body else "Changed"
+    summary = f"{verb} {_what(intent, PREVIEW_CHARS)}"
     reasons = (
         f"for {spoken(local(parse_iso(intent.scheduled_for), timezone))}" if intent.scheduled_for else "",
         "with priority" if intent.urgent else "",

@@ -120,6 +120,7 @@ class Outbox:
             is_change = older is not None and intent.state != "blocked"
             if older and not is_change:
                 store.update(connection, older)  # it waits as it did
+                older = None
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
@@ -132,7 +133,7 @@ class Outbox:
             wait = self._delivery.expected_wait(connection, intent, now)
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), is_change=is_change)
+            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), older)
             entry = replace(entry, provenance=action.provenance)
             return Submitted(intent, admission.advice, wait, number, keeps_number), entry
 

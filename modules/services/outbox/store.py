@@ -251,9 +251,10 @@ def left_between(connection: sqlite3.Connection, moment: str, until: str) -> lis
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
     """Return what the owner ordered, approved or rejected of what was proposed in that time, newest first.
 
-    What another version took the place of is left out.
+    What another version took the place of is left out, and a draft that the order did not give, until it is decided.
     """
-    where = "(by_owner OR rejected) AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
+    theirs = "rejected OR by_owner AND NOT (own_words AND state IN ('held', 'expired'))"
+    where = f"({theirs}) AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
     return _select(connection, where, REPLACED, moment, until)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
+from common.person import account_words
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit
 from modules.services.outbox import store as outbox_store
@@ -19,6 +20,7 @@ from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
 
+MUTES = "mutes"  # the loop of their entries in the journal
 _RULE = "mute"
 _MUTED = "the owner muted this account"
 _NO_REPLY = "this account asked for no reply"
@@ -26,17 +28,17 @@ _ASK_AGAIN_S = 60.0
 
 
 def change_mute(
-    connection: sqlite3.Connection, did: str, now: datetime, *, off: bool
+    connection: sqlite3.Connection, did: str, now: datetime, *, off: bool, handle: str = ""
 ) -> tuple[list[Intent], list[Entry]]:
-    """Mute an account, or with `off` end its mute and its own request for no reply.
+    """Mute an account, or with `off` end its mute and its own request for no reply; `handle` names it, if it is known.
 
     Return the acts that were to reach it and are withdrawn, also those that the owner had ordered, and the entries for
     the journal.
     """
     changed = store.let_speak(connection, did) if off else store.mute(connection, did, now)
     withdrawn = [] if off else outbox_store.withdraw_reaching(connection, did, _MUTED)
-    summary = f"The owner {'unmuted' if off else 'muted'} {did}"
-    entries = [Entry("life", "owner", summary, line="social", dids=(did,))] if changed else []
+    summary = f"{account_words(handle, did)} {'unmuted' if off else 'muted'} by the owner"
+    entries = [Entry("life", MUTES, summary, line="social", dids=(did,))] if changed else []
     return withdrawn, [*entries, *map(audit.stopped, withdrawn)]
 
 

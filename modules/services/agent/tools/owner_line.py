@@ -64,18 +64,19 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
     An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
     scheme, all else word for word, or line for line as a list. What stands in `own`, the SOUL's own act that a call is
     done to, counts like the line. Numbers and choices are shown as they are, and moments as people say them at the
-    local time `now`. Whatever was set is shown, also where it is the default or empty; choices always, but where `own`
-    keeps its own.
+    local time `now`. Whatever was set is shown, also where it is the default or empty; choices always, and where a text
+    is not set what stands beside its type, but where `own` keeps its own.
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
         value, choices = getattr(arguments, name), {*_choices(field.annotation, *field.metadata)}
         is_chosen = not own and (isinstance(value, bool) or bool(choices and value))
-        if not (field.is_required() or is_chosen or name in arguments.model_fields_set):
+        unset = next((one for one in field.metadata if isinstance(one, str) and not own), "")
+        if not (field.is_required() or is_chosen or unset or name in arguments.model_fields_set):
             continue
         leaves = [*_leaves(value)]
         if not leaves and not own:
-            told.append(f"{name}: empty")
+            told.append(f"{name}: {unset or 'empty'}")
         for one in leaves:
             is_safe = one in choices or not isinstance(one, str)
             words = str(one) if is_safe else _given(one.strip(), request, now, own)

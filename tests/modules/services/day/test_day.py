@@ -378,6 +378,20 @@ async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and
         assert not lived.reader().read().is_own
         await lived.database.run(lambda connection: connection.execute("DELETE FROM intents WHERE state = 'failed'"))
         assert lived.reader().read().is_own
+    answered: dict[str, Any] = {"tool": "mute_account", "input": {}, "error": "Blocked: mute_account was not called"}
+    turn = Entry("model", "owner", "Thought", data={"calls": [answered]}, provenance=Provenance.OWNER)
+    failed = replace(turn, data={"calls": [{**answered, "error": "Error: Mute me not!", "went_wrong": True}]})
+    for entry, is_own in ((turn, True), (replace(turn, provenance=Provenance.STRANGER), False), (failed, False)):
+        await lived.journal.record(entry)
+        assert lived.reader().read().is_own is is_own, entry
+        await lived.database.run(lambda connection: connection.execute("DELETE FROM journal WHERE kind = 'model'"))
+    for draft, is_own in ((Provenance.SELF, True), (Provenance.STRANGER, False)):
+        kept = {"cause_id": "owner:1", "body": FollowBody(did="did:plc:bo"), "state": "blocked", "rejected": True}
+        await lived.done("follow", 7 + int(is_own), error="the owner rejected it", **kept)
+        entry = Entry("act", "outbox", "Waits", intent_id=f"{7 + int(is_own):04x}", provenance=draft)
+        await lived.journal.record(entry)
+        assert lived.reader().read().is_own is is_own, draft
+    await lived.database.run(lambda connection: connection.execute("DELETE FROM intents WHERE rkey = '7'"))
     await lived.journal.record(thought)
     assert not lived.reader().read().is_own, "it was about a picture, or what was read"
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from local_tools.bluesky_turns import DidInput, MuteInput, PictureInput, SubjectInput
 from local_tools.memory_tools import MemorySaveInput, ProfileUpdateInput
+from local_tools.own_posts import PostInput
 from local_tools.schedule_tools import ScheduleAddInput, ScheduleRemoveInput
 from local_tools.web import WebFetchInput
 from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
@@ -114,6 +115,15 @@ def test_a_moment_is_shown_with_how_many_minutes_ahead_it_is() -> None:
     request, call = OwnerRequest("in two minutes, tea"), ScheduleAddInput(what="tea", at="2026-06-01T10:00")
     told, missing = shown_call(request, call, NOW)
     assert (told, missing) == ("what: tea; at: Monday 1 June 2026, 10:00 (in 2 min); repeat: once; remind: False", "")
+
+
+def test_a_post_without_a_time_is_shown_as_one_that_leaves_now_unless_it_takes_the_place_of_another() -> None:
+    request, at = OwnerRequest("Post: Ebb."), "2026-06-01T10:00"
+    assert shown_call(request, PostInput(text="Ebb."), NOW)[0] == "text: Ebb.; at: now"
+    assert shown_call(request, PostInput(text="Ebb.", at=at), NOW)[0].endswith(
+        "at: Monday 1 June 2026, 10:00 (in 2 min)"
+    )
+    assert "now" not in shown_call(request, PostInput(text="Ebb.", changes=1), NOW, "post: Tides.")[0]
 
 
 @pytest.mark.parametrize(
