@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from common.clock import Clock, parse_iso
+from common.clock import Clock
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
@@ -31,6 +31,7 @@ from modules.services.craft.proposals import (
     ProposalStep,
     Rung,
     counted_at,
+    decided_in_time,
     evidence_of,
     outcome_of,
 )
@@ -46,8 +47,6 @@ _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
 _LOOK_S = timedelta(hours=6).total_seconds()
 """So often it looks how a proposal stands, also where nobody here can know it: a SOUL that sleeps wakes for it."""
-_DECIDED_WITHIN = timedelta(days=14)
-"""What nobody decides for so long is left, so that it keeps no other waiting."""
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
 """The state in which a proposal that is over leaves its friction."""
@@ -181,9 +180,7 @@ class ImprovementHandler(Handler):
         maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
         step = ProposalStep("failed", reason="it cannot be made here any more")
         step = await maker.advance(proposal) if maker else step
-        if step.state in {"making", "waiting"} and self.clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
-            step = ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
-        return await self._put(proposal, step)
+        return await self._put(proposal, decided_in_time(proposal, step, self.clock))
 
     async def _put(self, proposal: Proposal, step: ProposalStep) -> Proposal:
         made, reason = step.made or proposal.made, step.reason or proposal.reason
