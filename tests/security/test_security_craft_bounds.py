@@ -11,7 +11,7 @@ import pytest
 
 from adapters.git.worktree import BranchChanges, Worktree
 from modules.services.coding.gates import Closed, GateFacts, closed_gate
-from modules.services.craft.bounds import MOST_PROGRAM_LINES, closed_to_program, first_out_of_bounds
+from modules.services.craft.bounds import MOST_PROGRAM_LINES, closed_to_program, out_of_bounds
 from modules.services.outbox.github_bodies import PushBody
 from tests.adapters.results import ok
 from tests.modules.lives.craft.test_own_program import changing
@@ -67,12 +67,12 @@ FREE = (
 
 @pytest.mark.parametrize("path", [*JUDGES, *SHADOWS, *LIMITS, *ODD])
 def test_only_people_change_what_judges_limits_or_stands_for_it(path: str) -> None:
-    assert first_out_of_bounds(["README.md", path]) == path
+    assert out_of_bounds(["README.md", path]) == [path]
 
 
 def test_what_the_program_does_may_change() -> None:
     assert [one for one in FREE if not (ROOT / one).exists() and "test_recall" not in one] == []
-    assert first_out_of_bounds(FREE) == ""
+    assert out_of_bounds(FREE) == []
 
 
 @needs_git

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from common.clock import Clock, iso, parse_iso
+from common.clock import Clock, iso
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
@@ -30,6 +30,7 @@ from modules.services.craft.proposals import (
     ProposalStep,
     Rung,
     counted_at,
+    decided_in_time,
     evidence_of,
     outcome_of,
 )
@@ -46,8 +47,6 @@ _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
 _LOOK_S = timedelta(hours=6).total_seconds()
 """So often it looks how a proposal stands, also where nobody here can know it: a SOUL that sleeps wakes for it."""
-_DECIDED_WITHIN = timedelta(days=14)
-"""What nobody decides for so long is left, so that it keeps no other waiting."""
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
 """The state in which a proposal that is over leaves its friction."""
@@ -173,16 +172,15 @@ class ImprovementHandler(Handler):
         if not (decided := next((answer.decision for _, answer in reversed(result.calls) if answer.ends_turn), None)):
             return proposal
         is_pursued = decided["pursue"] and decided["rung"] in rungs
-        reason = one_line(str(decided["reason"]), _REASON_CHARS)
-        proposal = replace(proposal, rung=decided["rung"], why=reason)
-        return await self._put(proposal, ProposalStep("making" if is_pursued else "left", reason=reason))
+        why = one_line(str(decided["reason"]), _REASON_CHARS)
+        proposal = replace(proposal, rung=decided["rung"], why=why)
+        return await self._put(proposal, ProposalStep("making") if is_pursued else ProposalStep("left", reason=why))
 
     async def _advanced(self, item: WorkItem, proposal: Proposal) -> Proposal:
         maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
         step = ProposalStep("failed", reason="it cannot be made here any more")
         step = await maker.advance(proposal) if maker else step
-        if step.state in {"making", "waiting"} and self.clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
-            step = ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
+        step = decided_in_time(proposal, step, self.clock)
         if step.state == "asked":
             step = replace(step, state="left")
             if len(await self._tries(item)) == 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -86,8 +86,8 @@ class IssueMaker:
         friction = await self.friction.get(proposal.friction or 0)
         return told_outside(friction, proposal) if friction else None
 
-    async def advance(self, proposal: Proposal) -> ProposalStep:
-        """Propose the issue, or a comment on one that stands, or look what became of that."""
+    async def advance(self, proposal: Proposal, besides: Collection[str] = ()) -> ProposalStep:
+        """Propose it, or a comment on one that stands, or look what became of that; what `besides` told is no wait."""
         told, name, cause = await self.told(proposal), f"{proposal.cause}:issue", proposal.cause
         if told is None:
             return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
@@ -100,9 +100,8 @@ class IssueMaker:
         if isinstance(found, Err):
             return ProposalStep("making", reason=found.error)
         if (there := found.data) and self.rung == "program":
-            return ProposalStep(
-                "left", there.html_url, "an open issue there tells it already: close it to have it tried"
-            )
+            why = "an open issue there tells it already: close it to have it tried"
+            return ProposalStep("left", there.html_url, why)
         if there:
             said = self.skills.render(_SKILL, "Comment", **told).strip()
             body: GitHubBody = IssueCommentBody(repo=self.repository, number=there.number, body=said)
@@ -112,16 +111,18 @@ class IssueMaker:
             title = self.skills.render(_SKILL, "Issue Title", **told).strip()
             said = self.skills.render(_SKILL, "Issue", **told, is_program=self.rung == "program").strip()
             body = IssueBody(repo=self.repository, title=title, body=f"{said}\n\n{mark}", only_one=mark)
-        if (await self.outbox.standing(body.kind, name, _TRIES)).code == "free" and await self._told_lately(cause):
+        standing = await self.outbox.standing(body.kind, name, _TRIES)
+        if standing.code == "free" and await self._told_lately({cause, *besides}):
             return ProposalStep("making", reason="it reported something there less than a week ago")
         action = ProposedAction(body, part=name, cause_id=cause, hold=hold)
         return _step(await self.outbox.do_once(action, _TRIES), made)
 
-    async def _told_lately(self, cause: str) -> bool:
+    async def _told_lately(self, besides: Collection[str]) -> bool:
         """Return whether another proposal was told there within a week, or may still be."""
         since = self.clock.now() - self.clock.real(ISSUE_EVERY)
-        others = (one for one in await self.outbox.since(("issue", "issue_comment"), since) if one.cause_id != cause)
-        told = (one for one in others if (one.cause_id or "").startswith("proposal:") and one.state in ACTIVE_STATES)
+        found = await self.outbox.since(("issue", "issue_comment"), since)
+        others = (one for one in found if one.cause_id not in besides and one.state in ACTIVE_STATES)
+        told = (one for one in others if (one.cause_id or "").startswith("proposal:"))
         return any(isinstance(one.body, OnGitHub) and one.body.repo == self.repository for one in told)
 
 

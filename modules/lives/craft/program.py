@@ -10,7 +10,7 @@ from common.wording import told_outcome
 from modules.lives.craft.issues import IssueMaker
 from modules.services.claims.offers import TaskPlace
 from modules.services.craft.bounds import PROGRAM
-from modules.services.craft.proposals import OPEN, Proposal, ProposalStep, Rung
+from modules.services.craft.proposals import OPEN, Proposal, ProposalStep, Rung, decided_in_time
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
@@ -19,7 +19,7 @@ from modules.services.work.table import WorkTable
 from modules.services.workspaces.reviewers import requested_changes
 from modules.services.workspaces.trust import WorkspaceTrust
 
-_SKILL, _TASK = "self-improvement-decision", 1
+_SKILL, _TASK, _TRIES = "self-improvement-decision", 1, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,9 @@ class ProgramMaker:
         known = await self.issues.identity.check(self.issues.place)
         if isinstance(known, Err):
             return ProposalStep("making", reason=known.error)
-        step, told = await self.issues.advance(proposal), await self.issues.told(proposal)
+        newest = await self.table.newest(PROGRAM, _TRIES)
+        unbegun = {f"proposal:{one.payload['proposal']}" for one in newest if one.payload.get("why")}
+        step, told = await self.issues.advance(proposal, besides=unbegun), await self.issues.told(proposal)
         if step.state != "taken" or told is None:
             return step
         place = TaskPlace(self.issues.place, int(step.made.rpartition("/")[2]), _TASK)
@@ -51,14 +53,15 @@ class ProgramMaker:
         await self.table.add(row)
         item = await self.table.get(PROGRAM, row.key)
         if item is None or item.state == "pending":
-            return ProposalStep("making", step.made, (item and item.outcome) or "it is worked on")
-        reason = str(item.payload.get("reason", item.outcome))
-        end, why = ProposalStep("failed", step.made, reason), told_outcome(item.outcome or "")
-        if item.outcome == "opened":
-            end = await self._offered(reason)
-            why = end.reason
+            end = ProposalStep("making", step.made, (item and item.outcome) or "it is worked on")
+        elif item.outcome == "opened":
+            end = await self._offered(str(item.payload["reason"]))
+        else:
+            # NOTE(self): what others wrote of how it ended is told to the owner alone.
+            end = ProposalStep("failed", step.made, str(item.payload.get("why") or told_outcome(item.outcome)))
+        end = decided_in_time(proposal, end, self.issues.clock)
         if end.state not in OPEN:
-            await self._close(proposal, place.issue, why)
+            await self._close(proposal, place.issue, end.reason)
         return end
 
     async def _close(self, proposal: Proposal, issue: int, why: str) -> None:

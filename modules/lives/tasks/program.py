@@ -15,7 +15,7 @@ from adapters.git.worktree import BranchChanges
 from common.clock import Clock
 from common.files import delete_tree
 from common.provenance import Provenance
-from common.text.untrusted import clean
+from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork, TaskFolder
 from modules.lives.tasks.execute import done_in_time
 from modules.lives.tasks.offering import TaskStopped, read
@@ -32,6 +32,7 @@ from modules.services.craft.bounds import (
     PROGRAM_GATE,
     WITHIN_BOUNDS,
     closed_to_program,
+    out_of_bounds,
 )
 from modules.services.craft.proposals import Proposals
 from modules.services.craft.record import FrictionRecord
@@ -44,7 +45,7 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 
 _SKILL = "self-improvement-decision"
 _LOOK_S = 3_600.0
-_LAST_LINES = 8
+_LAST_LINES, _LINE_CHARS = 5, 200
 _AS_CLONED = "git init --quiet && git add --all; [ ! -d .venv ] || touch .venv/.dev .venv/.run"
 """What the gate expects besides the files: a repository, and that `make` takes what is installed as installed."""
 
@@ -57,10 +58,17 @@ class ProgramWork(CodeWork):
         """Raise `TaskStopped` where the gate does not pass upon the program as it is."""
         for run in self.broken(SuiteChange(before, before)):
             minutes, memory = self.agent.limits.suite_seconds / 60, self.agent.limits.suite_bytes // MIB
-            why = f"`{run.command}` ends so there on the program as it is, before any work ({run.outcome}). It may take"
-            may = f"{minutes:g} minutes and {memory:,} MB (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB)."
-            last = [before.lacks, *clean(run.output).split("\n")[-_LAST_LINES:]]
-            raise TaskStopped(Failed("code_tests_failed", "\n".join(filter(None, (f"{why} {may}", *last)))))
+            timeout = f"; it may take {minutes:g} minutes, SOUL_PROGRAM_MINUTES"
+            limits = {"timeout": timeout, "memory": f"; it may take {memory:,} MB, SOUL_PROGRAM_MEMORY_MB"}
+            ended = f"{run.outcome}{limits.get(run.outcome, '')}"
+            why = f"`{PROGRAM_GATE}` does not pass on the program as it is ({ended}), so no code was written"
+            last = [before.lacks, *run.output.strip().split("\n")[-_LAST_LINES:]]
+            told = "\n".join(one_line(one, _LINE_CHARS) for one in last if one)
+            raise TaskStopped(Failed("code_tests_failed", told, why=why))
+
+    def is_bound(self, path: str) -> bool:
+        """Return whether only people change a file."""
+        return bool(out_of_bounds([path]))
 
     def bound(self, changes: BranchChanges) -> Closed | None:
         """Return the gate that changes out of bounds shut, or None."""
@@ -124,16 +132,18 @@ class ProgramHandler(Handler):
                 return Disposition("done", "opened", url)
             case Stopped() | Deferred() as waits:
                 return Disposition("later", type(waits).__name__.lower(), waits.reason, _LOOK_S)
-            case Failed(problem=problem, detail=detail, about=about):
-                return Disposition("silent", problem, ": ".join(filter(None, (about, detail or problem))))
-            case other:
-                reason = other.question if isinstance(other, Blocked) else "there was nothing to change"
-                return Disposition("silent", type(other).__name__.lower(), reason)
+            case Failed(problem=problem, detail=detail, about=about, why=why):
+                await self.table.note(item, why=why)
+                return Disposition("silent", problem, ": ".join(filter(None, (about, why, detail or problem))))
+            case Blocked(question=question):
+                return Disposition("silent", "ended-with-a-question", question)
+            case _:
+                return Disposition("silent", "nothing-to-change", "there was nothing to change")
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Keep why it ended so, and tell the owner."""
-        await self.table.note(item, reason=disposition.reason)
+        """Keep where its pull request is, and tell the owner alone how it ended: others' words may be in that."""
         is_open = disposition.code == "opened"
+        await self.table.note(item, reason=disposition.reason if is_open else "")
         what = "a pull request waits for your review" if is_open else "nothing was pushed"
         headline = f"{self.name}, on a change of its own program: {what}"
         await self.tell(f"program:{item.key}", headline, disposition.reason, Provenance.SELF, at_once=False)

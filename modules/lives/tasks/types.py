@@ -80,13 +80,14 @@ class Failed:
     """The work went wrong, because of the file `about` if it names one. After three failures a task is left alone.
 
     `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
-    alone.
+    alone. `why` says in words of this program alone that nothing could begin.
     """
 
     problem: TaskProblem
     detail: str = ""
     about: str = field(default="", compare=False)
     lacks: str = field(default="", compare=False)
+    why: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

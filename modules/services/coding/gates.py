@@ -18,7 +18,7 @@ MOST_FILES = 60
 MOST_ADDED_CHARS = 400_000
 MOST_FILE_BYTES = 500_000
 MOST_PICTURE_BYTES = 200_000
-_ABOUT_CHARS = 420
+_ABOUT_CHARS = 2_000
 _FOR_FILES = frozenset(("secret", "not_text", "too_large", "hidden", "line_missing", "out_of_bounds"))
 
 GateCode = Literal[
@@ -31,7 +31,7 @@ GateCode = Literal[
     "hidden",  # the added lines of a file that is no prose hold invisible characters
     "not_text",  # a file is binary, a link, or a repository
     "too_large",  # a file, or all of it, is too large to be reviewed
-    "out_of_bounds",  # a file of its own program that only people change
+    "out_of_bounds",  # files of its own program that only people change
     "line_missing",  # a line is missing that the repository wants in one of its files
 ]
 
@@ -112,10 +112,8 @@ def gate_told(skills: Skills, closed: Closed | None) -> str:
     """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
     if closed is None or closed.code not in _FOR_FILES:
         return ""
-    about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
-    return skills.render(
-        "coding", "Gates", closed.code, **({} if closed.code == "secret" else {"about": about})
-    ).strip()
+    about = {} if closed.code == "secret" else {"about": one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)}
+    return skills.render("coding", "Gates", closed.code, **about).strip()
 
 
 def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:

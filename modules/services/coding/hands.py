@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -71,6 +71,7 @@ class TreeFiles:
 
     tree: Path
     search_s: float = _SEARCH_S
+    is_bound: Callable[[str], bool] = lambda _: False
 
     def list_files(self, given: Mapping[str, Any]) -> str:
         """List the files below a folder."""
@@ -124,7 +125,7 @@ class TreeFiles:
     def write_file(self, given: Mapping[str, Any]) -> str:
         """Write a whole file, in the encoding and with the line ends of the one that it replaces."""
         said, content = given["path"], given["content"]
-        path = self.place(said)
+        path = self.place(said, writes=True)
         if len(content) > _MOST_WRITTEN_CHARS:
             raise RefusedCall("Too Long", path=said)
         if path.exists() and not path.is_file():
@@ -137,7 +138,7 @@ class TreeFiles:
     def edit_file(self, given: Mapping[str, Any]) -> str:
         """Replace a text that stands in a file once, or everywhere where `all` is set."""
         said, old, new = given["path"], given["old"], given["new"]
-        path = self.place(said)
+        path = self.place(said, writes=True)
         source = self._source(path, said)
         wanted = LINE_END.pattern.join(map(re.escape, LINE_END.split(old)))
         found = list(re.finditer(wanted, source.text)) if old else []
@@ -153,8 +154,8 @@ class TreeFiles:
         _put(path, said, source, "".join([*parts, source.text[at:]]))
         return f"Replaced {len(found)} times." if len(found) > 1 else ""
 
-    def place(self, said: str) -> Path:
-        """Return where a path leads, which is in the tree."""
+    def place(self, said: str, *, writes: bool = False) -> Path:
+        """Return where a path leads, which is in the tree; `writes`: to a file that may be changed."""
         tree = self.tree.resolve()
         try:
             path = (tree / said).resolve()
@@ -162,6 +163,8 @@ class TreeFiles:
             path = tree.parent
         if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
             raise RefusedCall("Outside", path=said)
+        if writes and self.is_bound(path.relative_to(tree).as_posix()):
+            raise RefusedCall("Out Of Bounds", path=said)
         return path
 
     def _name(self, path: Path) -> str:
@@ -271,9 +274,7 @@ class Hands:
     def specs(self, *, is_round: bool = False) -> list[ToolSpec]:
         """Return the tools as the model sees them; `is_round` says that the work stands in a pull request already."""
         words = {"run": {"seconds": self._seconds(None), "most": self._seconds(self.limits.wall_s)}}
-        described = {
-            name: self.skills.render(SKILL, "Descriptions", name, **words.get(name, {})) for name in _ARGUMENTS
-        }
+        described = {one: self.skills.render(SKILL, "Descriptions", one, **words.get(one, {})) for one in _ARGUMENTS}
         arguments = dict(_ARGUMENTS)
         if is_round:
             described[FINISH] = self.skills.subsection(SKILL, "Descriptions", _FINISH_ROUND)
@@ -299,9 +300,8 @@ class Hands:
             words = {name: str(value) for name, value in refused.words.items()}
             told = self.skills.render(SKILL, "Answers", refused.answer, **words)
             return ToolAnswer(call.id, call.name, clean(told), is_error=True)
-        return ToolAnswer(
-            call.id, call.name, clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
-        )
+        told = clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
+        return ToolAnswer(call.id, call.name, told)
 
     async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]], named: Sequence[str]) -> str:
         """Return the diff of what the model neither wrote, restored, removed nor saw as it is now; "" if none.
@@ -338,24 +338,13 @@ class Hands:
             raise RefusedCall("Not Understood", reason=call.malformed or call.name)
         if wrong := next((name for name in _ARGUMENTS[call.name][1] if not isinstance(call.input.get(name), str)), ""):
             raise RefusedCall("Not Understood", reason=wrong)
-        apart: dict[str, Callable[[ToolCall], Awaitable[str]]] = {
-            "run": self._run,
-            "diff": self._diff,
-            "restore": self._restore,
-            "history": self._history,
-        }
+        apart = {"run": self._run, "diff": self._diff, "restore": self._restore, "history": self._history}
         try:
             if call.name in apart:
                 return await apart[call.name](call)
-            files = TreeFiles(self.room.tree)
-            work = {
-                "list_files": files.list_files,
-                "read_file": files.read_file,
-                "search": files.search,
-                "write_file": files.write_file,
-                "edit_file": files.edit_file,
-            }
-            return await asyncio.to_thread(work[call.name], call.input)
+            files = TreeFiles(self.room.tree, is_bound=self.room.is_bound)
+            work = (files.list_files, files.read_file, files.search, files.write_file, files.edit_file)
+            return await asyncio.to_thread({one.__name__: one for one in work}[call.name], call.input)
         except OSError as error:
             raise RefusedCall("Not Done", reason=error.strerror or "") from None
 

@@ -70,6 +70,7 @@ class CodingRoom:
         base: the commit that changes are held against.
         start: the commit that the job begins at, "" where that is `base`.
         scratch: the folder that is `/tmp` to the programs, for as long as the job lasts.
+        is_bound: returns whether a file, by its path from the root, may not be changed.
 
     """
 
@@ -77,6 +78,7 @@ class CodingRoom:
     base: str
     scratch: Path
     start: str = ""
+    is_bound: Callable[[str], bool] = lambda _: False
 
     @property
     def tree(self) -> Path:

@@ -53,9 +53,9 @@ _CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
 _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
 
 
-def first_out_of_bounds(paths: Iterable[str]) -> str:
-    """Return the first of these paths that a SOUL may not change, or ""."""
-    return next((path for path in paths if not _is_within(path)), "")
+def out_of_bounds(paths: Iterable[str]) -> list[str]:
+    """Return those of these paths that a SOUL may not change."""
+    return [path for path in paths if not _is_within(path)]
 
 
 def _is_within(path: str) -> bool:
@@ -72,13 +72,12 @@ def _is_any(path: str, patterns: Sequence[str]) -> bool:
 
 def closed_to_program(changes: BranchChanges) -> Closed | None:
     """Return why a change of the program is not offered; None where it may be."""
-    if path := first_out_of_bounds(one.path for one in changes.files):
-        return Closed("out_of_bounds", "only people change this file", path)
+    if paths := out_of_bounds(one.path for one in changes.files):
+        return Closed("out_of_bounds", "may be changed by people alone", ", ".join(paths))
     lines = max(sum(map(int, _CHANGED.findall(changes.stat))), len(changes.added) // _LINE_CHARS)
     if len(changes.files) > MOST_PROGRAM_FILES or lines > MOST_PROGRAM_LINES:
-        return Closed(
-            "too_large", f"{changes.stat}; the most are {MOST_PROGRAM_FILES} files, {MOST_PROGRAM_LINES} lines"
-        )
+        most = f"the most are {MOST_PROGRAM_FILES} files, {MOST_PROGRAM_LINES} lines"
+        return Closed("too_large", f"{changes.stat}; {most}")
     return None
 
 
@@ -94,6 +93,6 @@ class OwnProgramRule:
             return ()
         if action.kind in _FOR_PEOPLE or (isinstance(body, PushBody) and parse_task_branch(body.branch) is None):
             why = "it changes its own program by pull requests alone, which only people review and merge"
-        elif isinstance(body, PushBody) and (path := first_out_of_bounds(body.paths)):
-            why = f"only people change {path}"
+        elif isinstance(body, PushBody) and (paths := out_of_bounds(body.paths)):
+            why = f"only people change {paths[0]}"
         return [Verdict("own-program", "block" if why else "pass", why)]

@@ -22,7 +22,7 @@ RungVerdict = Literal["skill", "issue", "program", "habit", "not_at_all"]
 ProposalState = Literal["asked", "making", "waiting", "taken", "mended", "again", "left", "failed"]
 """`asked`: the SOUL decides; `making`: it is written; `waiting`: for a person; `taken`: in use, and counted since."""
 
-_TABLE = "proposals"
+_TABLE, _DECIDED_WITHIN = "proposals", timedelta(days=14)
 OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
 
 
@@ -70,6 +70,13 @@ class ProposalStep:
     state: ProposalState
     made: str = ""
     reason: str = ""
+
+
+def decided_in_time(proposal: Proposal, step: ProposalStep, clock: Clock) -> ProposalStep:
+    """Return how far a proposal is; `left` where nobody decided for so long, so that it keeps no other waiting."""
+    if step.state in OPEN and clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
+        return ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
+    return step
 
 
 class Maker(Protocol):

@@ -50,7 +50,7 @@ def _waits_for(one: Proposal) -> str:
     if one.state == "asked":
         return "the SOUL decides next whether to take it up"
     if one.rung != "skill":
-        return one.reason.replace(one.why, "") or "it is made next"
+        return one.reason or "it is made next"
     shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it, and how to approve it"
     return shows if one.state == "waiting" else "its next reflection writes the skill"
 

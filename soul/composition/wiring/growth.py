@@ -18,6 +18,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.bounds import PROGRAM
 from modules.services.craft.proposals import Maker, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
+from modules.services.github_threads.threads import THREAD
 from modules.services.identity.history import held_documents
 from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
@@ -168,8 +169,11 @@ def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tu
 
 
 async def _stands(services: Services, proposal: Proposal) -> str:
-    """Return the state of a proposal, of the file and the acts that wait for the owner, and of the work on it."""
+    """Return the state of a proposal, of what waits for the owner, of its work, and of news of its pull request."""
     held = await asyncio.to_thread(held_documents, services.home)
     acts = await services.outbox.by_cause(proposal.cause)
-    states = [one.state for one in acts] + [one.state for one in await services.work.newest(PROGRAM, 1)]
+    states: list[str] = [*(one.state for one in acts), *(one.state for one in await services.work.newest(PROGRAM, 1))]
+    if number := proposal.made.partition("/pull/")[2]:
+        pull = f"{services.settings.soul_program_repository}#{number}/".lower()
+        states += [one.version for one in await services.work.newest(THREAD, 9, key_prefix=pull)]
     return " ".join(map(str, (proposal.id, proposal.state, OWN_SKILL + proposal.made in held, *states)))

@@ -328,6 +328,10 @@ class CodeWork(TaskWorker):
     def check_begin(self, before: Suites) -> None:
         """Raise `TaskStopped` where no work begins upon tests that stand so."""
 
+    def is_bound(self, path: str) -> bool:
+        """Return whether a file may not be changed, whatever the task is."""
+        return False
+
     def bound(self, changes: BranchChanges) -> Closed | None:
         """Return the gate that changes shut whatever the tests come to, or None."""
         return None
@@ -376,7 +380,7 @@ class CodeWork(TaskWorker):
         lines: Sequence[tuple[str, str]],
     ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""
-        told, tree, room = list[str](), folder.worktree, folder.room(base)
+        told, tree, room = list[str](), folder.worktree, replace(folder.room(base), is_bound=self.is_bound)
 
         async def wrong() -> str:
             """What fails, which gate is shut, or that nothing changed; else, once, what may have been overlooked."""

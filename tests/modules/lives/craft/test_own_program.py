@@ -11,8 +11,9 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from modules.lives.craft.issues import kind_mark
+from modules.lives.craft.perceive import improve
 from modules.lives.craft.program import ProgramMaker
-from modules.services.craft.bounds import OUT_OF_BOUNDS, first_out_of_bounds
+from modules.services.craft.bounds import OUT_OF_BOUNDS, out_of_bounds
 from modules.services.outbox.github_bodies import (
     ContentsBody,
     GitHubBody,
@@ -29,9 +30,10 @@ from tests.loopback import to_loopback
 from tests.modules.lives.craft.test_issues import Reporting, reporting
 from tests.modules.lives.craft.test_proposals import Decider
 from tests.modules.services.coding.coding_rig import needs_sandbox
-from tests.modules.services.craft.test_friction import HOSTILE
+from tests.modules.services.craft.test_friction import HOSTILE, turn
 from tests.project import ROOT
 from tests.running_town import call
+from tests.scenarios.test_scenario_reflection import DAY_S
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
@@ -187,7 +189,7 @@ async def test_a_planted_fault_becomes_a_tested_pull_request_that_waits_for_a_pe
     "path", ["modules/services/outbox/approval.py", pytest.param("Makefile", marks=pytest.mark.slow)]
 )
 async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_github: TownGitHub, path: str) -> None:
-    bad = call("write_file", path=path, content="check:\n\ttrue\n\ntest:\n\ttrue\n")
+    bad = call("run", command=f"mkdir -p modules/services/outbox && echo 'test:' | tee {path} > tox.ini")
     insists = [call("finish", summary="It has to be changed.")] * 2
     async with changing(town_github, bad, *FIX, *insists) as place:
         await place.soul.proposes()
@@ -198,9 +200,9 @@ async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_gith
         assert await place.soul.life.soul.app.services.outbox.of_kind("push", 5) == []
         told = await place.told()
         assert "nothing was pushed" in told
-        assert f"a change of this file is refused ({path}" in told
+        assert f"{path}, tox.ini may be changed by people alone." in told
         assert (await place.soul.looks())[0][0] == "failed"
-        assert path in (await place.soul.life.friction()).reason
+        assert (await place.soul.life.friction()).reason == "left: code stuck"
 
 
 @pytest.mark.slow
@@ -218,17 +220,18 @@ async def test_a_change_whose_gate_is_red_is_not_offered(town_github: TownGitHub
 
 
 @pytest.mark.parametrize(
-    ("makefile", "told"),
+    ("makefile", "told", "is_limit"),
     [
-        ("check:\n\t@echo no types here\n\t@exit 3\n", "no types here"),
+        ("check:\n\t@echo no types here\n\t@exit 3\n", "no types here", False),
         (
             "check:\n\t@echo begun\n\ntest:\n\tpython3 -c 'x = bytearray(400_000_000); import time; time.sleep(9)'\n",
-            "(memory). It may take 30 minutes and 256 MB (SOUL_PROGRAM_MINUTES, SOUL_PROGRAM_MEMORY_MB)",
+            "(memory; it may take 256 MB, SOUL_PROGRAM_MEMORY_MB)",
+            True,
         ),
     ],
 )
 async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
-    town_github: TownGitHub, makefile: str, told: str, capsys: pytest.CaptureFixture[str]
+    town_github: TownGitHub, makefile: str, told: str, *, is_limit: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with changing(town_github, makefile=makefile, SOUL_PROGRAM_MEMORY_MB="256") as place:
         await place.soul.proposes()
@@ -236,11 +239,15 @@ async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
         await place.soul.looks()
         await place.works()
         assert place.mind.coded == []
-        assert "`make check && make test` ends so there on the program as it is" in await place.told()
+        assert "`make check && make test` does not pass on the program as it is (" in await place.told()
         assert told in await place.told()
+        assert ("SOUL_PROGRAM" in await place.told()) == is_limit
         assert (await place.soul.looks())[0][0] == "failed"
-        assert told in (await place.soul.life.friction()).reason
-        assert await place.ended() == ("closed", "This try is over: code tests failed.")
+        reason = (await place.soul.life.friction()).reason
+        assert (told in reason) == is_limit, "what was printed is for the owner alone"
+        why = reason.removeprefix("left: ")
+        assert why.endswith(", so no code was written")
+        assert await place.ended() == ("closed", f"This try is over: {why}.")
         await place.soul.life.soul.app.scheduler.run_guarded("alarms")
         services = place.soul.life.soul.app.services
         assert [one.outcome for one in await services.work.newest(NOTICE, 5) if told in str(one.payload)] == ["untold"]
@@ -248,23 +255,74 @@ async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
         assert [told in str(one.reason) for one in shown] == [True], "no message could tell it, and it is seen here"
         run_friction(services.home.root, as_json=False)
         said = capsys.readouterr().out
-        assert all(one in said for one in ("tools: bluesky_post Wrong Fields", "A change of the program http", told))
+        assert all(one in said for one in ("tools: bluesky_post Wrong Fields", "A change of the program http", why))
+        for _ in range(2):
+            place.soul.life.soul.passes(DAY_S)
+            await place.soul.life.meets(*(turn() for _ in range(3)))
+        await place.soul.life.works()
+        assert f"What came of it before: left: {why}\n" in place.mind.decisions[-1]
+        assert len(await place.soul.drafts()) == 1, "such a try keeps no other waiting"
 
 
 async def test_who_codes_is_told_at_once_that_nothing_changed_or_that_a_file_is_out_of_bounds(
     town_github: TownGitHub,
 ) -> None:
-    bad = call("write_file", path="common/redact.py", content="")
-    end, undo = call("finish", summary="Done."), call("restore", path="common")
-    async with changing(town_github, end, bad, end, undo, *FIX) as place:
+    links = call(
+        "run", command="ln -s ../Makefile docs.md && mkdir docs && mv docs.md docs && touch common/redact.py tox.ini"
+    )
+    writes = [call("write_file", path=path, content="") for path in ("common/redact.py", "docs/docs.md")]
+    edits = call("edit_file", path="Makefile", old="check:", new="x:")
+    end, undo = call("finish", summary="Done."), [call("restore", path=path) for path in ("common", "docs", "tox.ini")]
+    async with changing(town_github, end, links, *writes, edits, end, *undo, *FIX) as place:
         await place.soul.proposes()
         await place.soul.approves()
         await place.soul.looks()
         await place.works()
         seen = [one.messages[-1].text for one in place.mind.coded]
         assert "nothing changed" in seen[1]
-        assert "a change of this file is refused (common/redact.py" in seen[3]
+        for at, path in enumerate(("common/redact.py", "docs/docs.md", "Makefile"), 3):
+            assert f"Nothing was written: {path} may be changed by people alone." in seen[at]
+        assert "Not finished: common/redact.py, tox.ini may be changed by people alone." in seen[6]
         assert len(await place.pulls()) == 1
+
+
+async def opened(place: Changing) -> PullRequest:
+    """Let the change be approved and made, and return its pull request, which waits."""
+    await place.soul.proposes()
+    await place.soul.approves()
+    await place.soul.looks()
+    await place.works()
+    (pull,) = await place.pulls()
+    assert (await place.soul.looks())[0] == ("waiting", pull.html_url)
+    return pull
+
+
+async def test_a_pull_request_that_a_person_closes_is_seen_by_its_notification(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        life = place.soul.life
+        town_github.network.clock = life.soul.clock
+        pull = await opened(place)
+        await improve(life.soul.app.services.work, "to paint")
+        await life.works(60)
+        repo = town_github.network.state.repos[PLACE.full_name]
+        kit = town_github.network.find("kit")
+        assert kit
+        town_github.network.change_issue(repo, repo.pulls[pull.number].issue, kit, state="closed")
+        for _ in range(3):
+            life.soul.passes(120)
+            await life.soul.app.scheduler.run_guarded("github-awareness")
+            await life.works(60)
+        ends = [(one.wish, one.reason) for one in await life.craft.proposals.all()]
+        assert ends[1] == ("", "the pull request is closed")
+        assert ends[0][0] == "to paint", "what waited behind it comes next"
+
+
+async def test_what_nobody_decides_in_two_weeks_closes_its_issue(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        await opened(place)
+        await place.soul.life.works(15 * DAY_S)
+        assert [one.state for one in await place.soul.life.craft.proposals.all()] == ["left"]
+        assert await place.ended() == ("closed", "This try is over: nobody decided within 14 days.")
 
 
 async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:
@@ -334,8 +392,8 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
     ]
     for path in bound:
         assert (ROOT / path).is_file(), path
-        assert first_out_of_bounds([path]) == path
-        assert first_out_of_bounds([path.upper()])
+        assert out_of_bounds([path]) == [path]
+        assert out_of_bounds([path.upper()])
     free = [
         "modules/lives/bluesky/perceive.py",
         "local_tools/bluesky_turns.py",
@@ -343,5 +401,5 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
         "README.md",
     ]
     assert all((ROOT / one).is_file() for one in free)
-    assert not first_out_of_bounds(free)
+    assert not out_of_bounds(free)
     assert len(OUT_OF_BOUNDS) == len(set(OUT_OF_BOUNDS))
