@@ -30,7 +30,7 @@ async def test_what_it_proposes_its_skills_and_its_wishes_are_told_and_a_sleeper
         evidence = {"occurrences": 3, "days": 2, "entries": friction.own_entries}
         begun = await craft.proposals.begin(friction.id, "", evidence)
         assert begun
-        await craft.proposals.put(begun, rung="issue", state="making", why="I post often.", reason="I post often.")
+        await craft.proposals.put(begun, rung="issue", state="making", why="I post often.")
         page = html.unescape((await client.get("/growing")).text)
         told, evidence_of_it = panel("proposals", page).split("<summary>The evidence</summary>")
         assert "An issue: prepared since" in told

@@ -260,7 +260,7 @@ async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
             place.soul.life.soul.passes(DAY_S)
             await place.soul.life.meets(*(turn() for _ in range(3)))
         await place.soul.life.works()
-        assert f"What came of it before: left: {why}\n" in place.mind.decisions[-1]
+        assert f": {why}\n" in place.mind.decisions[-1]
         assert len(await place.soul.drafts()) == 1, "such a try keeps no other waiting"
 
 
