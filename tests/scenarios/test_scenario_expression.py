@@ -237,7 +237,13 @@ async def test_a_thought_may_end_in_silence_and_the_next_one_starts_elsewhere_at
     home = running_town.make_home("rowan")
     async with awake(home, clock=HastyClock()) as life:
         expression, clock = life.app.lives.bluesky.expression, life.app.services.clock
-        assert (await expression.express()).reason.startswith("silent")
+        assert (await expression.express()).ran
+        (ended,) = [
+            one.entry.data
+            for one in await life.app.services.journal.recent(50)
+            if one.entry.loop == "expression" and one.entry.kind == "decision"
+        ]
+        assert ended["act"] == "silent"
         assert len(running_town.mind.asked) == 1
         assert not await life.app.services.outbox.of_kind("post", 9)
         assert expression.next_at

@@ -126,7 +126,7 @@ class ImprovementHandler(Handler):
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, and the owner is told, without its reason."""
         if not disposition.settles:
-            return "A proposal to get better waits"
+            return "A proposal to get better goes on"
         end = _ENDS.get(disposition.act, _ENDS.get(disposition.code, disposition.code))
         return "Decided against getting better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
@@ -174,7 +174,7 @@ class ImprovementHandler(Handler):
         is_pursued = decided["pursue"] and decided["rung"] in rungs
         why = one_line(str(decided["reason"]), _REASON_CHARS)
         proposal = replace(proposal, rung=decided["rung"], why=why)
-        return await self._put(proposal, ProposalStep("making") if is_pursued else ProposalStep("left", reason=why))
+        return await self._put(proposal, ProposalStep("making" if is_pursued else "left"))
 
     async def _advanced(self, item: WorkItem, proposal: Proposal) -> Proposal:
         maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
@@ -197,14 +197,14 @@ def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
     """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
     if proposal.state not in _LEAVES:
         return replace(friction, state="proposed", reason=": ".join(filter(None, (proposal.state, proposal.made))))
-    state, told = _LEAVES[proposal.state], proposal.reason
+    state, told = _LEAVES[proposal.state], proposal.told
     told = f"left: {told}" if state == "left" else told
     return replace(friction, state=state, reason=told, own_then=0 if state == "seen" else friction.own)
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:
     """Return what becomes of the row; `left_s` are the lived seconds until what came of it is counted."""
-    reason = ": ".join(filter(None, (proposal.made, proposal.reason)))
+    reason = ": ".join(filter(None, (proposal.made, proposal.told)))
     if proposal.state == "asked":
         return Disposition("undecided", "unanswered", "the model did not decide")
     if proposal.state in {"making", "waiting"} or left_s > 0:

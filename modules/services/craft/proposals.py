@@ -32,7 +32,7 @@ class Proposal:
 
     `evidence` says how often and on how many days it occurred within a week, and in which entries of the journal.
     `made` is the name of a skill, or the address of an issue or a pull request. `why` is the SOUL's reason for its
-    decision, `reason` why it is in its state.
+    decision, `reason` why it is in its state; "" where its own no is why.
     """
 
     id: int
@@ -56,6 +56,11 @@ class Proposal:
     def about(self) -> tuple[int | None, str]:
         """What it is about."""
         return self.friction, self.wish
+
+    @property
+    def told(self) -> str:
+        """Why it is in its state: the SOUL's own reason where that was its own no."""
+        return self.reason or (self.why if self.state == "left" else "")
 
     @property
     def entries(self) -> Sequence[int]:

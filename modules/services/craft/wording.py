@@ -43,7 +43,7 @@ def proposal_stands(one: Proposal) -> str:
     state = _STATES.get(one.state, one.state)
     if one.state in OPEN:
         return f"{what}: {state} since {one.at[:10]}; {_waits_for(one)}"
-    return ": ".join(filter(None, (what, state, one.reason.replace(f"{state}: ", ""))))
+    return ": ".join(filter(None, (what, state, one.told.replace(f"{state}: ", ""))))
 
 
 def _waits_for(one: Proposal) -> str:
@@ -75,6 +75,6 @@ def rests_on(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
     times, days = (int(one.evidence.get(name, 0)) for name in ("occurrences", "days"))
     often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}:"
     evidence = (f"  {line}" for line in evidence_lines(connection, one.entries))
-    reason = one.why if one.state in OPEN else one.why.replace(one.reason, "")
+    reason = one.why if one.reason or one.state != "left" else ""  # its own no is told as why it was dropped
     told = [*about, f"Wished for: {one.wish}" if one.wish else "", often if times else "", *evidence]
     return [*filter(None, told), *([f"The SOUL's reason: {reason}"] if reason else [])]

@@ -293,7 +293,7 @@ class SelfKeeper:
         """Return the change that waits; None for `came` is any. Raises `NotWaiting` if the owner did not see it."""
         held = self._history.held()
         if held and (held.at != came if came else is_yes and came is not None and not held.is_seen):
-            remedy = f"`{entries.see_held(self.document)}` shows it; then decide."
+            remedy = f"`{entries.see_held(self.document)}` (or /drafts {self.document}) shows it; then decide."
             raise NotWaiting(f"The change of {self.document} that waits now was not shown to you", remedy=remedy)
         return held
 

@@ -18,7 +18,7 @@ from soul.commands.run import owner_commands
 from tests.modules.lives.craft.test_issues import reporting
 from tests.modules.lives.craft.test_proposals import WISH, Decider, Life, PageMaker, home_of, three_days_old
 from tests.owner_lines import approve_shown
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_reflection import DAY_S, HOUR_S, at_noon
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
@@ -39,8 +39,8 @@ class Writer(Decider):
         return super().__call__(request)
 
 
-def life_of(soul: object, mind: Decider) -> Life:
-    life = Life(soul, mind, PageMaker())  # type: ignore[arg-type]
+def life_of(soul: RunningSoul, mind: Decider) -> Life:
+    life = Life(soul, mind, PageMaker())
     life.handler.makers = life.own_makers
     return life
 
