@@ -25,6 +25,7 @@ from starlette.requests import Request
 
 from common.clock import Clock, SystemClock
 from modules.runtime.home import Home, lock_holder
+from modules.runtime.sleep_note import is_noted
 from soul.fleet.policy import last_exit, mode_of
 from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _LOOK = "app.bsky.notification.listNotifications"
 _WATCHED = "25"  # the watcher asks for so many
 _SAMPLE_S, _SETTLED_S = 1.0, 10.0
+_AT_ONCE = 40
+"""So many begin awake; more would not get through their first minutes on two cores at such a speed."""
 _CUT_S = (2.0, 20.0)
 _KILLED = ("soul", "watcher", "engine", "soul", "soul", "soul", "soul", "soul")
 _CUT = ("soul", "sleeper", "watcher", "engine")
@@ -292,6 +295,18 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
 ENGINES = {"up": _up, "cluster": _cluster}
 
 
+async def _let_sleep(homes: Sequence[Home], folder: Path, town: RunningTown) -> None:
+    """Let these homes begin their lives, a few at a time, until all of them sleep."""
+    for begin in range(0, len(homes), _AT_ONCE):
+        some = homes[begin : begin + _AT_ONCE]
+        async with _up(some, folder, town):
+            await until(partial(_are_asleep, some), 20 * HANG_S, what="the sleep of all")
+
+
+def _are_asleep(homes: Iterable[Home]) -> bool:
+    return all(is_noted(home.memory) for home in homes)
+
+
 @dataclass
 class FleetDay:
     """A day under way; `homes` are the names by folder."""
@@ -493,6 +508,7 @@ async def open_fleet_day(plan: DayPlan, engine: EngineName, folder: Path, seed: 
         homes = [town.make_home(f"soul{number}", **given) for number in range(plan.homes)]
         for home in homes:  # as it declares itself while it starts
             network.put(town.account(home.root.name), DECLARATION, "self", {"allowIncoming": "all"})
+        await _let_sleep(homes[:-_AT_ONCE], folder, town)
         async with ENGINES[engine](homes, folder, town) as running:
             names = {home.root.resolve(): home.root.name for home in homes}
             day = FleetDay(plan, town, wire, running, names, random.Random(seed))

@@ -34,7 +34,7 @@ from modules.runtime.sleep_note import request_wake
 from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.craft.proposals import proposals
 from modules.services.craft.record import frictions
-from modules.services.craft.wording import names_of, proposal_stands, rests_on
+from modules.services.craft.wording import proposal_stands, rests_on
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -350,7 +350,7 @@ class PageFacts:
             with reading(self.home.database) as connection:
                 friction = friction_lines(frictions(connection)[:_FRICTION_SHOWN], self.settings.soul_timezone)
                 found = proposals(connection)[:_FRICTION_SHOWN]
-                proposed = [(proposal_stands(one), rests_on(connection, one), names_of(one)[0]) for one in found]
+                proposed = [(proposal_stands(one), rests_on(connection, one), one.cause) for one in found]
         wishes = extract_from_self(read_self(self.home)).wishes
         with SelfHistory(self.home).alone() as history:
             changes = self._changes(history)

@@ -46,6 +46,20 @@ async def test_a_tool_of_a_family_that_is_not_open_works_and_opens_it(running_to
     assert "I'm rowan" in second.messages[-1].text
 
 
+async def test_an_unknown_tool_is_answered_with_those_that_are_shown(running_town: RunningTown) -> None:
+    acts = [
+        call("paint"),
+        call("more_tools", family="pictures"),
+        call("paint"),
+        Completion("I cannot paint."),
+    ]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    async with awake(running_town.make_home("rowan")) as life:
+        await answered(life.app.owner, "Paint something.")
+    before, after = (running_town.mind.asked[at].messages[-1].text for at in (1, 3))
+    assert ("arena_search" in before, "arena_search" in after) == (False, True)
+
+
 async def test_a_life_without_github_is_told_of_no_family_for_it(running_town: RunningTown) -> None:
     acts = [call("more_tools", family="github"), Completion("None.")]
     running_town.mind.answer = lambda _: acts.pop(0)

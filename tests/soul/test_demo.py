@@ -243,19 +243,19 @@ async def test_a_resident_calls_a_tool_wrongly_proposes_a_skill_and_after_the_vi
     ):
         states: list[str] = []
 
-        async def is_at(reason: str) -> bool:
+        async def is_at(proposal: str) -> bool:
             met, _ = await mends_itself(http)
             states.extend([met["state"]] if met and met["state"] not in states else [])
-            return bool(met) and str(met["reason"]).startswith(reason)
+            return bool(met) and met["proposal"]["state"] == proposal
 
-        await patience.until(partial(is_at, "waiting: "), within_s=240, what="a skill that waits")
+        await patience.until(partial(is_at, "waiting"), within_s=240, what="a skill that waits")
         _, (skill,) = await mends_itself(http)
         assert skill["file"] == "skills/one-piece-of-text"
         assert any("in one piece" in line for line in skill["diff"])
         yes = {"handle": "tobias.test", "id": f"{skill['file']}@{skill['at']}", "yes": True}
         (await http.post("/api/drafts", json=yes)).raise_for_status()
         approved_at = iso(SystemClock().now())
-        await patience.until(partial(is_at, "taken: "), within_s=120, what="a skill that is in use")
+        await patience.until(partial(is_at, "taken"), within_s=120, what="a skill that is in use")
         met, waiting = await mends_itself(http)
         assert (met["state"], waiting) == ("proposed", []), "not called mended before seven of its days are over"
         assert met["countedAt"] > iso(SystemClock().now())

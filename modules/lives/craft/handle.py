@@ -36,11 +36,11 @@ from modules.services.craft.proposals import (
 )
 from modules.services.craft.record import FrictionRecord
 from modules.services.craft.wording import proposal_stands
-from modules.services.identity.history import came_of
+from modules.services.identity.history import came_of, held_skills
 from modules.services.identity.types import OWN_SKILL
 from modules.services.outbox.types import STANDS
 from modules.services.owner.notices import TellOwner
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import LocalSkills, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
@@ -78,6 +78,8 @@ class ImprovementHandler(Handler):
     clock: Clock
     tell: TellOwner
     name: str
+    home: Home
+    local_skills: LocalSkills
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Take it as far as it can go now."""
@@ -152,8 +154,9 @@ class ImprovementHandler(Handler):
             "outcome": next(map(proposal_stands, before), ""),
             "occurrences": proposal.evidence.get("occurrences", 0),
             "days": proposal.evidence.get("days", 0),
-            "evidence": await self.friction.evidence(proposal.entries),
+            "evidence": await self.friction.evidence(friction, proposal.entries),
             "wish": proposal.wish,
+            "skills": await self._own_skills(),
             "is_owners": item.importance == "owner",
             "rungs": ", ".join([*rungs, *(["habit", "not_at_all"] if proposal.wish else [])]),
         }
@@ -176,6 +179,15 @@ class ImprovementHandler(Handler):
         proposal = replace(proposal, rung=decided["rung"], why=why)
         return await self._put(proposal, ProposalStep("making" if is_pursued else "left"))
 
+    async def _own_skills(self) -> str:
+        """Return a line for each skill of its own, and for each that waits for its owner's approval."""
+        own = [(one.name, one.description, one.is_off, False) for one in await self.local_skills.own()]
+        held = await asyncio.to_thread(held_skills, self.home)
+        own += [(name, purpose, False, True) for name, purpose in held.items()]
+        names = ("name", "description", "is_off", "is_held")
+        lines = (self.skills.render(_SKILL, "Own Skill", **dict(zip(names, one, strict=True))) for one in own)
+        return "\n".join(line.strip() for line in lines)
+
     async def _advanced(self, item: WorkItem, proposal: Proposal) -> Proposal:
         maker = next((one for one in self.makers if one.rung == proposal.rung and one.is_ready()), None)
         step = ProposalStep("failed", reason="it cannot be made here any more")
@@ -195,11 +207,12 @@ class ImprovementHandler(Handler):
 
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
     """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
-    if proposal.state not in _LEAVES:
-        return replace(friction, state="proposed", reason=": ".join(filter(None, (proposal.state, proposal.made))))
-    state, told = _LEAVES[proposal.state], proposal.told
-    told = f"left: {told}" if state == "left" else told
-    return replace(friction, state=state, reason=told, own_then=0 if state == "seen" else friction.own)
+    is_over = proposal.state in _LEAVES
+    reason = ": ".join(filter(None, (proposal.state, proposal.told if is_over else proposal.made)))
+    if not is_over:
+        return replace(friction, state="proposed", reason=reason)
+    state = _LEAVES[proposal.state]
+    return replace(friction, state=state, reason=reason, own_then=0 if state == "seen" else friction.own)
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:

@@ -83,7 +83,7 @@ class IssueMaker:
 
     async def told(self, proposal: Proposal) -> dict[str, str | int] | None:
         """Return what others may be told of what a proposal is about."""
-        friction = await self.friction.get(proposal.friction or 0)
+        friction = await self.friction.get(proposal.friction)
         return told_outside(friction, proposal) if friction else None
 
     async def advance(self, proposal: Proposal, besides: Collection[str] = ()) -> ProposalStep:

@@ -167,7 +167,7 @@ class Materials:
                 "what": one.description,
                 "count": count,
                 "outcome": friction_stands(one) if one.reason else "",
-                "last": await self.friction.evidence(one.own_entries[-1:]),
+                "last": (await self.friction.evidence(one, one.own_entries[-1:])).rpartition("\n")[2],
             }
             for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]
             if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day
@@ -175,16 +175,17 @@ class Materials:
         return self._lines("Friction", told)
 
     async def to_mend(self) -> str:
-        """What the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
+        """Return what the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
         proposal = await self.proposals.to_write()
-        about = await self.friction.get(proposal.friction) if proposal and proposal.friction else None
+        about = await self.friction.get(proposal.friction) if proposal else None
         return about.description if about else proposal.wish if proposal else ""
 
     async def _proposal(self) -> str:
         """What the SOUL decided to write a skill for, if it is to be written now."""
         if (proposal := await self.proposals.to_write()) is None:
             return ""
-        what, evidence = await self.to_mend(), await self.friction.evidence(proposal.entries)
+        about = await self.friction.get(proposal.friction)
+        what, evidence = await self.to_mend(), await self.friction.evidence(about, proposal.entries)
         return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.why).strip()
 
     def _history(self) -> tuple[list[str], list[str]]:
@@ -247,7 +248,7 @@ class GrowthReport:
                     "stands": friction_stands(one),
                     "count": count,
                     "state": one.state,
-                    "reason": one.reason,
+                    "proposal": dict(zip(("state", "about"), one.came_of_it, strict=True)),
                     "countedAt": counted.get(one.id, ""),
                 }
                 for one, count in met

@@ -53,7 +53,7 @@ class Friction:
             mended, 0 if it was not.
         days: how many of both there were on each day that had some, by its beginning.
         instances: the last ones: when, the number of the entry in the journal, and whether it was an own one.
-        reason: what came of its proposal, and after a colon why; "" before.
+        reason: the state of its last proposal, and after a colon why, or what was made; "" before.
 
     """
 
@@ -76,6 +76,12 @@ class Friction:
     def key(self) -> tuple[FrictionCategory, str, str, str]:
         """What makes two occurrences the same friction."""
         return self.category, self.loop, self.code, self.words
+
+    @property
+    def came_of_it(self) -> tuple[str, str]:
+        """The state of its last proposal, and why, or what was made."""
+        state, _, rest = self.reason.partition(": ")
+        return state, rest
 
     @property
     def description(self) -> str:
@@ -141,15 +147,19 @@ def _is_about_getting_better(data: Mapping[str, Any], loop: str) -> bool:
 
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
     """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
-    for call in data.get("calls", ()):
-        # an act that was refused has an entry of its own
-        if call.get("error") and not call.get("intent_id") and call.get("tool") not in _BETTER:
-            answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
-            tool = "unknown tool" if answer == "Unknown" else call.get("tool")
-            yield ("tools", loop, _code(tool, answer))
+    yield from (("tools", loop, code) for call in data.get("calls", ()) if (code := call_code(call)))
     if stopped := data.get("cut_off") or data.get("failed"):
         category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
         yield (category, loop, _code(data.get("purpose"), stopped))
+
+
+def call_code(call: Mapping[str, Any]) -> str:
+    """Return the code of a call of a turn that came to nothing; "" for any other."""
+    # NOTE(self): an act that was refused has an entry of its own.
+    if not call.get("error") or call.get("intent_id") or call.get("tool") in _BETTER:
+        return ""
+    answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
+    return _code("unknown tool" if answer == "Unknown" else call.get("tool"), answer)
 
 
 def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:

@@ -135,9 +135,7 @@ def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> Propos
     end = counted_at(proposal, day)
     before, after = int(proposal.evidence["occurrences"]), friction.within(end - COUNTED_DAYS * day, end)[0]
     told = f"{before} in the seven days before, {after} in the seven days after"
-    if 2 * after <= before:
-        return ProposalStep("mended", reason=f"mended: {told}")
-    return ProposalStep("again", reason=f"open again: {told}")
+    return ProposalStep("mended" if 2 * after <= before else "again", reason=told)
 
 
 @dataclass(frozen=True, slots=True)

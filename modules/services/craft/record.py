@@ -19,7 +19,7 @@ from common.text.untrusted import one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal import rows
-from modules.services.craft.friction import Friction, is_own, is_ready, met, signs, within_a_week
+from modules.services.craft.friction import Friction, call_code, is_own, is_ready, met, signs, within_a_week
 
 FRICTION_FILE = "friction.json"
 _COUNTED_TO = "friction_counted_to"
@@ -83,8 +83,8 @@ class FrictionRecord:
         """Return all frictions, newest first."""
         return await self.database.run(frictions)
 
-    async def get(self, number: int) -> Friction | None:
-        """Return one friction."""
+    async def get(self, number: int | None) -> Friction | None:
+        """Return one friction; None where it is not known."""
         return next((one for one in await self.all() if one.id == number), None)
 
     async def of_the_week(self) -> list[tuple[Friction, int]]:
@@ -98,13 +98,15 @@ class FrictionRecord:
         now = self.clock.now()
         return sum(within_a_week(one, now, self.day)[1] for one in await self.all())
 
-    async def evidence(self, numbers: Collection[int], *, in_public: bool = False) -> str:
-        """Return a line for each of these entries of the journal, which must be own occurrences.
+    async def evidence(self, friction: Friction | None, numbers: Collection[int], *, in_public: bool = False) -> str:
+        """Return a line for each time that a friction occurred in these entries of the journal, which must be own.
 
         It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said. What
         is told `in_public` names the fields that were given and their kinds, and holds no text.
         """
-        lines = partial(evidence_lines, numbers=numbers, in_public=in_public)
+        if friction is None:
+            return ""
+        lines = partial(evidence_lines, friction=friction, numbers=numbers, in_public=in_public)
         return "\n".join(await self.database.run(lines))
 
     async def decide(self, friction: Friction) -> None:
@@ -168,14 +170,16 @@ def view(found: Sequence[Friction]) -> dict[str, Any]:
 
 def _result(one: Friction) -> str:
     """Return what came of its proposal, without the SOUL's words."""
-    return one.reason.partition(":")[0]
+    return one.came_of_it[0]
 
 
-def evidence_lines(connection: sqlite3.Connection, numbers: Collection[int], *, in_public: bool = False) -> list[str]:
+def evidence_lines(
+    connection: sqlite3.Connection, friction: Friction, numbers: Collection[int], *, in_public: bool = False
+) -> list[str]:
     """Return what `FrictionRecord.evidence` does, as a step of a caller's transaction."""
     lines: list[str] = []
     for entry in rows.entries(connection, numbers):
-        calls = [call for call in entry["data"].get("calls", ()) if call.get("error") and not call.get("intent_id")]
+        calls = [call for call in entry["data"].get("calls", ()) if call_code(call) == friction.code]
         is_shown = entry["loop"] != "owner" and entry["data"].get("rests_on") == "self"
         for call in calls:
             given = call["input"].items() if isinstance(call["input"], dict) and is_shown else ()

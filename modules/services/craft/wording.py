@@ -10,7 +10,14 @@ from modules.services.craft.proposals import OPEN, Proposal, proposals, wish_key
 from modules.services.craft.record import evidence_lines, frictions
 from modules.services.identity.types import OWN_SKILL
 
-_STATES = {"seen": "counted", "asked": "considered", "making": "prepared", "again": "open again", "left": "dropped"}
+_STATES = {
+    "seen": "counted",
+    "asked": "considered",
+    "making": "prepared",
+    "taken": "in use",
+    "again": "open again",
+    "left": "dropped",
+}
 _RUNGS = {"skill": "A skill", "issue": "An issue", "program": "A change of the program"}
 
 
@@ -22,19 +29,18 @@ def in_words(friction: Friction) -> str:
 
 def friction_stands(friction: Friction) -> str:
     """Return where a friction stands, and why."""
-    head, _, rest = friction.reason.partition(": ")
-    told = ": ".join(filter(None, (_STATES.get(head, head), rest)))
+    state, rest = friction.came_of_it
+    told = ": ".join(filter(None, (_STATES.get(state, state), rest)))
     if friction.state == "ready":
         return f"often enough for a proposal{f'; the last one was {told}' if told else ''}"
     if friction.state == "proposed":
-        return f"a proposal is {told if head in {*OPEN, 'taken'} else 'considered'}"
+        return f"a proposal is {told if state in {*OPEN, 'taken'} else 'considered'}"
     return told or _STATES.get(friction.state, friction.state)
 
 
-def ended_as(code: str, reason: str) -> tuple[str, str]:
-    """Return how a proposal ended, and why, without saying the first twice; `code` is its state."""
-    words = _STATES.get(code, code)
-    return f"Proposal {words}", reason.replace(f"{words}: ", "")
+def ended_as(code: str) -> str:
+    """Return how a proposal ended; `code` is its state."""
+    return f"Proposal {_STATES.get(code, code)}"
 
 
 def proposal_stands(one: Proposal) -> str:
@@ -43,7 +49,7 @@ def proposal_stands(one: Proposal) -> str:
     state = _STATES.get(one.state, one.state)
     if one.state in OPEN:
         return f"{what}: {state} since {one.at[:10]}; {_waits_for(one)}"
-    return ": ".join(filter(None, (what, state, one.told.replace(f"{state}: ", ""))))
+    return ": ".join(filter(None, (what, state, one.told)))
 
 
 def _waits_for(one: Proposal) -> str:
@@ -62,6 +68,11 @@ def names_of(one: Proposal) -> list[str]:
     return [f"improvement:{about}", one.cause, *skill]
 
 
+def names_about(connection: sqlite3.Connection, one: Proposal) -> list[str]:
+    """Return the names of a proposal and of each other about the same."""
+    return [name for each in proposals(connection) if each.about == one.about for name in names_of(each)]
+
+
 def behind(connection: sqlite3.Connection, name: str) -> Proposal | None:
     """Return the newest proposal that is told under a name."""
     return next((one for one in proposals(connection) if name in names_of(one)), None)
@@ -69,12 +80,18 @@ def behind(connection: sqlite3.Connection, name: str) -> Proposal | None:
 
 def rests_on(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
     """Return what a proposal rests on: what goes wrong, how often, the evidence, and the SOUL's reason."""
+    # its own no is told as why it was dropped
+    reason = one.why if one and (one.reason or one.state != "left") else ""
+    return [*evidence_for(connection, one), *([f"The SOUL's reason: {reason}"] if reason else [])]
+
+
+def evidence_for(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
+    """Return what was known when a proposal began: what goes wrong, how often, and the evidence."""
     if one is None:
         return []
-    about = (f"To mend: {in_words(friction)}" for friction in frictions(connection) if friction.id == one.friction)
+    if (friction := next((each for each in frictions(connection) if each.id == one.friction), None)) is None:
+        return [f"Wished for: {one.wish}"] if one.wish else []
     times, days = (int(one.evidence.get(name, 0)) for name in ("occurrences", "days"))
     often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}:"
-    evidence = (f"  {line}" for line in evidence_lines(connection, one.entries))
-    reason = one.why if one.reason or one.state != "left" else ""  # its own no is told as why it was dropped
-    told = [*about, f"Wished for: {one.wish}" if one.wish else "", often if times else "", *evidence]
-    return [*filter(None, told), *([f"The SOUL's reason: {reason}"] if reason else [])]
+    evidence = (f"  {line}" for line in evidence_lines(connection, friction, one.entries))
+    return [f"To mend: {in_words(friction)}", *([often] if times else []), *evidence]

@@ -293,7 +293,7 @@ def _own_time(
     found += [("no post", one) for one in silent]
     ended = (one for one in worked if one["data"].get("kind") == _PROPOSAL and one["data"]["act"] in {"done", "silent"})
     told = [(label, one["summary"], one["reason"], not rows.is_own(one)) for label, one in found]
-    proposals = ((*ended_as(one["data"]["code"], one["reason"]), not rows.is_own(one)) for one in ended)
+    proposals = ((ended_as(one["data"]["code"]), one["reason"], not rows.is_own(one)) for one in ended)
     return (*told, *(("proposals", *one) for one in proposals))
 
 

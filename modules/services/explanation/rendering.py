@@ -79,9 +79,10 @@ def title(story: Story, timezone: str = "") -> str:
         return f"Why: {_what(min(alive, key=lambda act: act.kind != 'reply'), timezone)}"
     if story.trigger and story.trigger.state == "pending":
         return f"Why it has not answered {whom} yet"
-    if story.decisions and not story.asked.startswith(("at://", MESSAGES, "github:")):
-        return f"Why: {story.decisions[-1].summary}"
-    return "Why: a proposal to get better" if story.rests_on else f"Why it did not answer {whom}"
+    is_posts = story.asked.startswith(("at://", MESSAGES, "github:"))
+    if story.proposal or (story.decisions and not is_posts):
+        return f"Why: {_short(story.proposal or story.decisions[-1].summary)}"
+    return f"Why it did not answer {whom}"
 
 
 def steps(story: Story, timezone: str = "") -> list[StoryStep]:

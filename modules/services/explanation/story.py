@@ -23,7 +23,8 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
-from modules.services.craft.wording import behind, names_of, rests_on
+from modules.services.craft.wording import behind, evidence_for, names_about, proposal_stands
+from modules.services.identity.types import OWN_SKILL
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import departures, store
@@ -208,7 +209,8 @@ class Story:
         handles: by DID, of those whom a reason names so, as far as they are known.
         coding: the steps of the code that was written for a task, under its latest claim.
         since: how far back the journal reaches, when what was before is gone; "" if nothing is.
-        rests_on: what the proposal rests on that the story is about, a line each.
+        proposal: how the proposal to get better stands that the story is about; "" where it is about none.
+        rests_on: what was known when it began, a line each.
 
     """
 
@@ -223,6 +225,7 @@ class Story:
     coding: tuple[CodingStep, ...] = ()
     since: str = ""
     handles: Mapping[str, str] = field(default_factory=dict)
+    proposal: str = ""
     rests_on: tuple[str, ...] = ()
 
 
@@ -294,8 +297,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     """The act or post that `what` means."""
     named = understand(what)
     # NOTE(self): a cause of one word, such as `expression`, is that of everything of its kind.
-    is_cause = ":" in what and (rows.names(connection, what) or store.names(connection, what))
-    if named is None and (is_cause or behind(connection, what)):
+    is_known = rows.names(connection, what) or store.names(connection, what) or behind(connection, what)
+    if named is None and is_known and (":" in what or what.startswith(OWN_SKILL)):
         return Subject(uri=what)
     if named is None:
         return Unknown(
@@ -431,7 +434,8 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
     posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
     proposal = behind(connection, cause)
-    posts += filter(None, (subject.uri, *became_of(connection, made), *(names_of(proposal) if proposal else ())))
+    posts += names_about(connection, proposal) if proposal else []
+    posts += filter(None, (subject.uri, *became_of(connection, made)))
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     leaving = departures.expected(connection)
@@ -449,7 +453,8 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
         handles=known_handles(connection, " ".join(_reasons(acts, entries))),
-        rests_on=tuple(rests_on(connection, proposal)),
+        proposal=proposal_stands(proposal) if proposal else "",
+        rests_on=tuple(evidence_for(connection, proposal)),
     )
     if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:
         return Unknown(

@@ -5,11 +5,16 @@ from __future__ import annotations
 from common.line_kind import LineKind
 from common.provenance import Provenance
 from modules.runtime.journal.types import Entry
-from modules.services.identity.types import SELF, HeldEdit, ProposedSelf, SelfEdit, Version
+from modules.services.identity.types import OWN_SKILL, SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 
 
 def _loop(document: str) -> str:
     return "self" if document == SELF else "workspace-files"
+
+
+def _skill(document: str) -> str | None:
+    """Return by what name the story of a skill is asked for; None for any other document."""
+    return document if document.startswith(OWN_SKILL) else None
 
 
 def see_held(document: str) -> str:
@@ -44,7 +49,8 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
     }
     posts = [cite for cite in proposed.cites if cite.startswith("at://")]
     line: LineKind = "refl" if change.status == "changed" and not change.vanished else "warn"
-    return Entry("decision", _loop(document), summary, line, reason, trigger_uri=next(iter(posts), None), data=data)
+    about = _skill(document) or next(iter(posts), None)
+    return Entry("decision", _loop(document), summary, line, reason, trigger_uri=about, data=data)
 
 
 def unreadable(document: str, notice: str) -> Entry:
@@ -69,6 +75,7 @@ def rejected(document: str, held: HeldEdit, why: str) -> Entry:
         f"The owner rejected a change of {document}",
         "refl",
         "; ".join(filter(None, (why, waited))),
+        trigger_uri=_skill(document),
         data={"status": "rejected", "file": document},
         provenance=Provenance.SELF if held.is_own else Provenance.STRANGER,
     )
@@ -77,7 +84,12 @@ def rejected(document: str, held: HeldEdit, why: str) -> Entry:
 def given_up(document: str, reason: str) -> Entry:
     """The change that waited for the owner could not be shown without naming somebody who is forgotten."""
     return Entry(
-        "decision", _loop(document), f"A change of {document} that waited for your approval is given up", "warn", reason
+        "decision",
+        _loop(document),
+        f"A change of {document} that waited for your approval is given up",
+        "warn",
+        reason,
+        trigger_uri=_skill(document),
     )
 
 

@@ -360,6 +360,12 @@ def held_documents(home: Home) -> dict[str, str]:
     return {name: _came(file) for name, file in files.items() if file.exists()}
 
 
+def held_skills(home: Home) -> dict[str, str]:
+    """Return what each skill is for that waits for the owner's approval. Raises `StorageError`."""
+    found = {name: SelfHistory(home, name).held() for name in held_documents(home) if name.startswith(OWN_SKILL)}
+    return {name.removeprefix(OWN_SKILL): held.reason for name, held in found.items() if held}
+
+
 def _came(held_file: Path) -> str:
     try:
         return str(json.loads(read_bounded(held_file, TEXT_MAX_BYTES))["at"])

@@ -123,6 +123,8 @@ def _build_craft(
         clock=clock,
         tell=tell,
         name=settings.agent_name,
+        home=services.home,
+        local_skills=services.knowledge.local_skills,
     )
     perceiver = CraftPerceiver(
         friction=friction,

@@ -41,7 +41,7 @@ async def test_what_it_proposes_its_skills_and_its_wishes_are_told_and_a_sleeper
         assert "1 time on 1 day" in panel("friction", page)
         assert "maps (off)" in panel("skills", page)
         assert "Draw maps." in panel("wishes", page)
-        name = f"improvement:friction:{friction.id}"
+        name = begun.cause
         assert f'href="/why?of={quote(name)}"' in page
         assert "To mend: tools: bluesky_post" in (await client.get("/why", params={"of": name})).text
     ends = iso(SystemClock().now() + timedelta(hours=20))

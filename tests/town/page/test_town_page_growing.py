@@ -111,7 +111,7 @@ def growth(words: str = "I ask about one thing at a time now.") -> dict[str, Any
         "post": sources[0],
     }
     waits = {"file": f"skills/{words}", "at": "", "reason": words, "why": words, "diff": [f"+{words}"]}
-    met = {"description": words, "count": 2, "state": "mended", "reason": words, "countedAt": ""}
+    met = {"description": words, "count": 2, "state": "mended", "stands": words, "countedAt": ""}
     grown = {"open": 0, "changes": [change, change], "readings": [read]}
     return grown | {"friction": [met] if "<" in words else [], "waiting": [waits] if "<" in words else []}
 
@@ -139,9 +139,9 @@ async def test_a_visitor_sees_what_a_resident_learned_and_why(page: Page, square
     await expect(page.get_by_role("list", name="What it read")).to_be_visible()
 
 
-def friction(state: str, reason: str = "", counted_at: str = "") -> dict[str, Any]:
-    told = {"category": "tools", "description": "posts fail", "count": 4, "stands": "counted"}
-    return told | {"state": state, "reason": reason, "countedAt": counted_at}
+def friction(state: str, proposal: str = "", about: str = "", counted_at: str = "") -> dict[str, Any]:
+    told = {"category": "tools", "description": "posts fail", "count": 4, "stands": about or "counted"}
+    return told | {"state": state, "proposal": {"state": proposal, "about": about}, "countedAt": counted_at}
 
 
 async def test_a_visitor_follows_what_goes_wrong_until_it_is_mended_and_says_yes(
@@ -157,7 +157,7 @@ async def test_a_visitor_follows_what_goes_wrong_until_it_is_mended_and_says_yes
     await expect(stages).to_have_count(0)
     square.status("tobias", growth=growth() | {"friction": [friction("ready")]})
     await expect(stages).to_have_text(["seen"])
-    square.status("tobias", growth=waits | {"friction": [friction("proposed", "waiting: in-one-piece")]})
+    square.status("tobias", growth=waits | {"friction": [friction("proposed", "waiting", "in-one-piece")]})
     await expect(stages).to_have_text(["seen", "proposed"])
     await expect(page.get_by_role("tab", name="Growing, 1 new")).to_be_visible()
     yes = page.get_by_role("button", name="Approve: skills/in-one-piece of Tobias")
@@ -170,15 +170,17 @@ async def test_a_visitor_follows_what_goes_wrong_until_it_is_mended_and_says_yes
     await yes.click()
     await expect(page.locator("#news")).to_have_text("Approved: it is read from now on")
     assert square.hand.decided == [("tobias.test", f"skills/in-one-piece@{skill['at']}", True)]
-    square.status("tobias", growth=growth() | {"friction": [friction("proposed", "waiting: in-one-piece")]})
+    square.status("tobias", growth=growth() | {"friction": [friction("proposed", "waiting", "in-one-piece")]})
     await expect(page.locator("#growing")).to_contain_text("it takes that up in a moment")
-    taken = friction("proposed", "taken: in-one-piece", "2026-01-05T13:00:00.000Z")
+    taken = friction("proposed", "taken", "in-one-piece", "2026-01-05T13:00:00.000Z")
     square.status("tobias", growth=growth() | {"friction": [taken]})
     await expect(stages).to_have_text(["seen", "proposed", "approved"])
     await expect(page.locator("#growing")).to_contain_text("Seven of its days are counted before it says")
-    square.status("tobias", growth=growth() | {"friction": [friction("mended", "mended: 4 before, 0 after")]})
+    square.status("tobias", growth=growth() | {"friction": [friction("mended", "mended", "mended: 4 before, 0 after")]})
     await expect(stages).to_have_text(["seen", "proposed", "approved", "mended"])
-    square.status("tobias", growth=growth() | {"friction": [friction("seen", "open again: 4 before, 3 after")]})
+    square.status(
+        "tobias", growth=growth() | {"friction": [friction("seen", "again", "open again: 4 before, 3 after")]}
+    )
     await expect(stages).to_have_text(["seen"])
     await expect(page.locator("#growing")).to_contain_text("open again: 4 before, 3 after")
 

@@ -77,19 +77,19 @@ export class Growing {
   // What went wrong again and again, how far it is with mending it, and what comes next.
   mending(person, one) {
     const waits = held(person).find(({ file }) => file.startsWith("skills/"))?.file.slice("skills/".length);
-    const [told, of] = one.state === "proposed" ? one.reason.split(": ") : [one.state, ""];
+    const [told, of] = one.state === "proposed" ? [one.proposal.state, one.proposal.about] : [one.state, ""];
     const [step, made] = told === "making" && waits ? ["waiting", waits] : [told, of];
     const reached = REACHED[step] ?? 0;
     const next = ["It asks itself whether it can mend this.", "It decided to write itself a page about this.",
       waits === made ? `It wrote “${made}”, which waits for you.` : `You decided about “${made}”; it takes that up in a moment.`,
       `You approved “${made}”. Seven of its days are counted before it says whether this is mended, until ${clock(one.countedAt)}.`,
-      one.reason][reached];
+      one.stands][reached];
     return el("div", { class: "change" },
       el("h3", {}, `What went wrong ${one.count} ${one.count === 1 ? "time" : "times"} in its last seven days`),
       el("p", { class: "plan-about", dir: "auto" }, one.description),
       el("ol", { class: "stages", "aria-label": "How far it is" }, ...STAGES.map((stage, place) =>
         el("li", { "data-done": String(reached > place || place === 0) }, stage))),
-      el("p", { dir: "auto" }, step === "seen" ? one.reason : next));
+      el("p", { dir: "auto" }, step === "seen" ? one.stands : next));
   }
 
   reading(one) {
@@ -128,7 +128,7 @@ const clock = (moment) => new Date(moment).toLocaleTimeString(undefined, { hour:
 // What it mends, or tried to, and what else goes wrong now and then.
 function mending(person) {
   const all = [].concat(person.life?.growth?.friction ?? []);
-  const main = all.filter((one) => one?.state in REACHED || one?.state === "proposed" || (one?.state === "seen" && one.reason));
+  const main = all.filter((one) => one?.state in REACHED || one?.state === "proposed" || (one?.state === "seen" && one.proposal?.state));
   return [main, all.filter((one) => one?.count > 1 && !main.includes(one))];
 }
 

@@ -162,14 +162,23 @@ class Executor:
     judge: YesNoJudge | None = None
     asks_assent: bool = False
 
-    async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
-        """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
+    async def execute(
+        self,
+        call: ToolCall,
+        turn: Turn,
+        only: Collection[str] | None = None,
+        opened_by: Sequence[Message] = (),
+    ) -> ToolResult:
+        """Return the result of `call`; whatever goes wrong becomes an error for the model to read, except `Fatal`.
+
+        What a call to no tool names as available is what `Registry.specs` shows.
+        """
         # NOTE(self): what names no tool of ours is the model's own text.
         name = call.name if self.registry.get(call.name) else "unknown"
         with self.tracing.span(
             "execute_tool", name, {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
         ) as note:
-            result = await self._result(call, turn, only)
+            result = await self._result(call, turn, only, opened_by)
             if result.is_error:
                 note({"error.type": "tool_error"})
         result = replace(result, content=self.redactor.text(result.content))
@@ -177,12 +186,13 @@ class Executor:
             self.on_call(call, result, turn)
         return result
 
-    async def _result(self, call: ToolCall, turn: Turn, only: Collection[str] | None) -> ToolResult:
+    async def _result(
+        self, call: ToolCall, turn: Turn, only: Collection[str] | None, opened_by: Sequence[Message]
+    ) -> ToolResult:
         offered = {tool.name: tool for tool in self.registry.available(turn, only)}
         tool = offered.get(call.name)
         if tool is None:
-            shown = (name for name, one in offered.items() if only is not None or not one.family)
-            names = ", ".join(shown) or "none"
+            names = ", ".join(one.name for one in self.registry.specs(turn, only, opened_by)) or "none"
             if self.registry.get(call.name) is not None:
                 before = self.registry.available(replace(turn, provenance=turn.asked_by), only)
                 is_lost = turn.request is not None and call.name in {one.name for one in before}

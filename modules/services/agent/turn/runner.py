@@ -292,7 +292,7 @@ class _Session:
             if any(call is repeat for repeat in skipped):
                 outcome = self.executor.refuse_second_reply()
             else:
-                outcome = await self.executor.execute(call, self.turn, self.only)
+                outcome = await self.executor.execute(call, self.turn, self.only, self.conversation)
             before, self.turn = self.turn, lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))

@@ -9,7 +9,10 @@ from functools import partial
 
 import pytest
 
+from common.provenance import Provenance
 from modules.runtime.home import Home
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.types import Turn
 from modules.services.identity.history import held_documents
 from modules.services.owner.notices import NOTICE
 from soul.commands.drafts import run_drafts
@@ -208,8 +211,33 @@ async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_t
         await says(life, "/approve skills/maps-2")
         await life.works(MINUTE_S)
         assert (await life.friction()).reason == "taken: maps-2"
+        second, first = [await says(life, f"/why {name}") for name in ("skills/maps-2", "skills/maps-1")]
+        assert second.startswith("Why: A skill maps-2: in use: the owner approved it")
+        assert first.startswith("Why: A skill maps-1: dropped: the owner rejected it: say it shorter")
+        story = (await says(life, "/why proposal:1")).splitlines()
+        rejected, changed = (
+            next(at for at, line in enumerate(story) if what in line)
+            for what in ("The owner rejected a change of skills/maps-1", "skills/maps-2 changed")
+        )
+        assert "say it shorter" in story[rejected + 1]
+        assert rejected < changed
         await life.works(9 * DAY_S)
         assert (await life.friction()).state == "mended"
+
+
+async def test_a_decision_is_told_which_skills_there_are_and_which_wait(running_town: RunningTown) -> None:
+    running_town.mind.answer = mind = Decider(pursue=False)
+    async with awake(home_of(running_town), clock=at_noon()) as soul:
+        life, executor = life_of(soul, mind), soul.app.lives.turn_services.turn_runner.executor
+        for name in ("maps", "tides"):
+            asked = ToolCall("1", "skill_propose", {"name": name, "purpose": f"On {name}.", "page": PAGE})
+            assert not (await executor.execute(asked, Turn("owner", Provenance.OWNER))).is_error
+        await says(life, "/drafts skills/maps")
+        await says(life, "/approve skills/maps")
+        await says(life, f"/improve {WISH}")
+        await life.works(MINUTE_S)
+        assert "- maps: On maps." in mind.decisions[0]
+        assert "- tides (written; it waits for your owner's approval): On tides." in mind.decisions[0]
 
 
 async def test_of_the_skills_of_one_reflection_the_first_is_the_proposals(

@@ -202,7 +202,7 @@ async def test_a_change_out_of_bounds_is_refused_told_and_never_pushed(town_gith
         assert "nothing was pushed" in told
         assert f"{path}, tox.ini may be changed by people alone." in told
         assert (await place.soul.looks())[0][0] == "failed"
-        assert (await place.soul.life.friction()).reason == "left: code stuck"
+        assert (await place.soul.life.friction()).reason == "failed: code stuck"
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ async def test_where_the_gate_does_not_pass_before_the_work_no_token_is_spent(
         assert (await place.soul.looks())[0][0] == "failed"
         reason = (await place.soul.life.friction()).reason
         assert (told in reason) == is_limit, "what was printed is for the owner alone"
-        why = reason.removeprefix("left: ")
+        why = reason.removeprefix("failed: ")
         assert why.endswith(", so no code was written")
         assert await place.ended() == ("closed", f"This try is over: {why}.")
         await place.soul.life.soul.app.scheduler.run_guarded("alarms")

@@ -239,7 +239,7 @@ async def test_where_a_friction_stands_is_told_without_codes(running: RunningOut
         ("ready", "left: no", "often enough for a proposal; the last one was dropped: no"),
         ("proposed", "left: no", "a proposal is considered"),
         ("proposed", "making: x/issues/1", "a proposal is prepared: x/issues/1"),
-        ("seen", "open again: 4, 3", "open again: 4, 3"),
+        ("seen", "again: 4, 3", "open again: 4, 3"),
     )
     for state, reason, told in cases:
         assert friction_stands(replace(one, state=state, reason=reason)) == told
