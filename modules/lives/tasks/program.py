@@ -34,7 +34,7 @@ from modules.services.craft.bounds import (
     closed_to_program,
     out_of_bounds,
 )
-from modules.services.craft.proposals import Proposals
+from modules.services.craft.proposals import OPEN, Proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.owner.notices import TellOwner
@@ -115,6 +115,9 @@ class ProgramHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         """Do it, or go on where an earlier life was."""
         place, told = place_of(item), dict(item.payload["told"])
+        proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
+        if proposal.state not in OPEN:
+            return Disposition("silent", "gone", "its proposal is over")
         (await self.identity.check(place.repo)).or_raise()
         issue = (await self.identity.github.get_issue(place.repo, place.issue)).or_raise()
         bounds = {"files": MOST_PROGRAM_FILES, "lines": MOST_PROGRAM_LINES, "gate": PROGRAM_GATE}
@@ -122,7 +125,6 @@ class ProgramHandler(Handler):
         title = self.skills.render(_SKILL, "Task Title", **told).strip()
         words = self.skills.render(_SKILL, "Task", **told, **bounds, **paths).strip()
         task = Task(place.number, title, description=words)
-        proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
         friction = await self.friction.get(proposal.friction)
         evidence = await self.friction.evidence(friction, proposal.entries, in_public=True)
         context = self.skills.render(_SKILL, "Diagnosis", why=proposal.why, evidence=evidence)

@@ -49,7 +49,7 @@ from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
 from modules.services.outbox import policy, store
-from modules.services.outbox.act_words import act_words
+from modules.services.outbox.act_words import ActWords, act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import Intent
@@ -216,7 +216,7 @@ class DayReader:
                 one.outcome,
                 named(connection, one.why_not),
                 one.by_owner and _was_ordered(one.cause_id or "", owner) and one.id not in unordered,
-                departures.get(one.id, "deleted since" if store.is_deleted(connection, one) else ""),
+                departures.get(one.id) or _undone(connection, one, act),
                 bool(one.why_not and (one.first_sent_at or one.kind in GITHUB_KINDS)),
             )
             for one, act in acts
@@ -374,6 +374,13 @@ def _counted(acts: Iterable[Intent]) -> dict[policy.Lane, int]:
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
     return rows.count_between(connection, start, end, _SPOKE)
+
+
+def _undone(connection: sqlite3.Connection, intent: Intent, words: ActWords) -> str:
+    """Return that what an act made is not there any more; "" where it is."""
+    if not store.is_deleted(connection, intent):
+        return ""
+    return "deleted since" if words.ours else "taken back since"
 
 
 def _whom(intent: Intent) -> str:

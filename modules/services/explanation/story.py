@@ -303,7 +303,7 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
-            "request as owner/repo#12, a task as owner/repo#12/task-3, a skill of its own that came of a proposal as "
+            "request as owner/repo#12, a task as owner/repo#12/task-3, a skill of its own as "
             "skills/NAME, a draft's number, or at least 4 characters of an act's id"
         )
     if named.message:

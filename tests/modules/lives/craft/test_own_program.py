@@ -325,6 +325,18 @@ async def test_what_nobody_decides_in_two_weeks_closes_its_issue(town_github: To
         assert await place.ended() == ("closed", "This try is over: nobody decided within 14 days.")
 
 
+async def test_what_is_over_before_the_work_on_it_began_is_left(town_github: TownGitHub) -> None:
+    async with changing(town_github) as place:
+        await place.soul.proposes()
+        await place.soul.approves()
+        await place.soul.looks()
+        await place.soul.life.works(15 * DAY_S)
+        assert [one.state for one in await place.soul.life.craft.proposals.all()] == ["left"]
+        await place.works()
+        assert (place.mind.coded, await place.pulls()) == ([], ())
+        assert "its proposal is over" in await place.told()
+
+
 async def test_what_another_soul_proposes_there_already_is_left(town_github: TownGitHub) -> None:
     async with changing(town_github) as place:
         told = {"category": "tools", "loop": "expression", "code": "bluesky_post Wrong Fields"}
