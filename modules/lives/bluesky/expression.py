@@ -250,7 +250,7 @@ class ExpressionCycle:
         told |= {"finding": read.id} if read else {}
         entry = Entry("decision", CAUSE, f"{ended} ({source})", "done", reason, intent_id=result.intent_id, data=told)
         await self.journal.record(replace(entry, provenance=result.provenance))
-        return Outcome(ran=True, reason=f"{result.act} ({source})")
+        return Outcome(ran=True, reason=f"{ended} ({source})")
 
     async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
         """Write the thought down, to be looked at later where it stands, or will stand."""

@@ -52,6 +52,7 @@ _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "lef
 """The state in which a proposal that is over leaves its friction."""
 _ENDS = {"taken": "taken over", "left": "not taken over", "dropped": "failed", "again": "it helped too little"}
 """How the owner is told what became of a proposal, by its state or the act."""
+_GOES_ON = {"making": "Chose to get better at it", "waiting": "A proposal to get better waits for an answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +122,16 @@ class ImprovementHandler(Handler):
                 await self.friction.decide(_as_it_stands(friction, proposal))
         if item.importance == "owner":
             end = f"{self.summary(item, disposition)}: {disposition.reason}"
-            words = f"{item.payload.get('wish', item.key)}\n{end}"
+            words = f"“{item.payload.get('wish', item.key)}”\n{end}"
             headline = f"{self.name}, on what you wanted it to get better at"
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, and the owner is told, without its reason."""
         if not disposition.settles:
-            return "A proposal to get better goes on"
+            return _GOES_ON.get(disposition.code, "A proposal to get better goes on")
         end = _ENDS.get(disposition.act, _ENDS.get(disposition.code, disposition.code))
-        return "Decided against getting better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
+        return "Chose not to get better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
     async def _tries(self, item: WorkItem) -> list[Proposal]:
         """Return the proposals of a row, newest first; a second where the SOUL decided again."""

@@ -160,17 +160,21 @@ class Materials:
         return self._lines("Post", told)
 
     async def _friction(self, now: datetime) -> str:
-        """A line for each thing that went wrong again and again within a week, or once since yesterday."""
+        """A line for each thing that went wrong again and again within a week, or once since yesterday.
+
+        What is to be mended now is told apart.
+        """
         await self.friction.count()
+        mended = proposal.friction if (proposal := await self.proposals.to_write()) else None
         told = [
             {
                 "what": one.description,
                 "count": count,
                 "outcome": friction_stands(one) if one.reason else "",
-                "last": (await self.friction.evidence(one, one.own_entries[-1:])).rpartition("\n")[2],
+                "last": (await self.friction.evidence(one, one.own_entries[-1:])).rpartition("\n")[2][2:],
             }
             for one, count in (await self.friction.of_the_week())[:_MOST_FRICTION]
-            if count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day
+            if one.id != mended and (count >= _OFTEN or now - parse_iso(one.last_at) < self.friction.day)
         ]
         return self._lines("Friction", told)
 

@@ -59,8 +59,8 @@ class Proposal:
 
     @property
     def told(self) -> str:
-        """Why it is in its state: the SOUL's own reason where that was its own no."""
-        return self.reason or (self.why if self.state == "left" else "")
+        """Why it is in its state: the SOUL's own reason where its own yes or no is why."""
+        return self.reason or (self.why if self.state in {"making", "left"} else "")
 
     @property
     def entries(self) -> Sequence[int]:

@@ -14,7 +14,7 @@ _STATES = {
     "seen": "counted",
     "asked": "considered",
     "making": "prepared",
-    "taken": "in use",
+    "taken": "taken over",
     "again": "open again",
     "left": "dropped",
 }
@@ -57,7 +57,7 @@ def _waits_for(one: Proposal) -> str:
         return "the SOUL decides next whether to take it up"
     if one.rung != "skill":
         return one.reason or "it is made next"
-    shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it, and how to approve it"
+    shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it; your answer is taken up within a minute"
     return shows if one.state == "waiting" else "its next reflection writes the skill"
 
 
@@ -92,6 +92,6 @@ def evidence_for(connection: sqlite3.Connection, one: Proposal | None) -> list[s
     if (friction := next((each for each in frictions(connection) if each.id == one.friction), None)) is None:
         return [f"Wished for: {one.wish}"] if one.wish else []
     times, days = (int(one.evidence.get(name, 0)) for name in ("occurrences", "days"))
-    often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}:"
+    often = f"It occurred {counted(times, 'time')} within a week, on {counted(days, 'day')}"
     evidence = (f"  {line}" for line in evidence_lines(connection, friction, one.entries))
     return [f"To mend: {in_words(friction)}", *([often] if times else []), *evidence]

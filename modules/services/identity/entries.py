@@ -67,14 +67,13 @@ def what_moved(change: SelfEdit) -> list[str]:
 
 
 def rejected(document: str, held: HeldEdit, why: str) -> Entry:
-    """The owner's no, and why."""
-    waited = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
+    """Return how the journal tells of the owner's no, and their reason."""
     return Entry(
         "decision",
         _loop(document),
         f"The owner rejected a change of {document}",
         "refl",
-        "; ".join(filter(None, (why, waited))),
+        why,
         trigger_uri=_skill(document),
         data={"status": "rejected", "file": document},
         provenance=Provenance.SELF if held.is_own else Provenance.STRANGER,

@@ -149,10 +149,10 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         await life.works(15 * DAY_S)
         assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
             [
-                f"{WISH}\nDecided against getting better at it: A page would end it.",
-                "Sing.\nProposal to get better: taken over: maps-2: the owner approved it",
-                "Fly.\nDecided against getting better at it: A page would end it.",
-                "Swim.\nProposal to get better: not taken over: maps-3: nobody decided within 14 days",
+                f"“{WISH}”\nChose not to get better at it: A page would end it.",
+                "“Sing.”\nProposal to get better: taken over: maps-2: the owner approved it",
+                "“Fly.”\nChose not to get better at it: A page would end it.",
+                "“Swim.”\nProposal to get better: not taken over: maps-3: nobody decided within 14 days",
             ]
         )
         await says(life, "/reflect")
@@ -212,7 +212,7 @@ async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_t
         await life.works(MINUTE_S)
         assert (await life.friction()).reason == "taken: maps-2"
         second, first = [await says(life, f"/why {name}") for name in ("skills/maps-2", "skills/maps-1")]
-        assert second.startswith("Why: A skill maps-2: in use: the owner approved it")
+        assert second.startswith("Why: A skill maps-2: taken over: the owner approved it")
         assert first.startswith("Why: A skill maps-1: dropped: the owner rejected it: say it shorter")
         story = (await says(life, "/why proposal:1")).splitlines()
         rejected, changed = (

@@ -109,7 +109,7 @@ async def test_its_draft_shows_what_it_rests_on_and_each_why_of_the_page_is_told
         await running.app.status.write("running")
         rests_on = [
             "To mend: tools: bluesky_post Wrong Fields, in own posts",
-            "It occurred 3 times within a week, on 2 days:",
+            "It occurred 3 times within a week, on 2 days",
             "The SOUL's reason: A page would end it.",
         ]
         await asyncio.to_thread(run_drafts, services.home.root, DraftAction.SHOW, [draft.id], as_json=False)
