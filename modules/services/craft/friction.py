@@ -159,7 +159,7 @@ def call_code(call: Mapping[str, Any]) -> str:
     if not call.get("error") or call.get("intent_id") or call.get("tool") in _BETTER:
         return ""
     answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
-    return _code("unknown tool" if answer == "Unknown" else call.get("tool"), answer)
+    return "unknown tool" if answer == "Unknown" else _code(call.get("tool"), answer)
 
 
 def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:

@@ -18,13 +18,26 @@ _STATES = {
     "again": "open again",
     "left": "dropped",
 }
+_LOOPS = {
+    "awareness": "answers on Bluesky",
+    "budget": "the budget",
+    "github-awareness": "threads on GitHub",
+    "message-others": "direct messages",
+    "messages": "direct messages with you",
+    "outbox": "what it does in public",
+    "owner": "talks with you",
+    "scheduler": "the loops",
+    "self": "SELF.md",
+    "task": "tasks",
+    "workspace-files": "its files",
+}
 _RUNGS = {"skill": "A skill", "issue": "An issue", "program": "A change of the program"}
 
 
 def in_words(friction: Friction) -> str:
     """Return what goes wrong, in words of this program."""
     code = f"{friction.code} ({friction.words})" if friction.words else friction.code
-    return f"{friction.category}: {code}, in {purpose(friction.loop)}"
+    return f"{friction.category}: {code}, in {_LOOPS.get(friction.loop) or purpose(friction.loop)}"
 
 
 def friction_stands(friction: Friction) -> str:
