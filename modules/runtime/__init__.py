@@ -1,1 +1,1 @@
-"""What keeps one process going."""
+"""The infrastructure that one process of a SOUL runs on."""

@@ -1,4 +1,4 @@
-"""The line that the owner sees: lives and services write through this interface, the terminal draws it."""
+"""The lines that the owner sees: lives and services write through this interface, the terminal draws them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Console(Protocol):
 
 
 class SilentConsole:
-    """Shows nothing, and remembers everything."""
+    """Shows nothing, and keeps every line in `lines`."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[LineKind, str, str]] = []

@@ -1,9 +1,9 @@
-"""May the SOUL act in public? Three signs say no, each a small file under `.memory/` whose content is the reason.
+"""Decides whether the SOUL may act in public. Three signs forbid it, each a file in `.memory/` that holds the reason.
 
 `PAUSE` is the owner's own, by command or by `touch`; `PAUSE_BY_RECORD` is what was last read in the owner's Bluesky
-repo; `SAFE_MODE` is set at the third start within a minute, since a SOUL that starts again and again is in trouble.
-They are looked at anew each time, so any process can give a sign and take it away at once. A sign that cannot be read
-counts. Besides, one process may be held back in memory while another copy of its home may live.
+repo; `SAFE_MODE` is set at the third start within a minute, since a SOUL that restarts so often has a fault. The files
+are read each time, so any process can set or remove a sign with immediate effect. A sign that cannot be read counts.
+Besides, writes of one process may be blocked in memory while another copy of its home may be alive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
 
 COLLECTION = "town.soul.control.pause"
 EVERY_SOUL = "all"
-"""Where a record in the owner's repo pauses: the collection, and the key for all SOULs of the owner."""
+"""The collection in the owner's repo whose records pause, and the key of a record for all SOULs of the owner."""
 
 _MAX_REASON_CHARS = 300
 _MEANING = {
@@ -34,9 +34,9 @@ _MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether the SOUL may act in public, and what speaks against it, in words.
+    """Whether the SOUL may act in public, and the reasons against it, in words.
 
-    `writes_blocked`: this process may not act at all, also not towards its owner.
+    `writes_blocked`: this process may not act at all, not even towards its owner.
     """
 
     paused: bool = False
@@ -49,7 +49,7 @@ class Standing:
         return not self.paused and not self.safe_mode and not self.writes_blocked
 
     def fields(self) -> dict[str, object]:
-        """Return the same for programs, in the camelCase of the status file."""
+        """Return the standing for programs, in the camelCase of the status file."""
         return {"paused": self.paused, "safeMode": self.safe_mode, "reasons": list(self.reasons)}
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ class Control:
         self._write_block = ""
 
     def block_writes(self, reason: str) -> None:
-        """Let nothing leave from this process, not even to the owner, as long as there is a reason; "" ends it."""
+        """Block all writes of this process, even to the owner, while there is a reason; "" ends the block."""
         self._write_block = reason
 
     def standing(self) -> Standing:
-        """How things stand now."""
+        """Return whether the SOUL may act now."""
         signs = {name: reason for name in _MEANING if (reason := self._sign(name)) is not None}
         reasons = tuple(f"{_MEANING[name]}: {reason}" if reason else _MEANING[name] for name, reason in signs.items())
         return Standing(
@@ -79,7 +79,7 @@ class Control:
         )
 
     def pause(self, reason: str = "") -> None:
-        """Stop every public act from now on. A pause that stands keeps its reason if none is given.
+        """Stop every public act from now on. An existing pause keeps its reason if none is given.
 
         Raises `StorageError`.
         """
@@ -87,25 +87,25 @@ class Control:
             self._give(PAUSE, reason)
 
     def pause_reason(self) -> str | None:
-        """Return the reason of the owner's pause, "" if none was given, and None without a pause of the owner."""
+        """Return the reason of the owner's pause, "" if none was given; None without such a pause."""
         return self._sign(PAUSE)
 
     def resume(self) -> Standing:
-        """Take back the pause and end safe mode; returns what still speaks against acting. Raises `StorageError`."""
+        """Remove the pause and end safe mode; return what still speaks against acting. Raises `StorageError`."""
         self._take(PAUSE)
         self.leave_safe_mode()
         return self.standing()
 
     def enter_safe_mode(self, reason: str) -> None:
-        """Listen only. Raises `StorageError`."""
+        """Start safe mode, in which the SOUL only listens. Raises `StorageError`."""
         self._give(SAFE_MODE, reason)
 
     def leave_safe_mode(self) -> None:
-        """Raises `StorageError`."""
+        """End safe mode. Raises `StorageError`."""
         self._take(SAFE_MODE)
 
     def heed_record(self, reason: str | None) -> None:
-        """What the owner's repo says: the reason of its record, None when there is none. Raises `StorageError`."""
+        """Apply what the owner's repo holds: the reason in its record, None without a record. Raises `StorageError`."""
         known = self._sign(PAUSE_BY_RECORD)
         if reason is None:
             self._take(PAUSE_BY_RECORD)
@@ -113,7 +113,7 @@ class Control:
             self._give(PAUSE_BY_RECORD, reason)
 
     def write_block_reason(self) -> str:
-        """Why a write must not leave, or "": the last word, when what was let out waits once more on its way."""
+        """Return why a write must not leave, or "". This is the last check, also for a write that waited once more."""
         standing = self.standing()
         return "" if standing.may_act else str(standing)
 
@@ -137,7 +137,7 @@ class Control:
             self._give_without_reason(name)
 
     def _give_without_reason(self, name: str) -> None:
-        """Give a sign on a full disk, which has room for an empty file."""
+        """Set a sign on a full disk, which still has room for an empty file."""
         path = self._memory / name
         try:
             path.touch(mode=0o600)
@@ -168,10 +168,10 @@ class Start(NamedTuple):
 
 
 def note_start(memory: Path, control: Control, clock: Clock) -> Start:
-    """Remember this start, and judge it by those before.
+    """Record this start, and decide by the earlier ones whether it must be in safe mode.
 
     Raises:
-        StorageError: it cannot be remembered.
+        StorageError: it cannot be recorded.
 
     """
     path = _path(memory)
@@ -192,7 +192,7 @@ def note_start(memory: Path, control: Control, clock: Clock) -> Start:
 
 
 def forget_starts(memory: Path) -> None:
-    """The owner knows: the next start is the first again. Raises `StorageError`."""
+    """Forget the earlier starts, as the owner knows: the next one counts as the first. Raises `StorageError`."""
     path = _path(memory)
     try:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Watches whether the SOUL may act in public: reads the owner's record, and tells when a sign comes or goes."""
+"""Watches whether the SOUL may act in public: reads the owner's record, and reports when a sign comes or goes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _READ_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StandingChecked(Event):
-    """Published after each check, beginning with the login, of whether the SOUL may act; not while it is held back."""
+    """Published after each check of whether the SOUL may act, from the login on; not while its writes are blocked."""
 
 
 @dataclass(slots=True)
 class ControlLoop(Loop):
-    """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
+    """Checks the files of `Control` every few seconds, and the owner's repo once a minute; uses no model.
 
-    A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
-    SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
-    acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it,
-    unless this process is held back.
+    A record of `COLLECTION` in the repo of `owner_did` pauses the SOUL: with our own DID as its key, or with `all` for
+    every SOUL of that owner. `own_did` returns "" before the login. After it, each check that finds nothing against
+    acting calls `when_free`, and each check, even one that failed, publishes `StandingChecked` unless writes of this
+    process are blocked.
     """
 
     name = "control"
@@ -69,12 +69,12 @@ class ControlLoop(Loop):
             await self._read()
         standing = await self.tell()
         if standing.may_act and self.own_did():
-            with urgency(Urgency.AT_ONCE):  # nothing leaves before the first time
+            with urgency(Urgency.AT_ONCE):  # nothing can leave before its first call
                 await self.when_free()
         return Outcome(ran=True, reason=str(standing))
 
     async def tell(self) -> Standing:
-        """Journal and show how things stand, if that changed since it was last told."""
+        """Return the current standing; journal and show it if it has changed since the last call."""
         standing = self.control.standing()
         before, self._told = self._told, standing
         if standing != before:

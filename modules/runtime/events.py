@@ -1,6 +1,6 @@
-"""The event bus: services hear of each other without holding references to each other.
+"""The event bus: services react to each other without holding references to each other.
 
-An event is a notice, not a record: nothing here survives a crash, and what must survive lies with its publisher.
+An event is a notice, not a record: nothing here survives a crash; the publisher stores what must survive.
 Each event type is a frozen dataclass in the module that publishes it.
 """
 
@@ -29,7 +29,7 @@ Handler = Callable[[E], Awaitable[None] | None]
 
 
 def discard(event: Event) -> None:
-    """A `Publish` without subscribers: it drops the event."""
+    """Drop the event: a `Publish` without subscribers."""
 
 
 class EventBus:

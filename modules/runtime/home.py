@@ -22,9 +22,9 @@ from common.errors import ConfigError, HomeLocked, IdentityError
 from common.files import expanded, raise_machine_trouble, read_bounded, storage_error, write_atomic
 
 MOVED = "MOVED"
-"""The file in `.memory` of a home that lives on elsewhere; its content is told to whoever wakes it."""
+"""The file in `.memory` of a home that lives on elsewhere; its content is shown to whoever starts the SOUL here."""
 RESTORED = ".soul-restored"
-"""The folder of a home with what a restore that was cut off has still to move."""
+"""The folder of a home that holds what an interrupted restore has still to move."""
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE_S = 0.05
@@ -32,18 +32,18 @@ _LOCK_PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where everything of one SOUL lies. `memory` may be elsewhere (MEMORY_DIR), the rest is under `root`."""
+    """The paths of one SOUL's files. `memory` may be elsewhere (MEMORY_DIR), the rest is under `root`."""
 
     root: Path
     memory: Path
 
     @classmethod
     def at(cls, root: Path, memory: Path | None = None) -> Home:
-        """The home at `root`, with links resolved; a relative `memory` is taken from there.
+        """Return the home at `root`, with links resolved; a relative `memory` is taken from there.
 
         Raises:
-            ConfigError: `memory` is set and not there, or the folder is empty though a SOUL lived in it, as where its
-                disk is not mounted: a new life would begin.
+            ConfigError: `memory` is set and does not exist, or is empty although a SOUL lived in it, as when its disk
+                is not mounted: a new life would begin.
 
         """
         root = root.resolve()
@@ -68,12 +68,12 @@ class Home:
 
     @property
     def voice_phrases(self) -> Path:
-        """Operational texts in the SOUL's own words; it need not be there."""
+        """Operational texts in the SOUL's own words; the file is optional."""
         return self.root / "voice-phrases.json"
 
     @property
     def workspace(self) -> Path:
-        """The files that may be there or not: USER.md, GOALS.md, MEMORY.md and their like."""
+        """The folder of optional files: USER.md, GOALS.md, MEMORY.md and the like."""
         return self.root / "workspace"
 
     @property
@@ -86,7 +86,7 @@ class Home:
 
     @property
     def store(self) -> Path:
-        """Archives and pictures, where no other store is set."""
+        """The folder of archives and pictures, if no other store is set."""
         return self.memory / "store"
 
     @property
@@ -95,11 +95,11 @@ class Home:
 
     @property
     def usage_log(self) -> Path:
-        """What each call of the model took."""
+        """The log of what each call of the model used."""
         return self.memory / "llm-usage.jsonl"
 
     def signs_of_life(self) -> tuple[str, ...]:
-        """Names of what only a SOUL that has lived here leaves behind, beside its database."""
+        """Return the names of what only a SOUL that has lived here leaves behind, beside its database."""
         files = [path.name for path in (self.status, self.usage_log) if path.exists()]
         stored = any(path.is_file() for path in self.store.rglob("*")) if self.store.is_dir() else False
         return (*files, *([self.store.name] if stored else []))
@@ -110,7 +110,7 @@ class Home:
 
     @property
     def watch_session(self) -> Path:
-        """The session in which the watcher looks for a SOUL that sleeps."""
+        """The session that the watcher uses while the SOUL sleeps."""
         return self.memory / "watch_session.json"
 
     @property
@@ -119,7 +119,7 @@ class Home:
 
 
 def _refuse_emptied(home: Home) -> None:
-    """Raise `ConfigError` where the folder of its memory holds nothing though a SOUL has lived in it, and none does."""
+    """Raise `ConfigError` if the memory folder is empty although a SOUL has lived in it, and none lives there now."""
     folder = home.memory
     has_lived = home.lock.exists() and home.lock.stat().st_size > 0
     if has_lived and folder.is_dir() and not any(folder.iterdir()) and lock_holder(home) is None:
@@ -168,7 +168,7 @@ class HomeLock:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            # NOTE(self): a start that failed before there was a memory is no life that was lived.
+            # NOTE(self): a start that failed before there was a database does not count as a life.
             if not self._home.database.exists():
                 os.ftruncate(self._file, 0)
             os.close(self._file)
@@ -176,7 +176,7 @@ class HomeLock:
 
 
 def _lock(handle: int) -> None:
-    """Take the lock. A look at it from elsewhere (`soul status`) holds it for a moment, so a refusal is tried again."""
+    """Take the lock. `soul status` holds it for a moment when it looks, so a refusal is tried again."""
     for _ in range(_LOCK_TRIES):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -188,7 +188,7 @@ def _lock(handle: int) -> None:
 
 
 def lock_holder(home: Home) -> int | None:
-    """The pid of the process that lives here now, or None."""
+    """Return the pid of the process that lives here now, or None."""
     try:
         handle = os.open(home.lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -204,14 +204,14 @@ def lock_holder(home: Home) -> int | None:
 
 
 class SoulDocument:
-    """SOUL.md as it was at start; a change takes effect at the next start."""
+    """SOUL.md as it was at the start; a change takes effect at the next start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.text, self.sha256 = _read_soul(path)
 
     def check(self) -> None:
-        """Raises `IdentityError` if SOUL.md is gone or is not what it was at start."""
+        """Raise `IdentityError` if SOUL.md is gone or has changed since the start."""
         _, now = _read_soul(self._path)
         if now != self.sha256:
             raise IdentityError(
@@ -221,7 +221,7 @@ class SoulDocument:
 
 
 def read_self(home: Home) -> str:
-    """SELF.md, or "" when there is none; also where it cannot be read, of which `check_self` tells."""
+    """Return SELF.md; "" if there is none, or if it cannot be read, which `check_self` reports."""
     try:
         return _read_self(home)
     except IdentityError:
@@ -229,7 +229,7 @@ def read_self(home: Home) -> str:
 
 
 def check_self(home: Home) -> None:
-    """Raises `IdentityError` if SELF.md is there and cannot be read: it would drop out of every prompt."""
+    """Raise `IdentityError` if SELF.md exists but cannot be read: it would be missing from every prompt."""
     _read_self(home)
 
 
@@ -237,7 +237,7 @@ def _read_self(home: Home) -> str:
     remedy = "Save it as UTF-8 text, or restore an earlier one: `soul self log` shows them."
     try:
         content = read_bounded(home.self_md, SELF_MAX_BYTES)
-        # NOTE(self): as when read as text: every line end is one newline.
+        # NOTE(self): as in text mode: every line end becomes one newline.
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         return ""
@@ -250,7 +250,7 @@ def _read_self(home: Home) -> str:
 
 
 def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bool:
-    """Make SELF.md from the template if there is none; True if it was made. Raises `StorageError`."""
+    """Create SELF.md from the template if there is none; return whether it was created. Raises `StorageError`."""
     if home.self_md.exists():
         return False
     write_atomic(home.self_md, template.replace("{{AGENT_NAME}}", agent_name).replace("{{DATE}}", today), mode=0o644)

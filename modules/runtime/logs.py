@@ -26,10 +26,10 @@ _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}
 
 
 class _QuietFile(RotatingFileHandler):
-    """A file that keeps its troubles to itself: the terminal belongs to the owner."""
+    """A file that does not report its errors: the terminal belongs to the owner."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Stay quiet."""
+        """Report nothing."""
 
 
 class DailyFile(logging.Handler):
@@ -43,7 +43,7 @@ class DailyFile(logging.Handler):
         self._file: RotatingFileHandler | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Never raises: a log that cannot be written must not stop a life."""
+        """Write the record. Never raises: a log that cannot be written must not stop a life."""
         try:
             day = f"{self._clock.now():%Y-%m-%d}"
             if day != self._day:
@@ -55,12 +55,12 @@ class DailyFile(logging.Handler):
 
     def close(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # the last bytes found no room; the owner hears of the full disk elsewhere
+            with suppress(OSError):  # no room for the last bytes; the owner is told of the full disk elsewhere
                 self._file.close()
         super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Stay quiet: the terminal belongs to the owner."""
+        """Report nothing: the terminal belongs to the owner."""
 
     def _begin(self, day: str) -> None:
         if self._file is not None:
@@ -114,7 +114,7 @@ def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[No
     root.setLevel(logging.INFO)
     for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # NOTE(self): it warns of each run that it leaves out because the last one goes on, as it is told to.
+    # NOTE(self): it warns of each run that it skips while the last one goes on, which is intended.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     try:
         yield
@@ -127,7 +127,7 @@ def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[No
 
 
 class LoggedConsole:
-    """A console whose lines also reach the log."""
+    """A console that also writes its lines to the log."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

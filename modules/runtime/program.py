@@ -1,7 +1,7 @@
-"""The program itself: by what a version is known, and copies of versions that lived well, which can be put back.
+"""Identifies the version of this program, and keeps copies of versions that ran well, so that they can be put back.
 
-A version is its files, packed into one archive, and known by the hash of that; a copy is used only if it still has it.
-A home names a version, never a place. Copies lie with the user: no backup of a home brings a program along.
+The files of a version are packed into one archive, whose hash identifies it; a copy is used only if it has that hash.
+A home names a version, never a path. Copies lie in the user's state folder: a backup of a home contains no program.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from modules.runtime.database.schema import MIGRATIONS
 
 _SOURCE = Path(__file__).resolve().parents[2]
 _PARTS = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town", "SELF.md", "SOUL.md")
-"""The packages, and the templates that stand beside them in a checkout; elsewhere these are in `soul/templates`."""
+"""The packages, and the templates that lie beside them in a checkout; an installation has those in `soul/templates`."""
 _KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramVersion:
-    """A version: its number, the hash of its files, and the schema that it writes."""
+    """A version: its number, the hash of its files, and the database schema that it writes."""
 
     version: str
     fingerprint: str
@@ -39,16 +39,16 @@ class ProgramVersion:
 
 
 def this_program() -> ProgramVersion:
-    """Return the version that runs, as its files are now."""
+    """Return the version that runs, with the hash of its files as they are now."""
     digest = hashlib.sha256()
     _pack(digest.update)
     return ProgramVersion(__version__, digest.hexdigest(), max(MIGRATIONS))
 
 
 def keep(program: ProgramVersion, before: ProgramVersion) -> None:
-    """Keep a copy of the program, unless its files are not those of `program` any more, or not this user's.
+    """Keep a copy of the program, unless its files are no longer those of `program`, or this user may not write them.
 
-    The copy of `before` counts as new too, so that it is not the next to be deleted. Raises `SoulError`.
+    The copy of `before` also counts as recent, so that it is not the next to be deleted. Raises `SoulError`.
     """
     if program != this_program() or not os.access(_SOURCE, os.W_OK):
         return
@@ -66,7 +66,7 @@ def keep(program: ProgramVersion, before: ProgramVersion) -> None:
 
 
 def kept(program: ProgramVersion) -> bool:
-    """Return whether the copy of a version is kept, and is what it was."""
+    """Return whether a copy of a version is kept, and is unchanged."""
     try:
         with (_folder() / Path(program.fingerprint).name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == program.fingerprint
@@ -75,7 +75,7 @@ def kept(program: ProgramVersion) -> bool:
 
 
 def become(program: ProgramVersion, folder: Path, arguments: Sequence[str]) -> None:
-    """Unpack a copy that is kept into `folder`, and go on as it, with installed libraries. Raises `StorageError`."""
+    """Unpack a kept copy into `folder` and exec it; return if the copy has changed. Raises `StorageError`."""
     try:
         packed = (_folder() / program.fingerprint).read_bytes()
         if hashlib.sha256(packed).hexdigest() != program.fingerprint:
@@ -97,7 +97,7 @@ def _folder() -> Path:
 
 
 def _pack(take: Callable[[bytes], object]) -> None:
-    """Hand on the files of the program in one archive, piece by piece: nothing but their names and content."""
+    """Pass an archive of the program's files to `take`, piece by piece: it holds only their names and content."""
     sink = SimpleNamespace(write=lambda piece: take(piece) or len(piece), flush=lambda: None)
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w") as archive:
         for name in _PARTS:

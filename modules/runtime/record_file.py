@@ -1,7 +1,7 @@
 """Base classes for JSON files of records: camelCase names, ISO-8601 times, unknown fields kept.
 
 People and other agents read and edit these files, so what we do not know or cannot read survives a round trip. A save
-replaces the file in one step: a crash loses at most the change it interrupted.
+replaces the file in one step: a crash loses at most the change that it interrupted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FileRecord(BaseModel):
     )
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - any field
-        """A copy with `changes`."""
+        """Return a copy with `changes`."""
         return self.model_copy(update=changes)
 
 
@@ -47,10 +47,10 @@ R = TypeVar("R", bound=FileRecord)
 
 
 class RecordFile(Generic[R]):
-    """A state file that holds records by name under one key; kept across versions.
+    """A state file that holds records by name under one key; it is kept across versions.
 
     Attributes:
-        records: those that could be read; change it, then `save`.
+        records: the records that could be read, by name; change the dict, then call `save`.
         rest: the other keys of the file.
         notice: a line for the owner if the file was not as expected.
 
@@ -75,7 +75,7 @@ class RecordFile(Generic[R]):
 
     @contextmanager
     def one_save(self) -> Iterator[None]:
-        """Many changes, written once, on leaving."""
+        """Write the file only once, when the block ends."""
         self._held = True
         try:
             yield

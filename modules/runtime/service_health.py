@@ -1,6 +1,6 @@
-"""Which services fail again and again, and since when. Lives only in memory: a new life looks anew.
+"""Tracks which services fail again and again, and since when. It is kept in memory: each start begins with none.
 
-Whoever calls a service notes how the call went. A few failures in a row make it degraded, one success makes it well.
+The caller of a service notes how each call went. A few failures in a row make it degraded, one success makes it well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ERROR_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """A service that fails, and since when."""
+    """A service that fails, and the time of the first failure."""
 
     service: str
     since: datetime
@@ -27,7 +27,7 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Failures without a success between them."""
+    """How many failures came in a row, and when the first one was."""
 
     count: int
     since: datetime
@@ -44,7 +44,7 @@ class ServiceHealth:
         self._failing: dict[str, _Row] = {}
 
     def note(self, service: str, ok: bool, error: str = "") -> None:  # noqa: FBT001 - every caller has it at hand
-        """One call to `service` went well, or did not: `error` says how."""
+        """Record one call to `service`: whether it went well, and if not, its `error`."""
         if ok:
             row = self._failing.pop(service, None)
             if row and row.count >= self._after:
@@ -58,7 +58,7 @@ class ServiceHealth:
             self._console.line("warn", f"{service} fails again and again", detail)
 
     def degraded(self) -> tuple[Degraded, ...]:
-        """The services that fail, the longest first."""
+        """Return the services that fail, the one that has failed longest first."""
         rows = sorted(self._failing.items(), key=lambda item: (item[1].since, item[0]))
         return tuple(Degraded(service, row.since) for service, row in rows if row.count >= self._after)
 

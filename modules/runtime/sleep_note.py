@@ -1,4 +1,4 @@
-"""The note of a SOUL that sleeps, for the watcher and for whoever asks how it is, and the mark that wakes it."""
+"""The note of a sleeping SOUL, for its watcher and for whoever asks for its state, and the request that wakes it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from common.files import read_bounded, write_atomic
 from common.result import Ok
 
 SLEEP = "sleep"
-"""The name of the loop that lets it fall asleep; what came of its last run tells why it is awake."""
+"""The name of the loop that puts it to sleep; the outcome of its last run says why the SOUL is awake."""
 _NOTE, _WAKE, _WATCHER = "sleep.json", "WAKE", "watcher.json"
 _PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a SOUL tells its watcher of itself.
+    """What a SOUL reports to its watcher about itself.
 
     Attributes:
-        usd: what the model cost today, as far as its prices are known.
-        day_ends: when that day ends, ISO-8601; "" where nothing was told.
+        usd: the cost of the model today, as far as its prices are known.
+        day_ends: when that day ends, ISO-8601; "" if nothing was reported.
         frictions: how often something went wrong within a week.
 
     """
@@ -36,16 +36,16 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class SleepNote:
-    """Since when a SOUL sleeps, until when at the latest, and what is looked at for it. It holds no word of anybody.
+    """Since when a SOUL sleeps, until when at the latest, and what is checked for it. It holds nobody's words.
 
     Attributes:
         asleep_since: ISO-8601, as `wake_at` and `promised_at` are.
-        promised_at: when something falls due for which somebody else waits; "" for nothing.
-        every_s: seconds between two looks, by service: `bluesky`, `github` and `room`.
-        github: the addresses at GitHub that are asked conditionally, "/notifications" for one.
-        room: whether a room is looked for.
-        seen: the marks of what was there, by service; the watcher adds them.
-        kept_by: the process that keeps the watcher running, if that is on this machine (`process_mark`); it adds that.
+        promised_at: when something falls due that somebody else waits for; "" for nothing.
+        every_s: seconds between two checks, by service: `bluesky`, `github` and `room`.
+        github: the GitHub paths that are requested conditionally, such as "/notifications".
+        room: whether to look for a room.
+        seen: marks of what was there last, by service; the watcher adds them.
+        kept_by: the process that keeps the watcher running, if it is on this machine (`process_mark`); it adds that.
 
     """
 
@@ -63,12 +63,12 @@ class SleepNote:
 
 
 def write_note(memory: Path, note: SleepNote) -> None:
-    """Raises `StorageError`."""
+    """Write the note. Raises `StorageError`."""
     write_atomic(memory / _NOTE, json.dumps(asdict(note), indent=2) + "\n", mode=_PRIVATE)
 
 
 def read_note(memory: Path) -> SleepNote | None:
-    """Return the note of a SOUL that sleeps; None where it does not, or the note cannot be read."""
+    """Return the note of a sleeping SOUL; None if it does not sleep, or the note cannot be read."""
     try:
         told = json.loads(read_bounded(memory / _NOTE, STATE_MAX_BYTES).decode())
         note = SleepNote(**{**told, "figures": Figures(**told.get("figures", {}))})
@@ -78,7 +78,7 @@ def read_note(memory: Path) -> SleepNote | None:
 
 
 def process_mark(pid: int | str) -> str:
-    """Return the number and the start of a process, which no other shares; "" where it has ended, or on no Linux."""
+    """Return the pid and start time of a process, unique together; "" if it has ended, or this is not Linux."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -87,7 +87,7 @@ def process_mark(pid: int | str) -> str:
 
 
 def is_dated(note: SleepNote) -> bool:
-    """Return whether the moments of a note can be read."""
+    """Return whether the times of a note can be read."""
     moments = (note.asleep_since, note.wake_at, *filter(None, [note.promised_at]))
     return all(isinstance(one, str) and parse_iso_or_none(one) for one in moments)
 
@@ -98,7 +98,7 @@ def is_noted(memory: Path) -> bool:
 
 
 def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
-    """Keep where its watcher answers, and the token that wakes it there. Raises `StorageError`."""
+    """Store where the watcher answers, and the token that wakes the SOUL there. Raises `StorageError`."""
     told = {"url": url, "name": name, "token": token}
     write_atomic(memory / _WATCHER, json.dumps(told) + "\n", mode=_PRIVATE)
 
@@ -106,17 +106,17 @@ def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
 def request_wake(memory: Path) -> bool:
     """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`.
 
-    A watcher on this machine sees that, another is asked. Return False if it does not answer: the SOUL sees it later.
+    A watcher on this machine sees it; another is asked. Return False if that one does not answer: it is seen later.
     """
     if not is_noted(memory):
         return True
     (memory / _WAKE).touch(mode=_PRIVATE)
     if (note := read_note(memory)) and not note.kept_by:
-        # NOTE(self): imported here, since whoever only reads a note shall not wait for it.
+        # NOTE(self): imported here, so that reading a note does not wait for it.
         import asyncio  # noqa: PLC0415
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-        with ThreadPoolExecutor(1) as thread:  # whoever asks may have an event loop of its own
+        with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop of its own
             return thread.submit(asyncio.run, _ask_watcher(memory)).result()
     return True
 
@@ -132,12 +132,12 @@ async def _ask_watcher(memory: Path) -> bool:
 
 
 def is_wake_requested(memory: Path) -> bool:
-    """Return whether somebody asked for it to wake since the last `clear_request`."""
+    """Return whether somebody asked the SOUL to wake since the last `clear_request`."""
     return (memory / _WAKE).exists()
 
 
 def clear_request(memory: Path) -> None:
-    """Clear the request, before what was written is looked at."""
+    """Clear the request; call this before looking at what was written."""
     (memory / _WAKE).unlink(missing_ok=True)
 
 

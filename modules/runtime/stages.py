@@ -1,4 +1,4 @@
-"""How far the start of a life has come. Lives in memory: each start begins anew."""
+"""The stages of the start of a life. They are kept in memory: each start begins with the first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Stage(IntEnum):
-    """The stages of a life, in the order in which they are reached; none is left again."""
+    """The stages of a life, in the order in which they are reached; a life never goes back to an earlier one."""
 
     BUILT = 0
     LOGGED_IN = 1
@@ -16,7 +16,7 @@ class Stage(IntEnum):
 
 
 class Stages:
-    """The stage of one life. Each is reached from the one before it only."""
+    """The current stage of one life. Each stage is reached only from the one before it."""
 
     def __init__(self) -> None:
         self._stage = Stage.BUILT
@@ -31,7 +31,7 @@ class Stages:
         return self._stage >= stage
 
     def reach(self, stage: Stage) -> None:
-        """Go on to `stage`; nothing happens where it is reached already. Raises `RuntimeError` where one is skipped."""
+        """Go on to `stage`; do nothing if it is reached already. Raises `RuntimeError` if a stage would be skipped."""
         if stage <= self._stage:
             return
         if stage != self._stage + 1:

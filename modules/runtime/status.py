@@ -39,7 +39,7 @@ class Chore:
 
 @dataclass(slots=True)
 class HeartbeatLoop(Loop):
-    """Says regularly that the SOUL is alive, and how; does the `chores` first.
+    """Reports regularly that the SOUL is alive, and its state; does the `chores` first.
 
     A chore that fails with `PolicyBlocked` or `Transient` is journalled, and the next one is done.
     """
@@ -69,7 +69,7 @@ class HeartbeatLoop(Loop):
 
 @dataclass(slots=True)
 class IdentityWatchLoop(Loop):
-    """Stops everything when SOUL.md is no longer what it was at start, or SELF.md can no longer be read."""
+    """Stops the SOUL if SOUL.md has changed since the start, or SELF.md can no longer be read."""
 
     name = "identity-watch"
     interval_ms = IDENTITY_WATCH_INTERVAL_MS
@@ -89,7 +89,7 @@ _MIN_WRITE_GAP_S = 1.0
 
 @dataclass(slots=True)
 class StatusBoard:
-    """Writes the file after each change. `facts` returns the other fields."""
+    """Writes the status file after each change. `facts` returns the other fields."""
 
     path: Path
     clock: Clock
@@ -98,7 +98,7 @@ class StatusBoard:
     loops: Callable[[], list[LoopState]]
     facts: Callable[[], Awaitable[dict[str, Any]]]
     latest: Mapping[str, Any] = field(default_factory=dict, init=False)
-    """What the file holds; nothing before the first write."""
+    """The content of the file; empty before the first write."""
     _started: datetime = field(init=False)
     _dirty: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -106,7 +106,7 @@ class StatusBoard:
         self._started = self.clock.now()
 
     def changed(self) -> None:
-        """Something moved; the file will follow within a second."""
+        """Note a change; the file follows within a second."""
         self._dirty.set()
 
     async def keep_writing(self) -> None:
@@ -121,7 +121,7 @@ class StatusBoard:
             await self.clock.sleep(_MIN_WRITE_GAP_S)
 
     async def write(self, state: str) -> None:
-        """Write now; `state` is running or stopped. Raises `StorageError`."""
+        """Write the file now; `state` is `running` or `stopped`. Raises `StorageError`."""
         content = {
             "name": self.name,
             "pid": os.getpid(),

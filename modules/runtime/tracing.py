@@ -1,7 +1,7 @@
-"""Tells a collector of the owner's, by OpenTelemetry's conventions for generative AI, what the model was asked for.
+"""Sends OpenTelemetry spans of model calls, tools and agents to the owner's collector, by its conventions for AI.
 
-A span has names of the program, of the model and of its tools, counts, and the kind of an error: no word of a prompt,
-an answer or an argument, nobody's name but the SOUL's own, and no secret. Without an address nothing is loaded.
+A span holds names of the program, of the model and of its tools, counts, and the type of an error. It holds no text of
+a prompt, answer or argument, no name but the SOUL's own, and no secret. Without an address no library is loaded.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 Operation: TypeAlias = Literal["chat", "execute_tool", "invoke_agent"]
 Attributes: TypeAlias = Mapping[str, str | int | Sequence[str]]
 Note: TypeAlias = Callable[[Attributes], object]
-"""Adds to a span what is known in the end."""
+"""Adds attributes to a span before it ends."""
 
 _EXPORT_S, _CLOSE_S = 3, 5.0
 _PROVIDER = "openai"
-"""Whose interface the model service speaks; who runs it is not known."""
+"""The API that the model service implements; who runs the service is not known."""
 
 
 def _nothing(_: Attributes) -> None:
-    """Leave it unsaid."""
+    """Ignore the attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Opens spans with `tracer`; with None it does nothing."""
+    """Opens spans with `tracer`; does nothing if that is None."""
 
     tracer: Tracer | None = None
 
     def span(self, operation: Operation, of: str, attributes: Attributes) -> AbstractContextManager[Note]:
-        """Open the span of one `operation` on `of`, a model, a tool or an agent; an error that leaves it is its end."""
+        """Open a span for `operation` on `of`: a model, a tool or an agent. An error that leaves it fails the span."""
         return nullcontext(_nothing) if self.tracer is None else _span(self.tracer, operation, of, attributes)
 
 
@@ -49,7 +49,7 @@ class Tracing:
 def _span(tracer: Tracer, operation: Operation, of: str, attributes: Attributes) -> Iterator[Note]:
     from opentelemetry.trace import SpanKind, Status, StatusCode  # noqa: PLC0415 - an extra
 
-    # NOTE(self): the words of an error may quote anybody, so that the library may not record it.
+    # NOTE(self): the message of an error may quote anybody, so the library must not record the exception.
     with tracer.start_as_current_span(
         f"{operation} {of}",
         kind=SpanKind.CLIENT if operation == "chat" else SpanKind.INTERNAL,
@@ -66,15 +66,15 @@ def _span(tracer: Tracer, operation: Operation, of: str, attributes: Attributes)
 
 
 def model_attributes(model: str) -> Attributes:
-    """Return which model is asked, and by whose interface."""
+    """Return the attributes that name the model and the API that its service implements."""
     return {"gen_ai.provider.name": _PROVIDER, "gen_ai.request.model": model}
 
 
 def open_tracing(settings: Settings, stack: AsyncExitStack) -> Tracing:
-    """Return what opens spans; what waits to be sent leaves when `stack` closes, or is let go after some seconds.
+    """Return what opens spans; when `stack` closes, queued spans are sent, or dropped after some seconds.
 
     Raises:
-        ConfigError: an address is set, and the libraries of the extra are not there.
+        ConfigError: an address is set, and the libraries of the extra are not installed.
 
     """
     if not settings.otel_exporter_otlp_endpoint:

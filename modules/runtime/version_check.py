@@ -1,6 +1,6 @@
-"""Asks where the project publishes its version whether there is a newer one, and tells each once in a life.
+"""Checks whether the project has published a newer version, and reports each one once in a life.
 
-Off unless the owner names the address. Nothing is kept; a failure is told once, until the address can be read again.
+It is off unless the owner names the address. Nothing is kept; a failure is reported once, until a check succeeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RELEASE = re.compile(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\+[\w.-]{1,60})
 
 @dataclass(slots=True)
 class VersionLoop(Loop):
-    """Looks at `url` for a JSON document with `version`, or a TOML document with `project.version`."""
+    """Reads `url`: a JSON document with `version`, or a TOML document with `project.version`."""
 
     name = "version-check"
     interval_ms = VERSION_CHECK_INTERVAL_MS
@@ -59,7 +59,7 @@ class VersionLoop(Loop):
 
     @answering
     async def _published(self) -> ApiResult[str]:
-        # NOTE(self): another question each time, so that no cache on the way answers with an old version.
+        # NOTE(self): a different address each time, so that no cache on the way answers with an old version.
         asked = f"{self.url}{'&' if '?' in self.url else '?'}at={self.clock.now().timestamp():.0f}"
         fetched = await self.web.fetch(asked, kinds=("*/*",), max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S, named=True)
         version = version_in(fetched.or_raise().body.decode(errors="replace"))
@@ -67,7 +67,7 @@ class VersionLoop(Loop):
 
 
 def version_loops(url: str, web: WebClient, journal: Journal, clock: Clock) -> list[VersionLoop]:
-    """Return the loop that looks at `url`; none where the owner named no address."""
+    """Return the loop that reads `url`; none if the owner named no address."""
     return [VersionLoop(url, web, journal, clock)] if url else []
 
 
@@ -85,7 +85,7 @@ def version_in(text: str) -> str:
 
 
 def is_newer(published: str, own: str) -> bool:
-    """Whether a release is later than our own version; one that is only announced (`1.0.0-rc1`) never is.
+    """Return whether a release is later than our own version; a pre-release (`1.0.0-rc1`) never is.
 
     A development version (`1.0.0.dev0`) comes before the release that it names.
     """
@@ -93,7 +93,7 @@ def is_newer(published: str, own: str) -> bool:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, and whether it is a release."""
+    """Return the numbers of a version and whether it is a release, for comparison."""
     named = _RELEASE.match(version)
     numbers = [int(part or 0) for part in named.groups()] if named else []
     return (*numbers, _RELEASE.fullmatch(version) is not None)

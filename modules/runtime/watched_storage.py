@@ -1,4 +1,4 @@
-"""The store of a home, and one that tells whoever watches over services whether each call went well."""
+"""The store of a home, and a wrapper of it that reports whether each call went well."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def storage_of(settings: Settings, root: Path, *, deadline_s: float = CALL_DEADL
 
 
 class WatchedStorage:
-    """A `Storage` like the one inside. `on_response` is told whether a call went well, and if not, why."""
+    """Passes each call to the `Storage` inside. `on_response` is told whether it went well, and if not, why."""
 
     def __init__(self, inside: Storage, on_response: Callable[[bool, str], None]) -> None:
         self._inside = inside
@@ -64,5 +64,5 @@ class WatchedStorage:
         if isinstance(result, Err):
             self._on_response(result.kind not in _ILL, result.error)
         else:
-            self._on_response(True, "")  # noqa: FBT003 - well
+            self._on_response(True, "")  # noqa: FBT003 - it went well
         return result

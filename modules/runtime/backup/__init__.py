@@ -1,1 +1,1 @@
-"""A home as one file: written while the SOUL runs, sealed with a passphrase, and brought back elsewhere."""
+"""Writes a home into one file while the SOUL runs, sealed with a passphrase, and restores it elsewhere."""

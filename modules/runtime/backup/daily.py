@@ -1,4 +1,4 @@
-"""Has the database copied once a day."""
+"""Copies the database once a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RETRY_S = 3600.0
 
 @dataclass(slots=True)
 class DailyCopy:
-    """Writes a copy of the database for each day of the SOUL's calendar, beside whoever reads and writes it."""
+    """Writes a copy of the database for each day of the SOUL's calendar, while others read and write it."""
 
     database: Path
     journal: Journal
@@ -28,7 +28,7 @@ class DailyCopy:
     _told: str = field(default="", init=False)
 
     async def write(self) -> None:
-        """Write today's, where there is none. A fault is told once and tried again an hour later; it stops nothing."""
+        """Write today's copy if there is none. A failure is reported once, retried an hour later, and stops nothing."""
         day = f"{local(self.clock.now(), self.timezone):%Y-%m-%d}"
         if self.clock.monotonic() < self._not_before or copies.path_of(self.database, day).exists():
             return

@@ -1,7 +1,7 @@
-"""Writes a home into one sealed file, and brings a home back from it: all of it or nothing, also after a kill.
+"""Writes a home into one sealed file, and restores a home from it: all of it or nothing, even after a kill.
 
 A backup is unpacked into a folder of its own within the new home and checked there. One rename decides: before it
-nothing was restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its
+nothing is restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its
 number of files and their names are limited.
 """
 
@@ -41,7 +41,7 @@ _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
 
 
 class SealingWriter:
-    """Writes to `file` sealed; `close` marks the end and leaves `file` open."""
+    """Encrypts what is written to it into `file`; `close` marks the end and leaves `file` open."""
 
     def __init__(self, file: IO[bytes], passphrase: str) -> None:
         salt = os.urandom(_SALT_BYTES)
@@ -53,7 +53,7 @@ class SealingWriter:
 
     def write(self, data: bytes) -> int:
         self._waiting += data
-        while len(self._waiting) > _PIECE_BYTES:  # the last piece is never known before the end
+        while len(self._waiting) > _PIECE_BYTES:  # which piece is the last is known only at the end
             self._put(bytes(self._waiting[:_PIECE_BYTES]), is_last=False)
             del self._waiting[:_PIECE_BYTES]
         return len(data)
@@ -67,10 +67,10 @@ class SealingWriter:
 
 
 class SealedReader:
-    """Reads what `SealingWriter` wrote to `file`, which stands behind `MAGIC`.
+    """Reads what `SealingWriter` wrote to `file`, which is positioned behind `MAGIC`.
 
     Raises:
-        UsageError: the passphrase is another one.
+        UsageError: the passphrase is wrong, or the beginning was changed.
         StorageError: the file was changed, or is not whole.
 
     """
@@ -119,7 +119,7 @@ MEMORY = ".memory"
 ROOT_FILES = (".env", "SOUL.md", "SELF.md", "voice-phrases.json")
 FOLDERS = ("workspace",)
 HEAD = "soul-backup"
-"""The name of the first entry, by which a backup is known."""
+"""The name of the first entry, which identifies a backup."""
 PRIVATE = 0o600
 
 _LEFT_OUT = {"logs", "images", "starts.json", "sleep.json", "watcher.json", "watch_session.json", MOVED, COPIES}
@@ -130,10 +130,10 @@ _POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.js
 def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool = False) -> int:
     """Write the new file `target`, readable by its owner alone; return how many files it holds.
 
-    With `ends` nobody lives in the home after it.
+    With `ends` nobody lives in the home after it, so the database is not marked as an earlier copy.
 
     Raises:
-        UsageError: there is a file already.
+        UsageError: the file exists already.
         ConfigError: there is no database yet, or a newer version wrote it.
         StorageError: the database is damaged, or the disk is full or refuses.
 
@@ -142,7 +142,7 @@ def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool =
         raise UsageError(f"{target} is there already", remedy="Name another file, or move that one away.")
     try:
         with tempfile.TemporaryDirectory(prefix=".soul-backup-", dir=target.parent) as folder:
-            unfinished = Path(folder) / "unfinished"  # nobody else can lay anything there
+            unfinished = Path(folder) / "unfinished"  # nobody else can put anything there
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
             with os.fdopen(handle, "wb") as file:
                 count = _write(home, file, passphrase, Path(folder), ends=ends)
@@ -161,7 +161,7 @@ def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path, *, ends: 
         _add(archive, HEAD, b"1\n")
         found = list(_files(home))
         for name, path in found:
-            with contextlib.suppress(FileNotFoundError):  # it was taken away meanwhile
+            with contextlib.suppress(FileNotFoundError):  # it was deleted meanwhile
                 _add(archive, name, path.read_bytes())
         copied = folder / home.database.name
         copy(home.database, copied)
@@ -174,7 +174,7 @@ def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path, *, ends: 
             archive.addfile(entry, database)
         later = list(_pictures(home))
         for name, path in later:
-            with contextlib.suppress(FileNotFoundError):  # too old to be posted
+            with contextlib.suppress(FileNotFoundError):  # it was deleted, being too old to be posted
                 _add(archive, name, path.read_bytes())
     if sealed:
         sealed.close()
@@ -199,7 +199,7 @@ def _files(home: Home) -> Iterator[tuple[str, Path]]:
 
 
 def _pictures(home: Home) -> Iterator[tuple[str, Path]]:
-    """Yield the same of each file that is copied after the database."""
+    """Yield the name in the archive and the path of each file that is copied after the database."""
     yield from _below(home.memory / _WAITING_PICTURES, f"{MEMORY}/{_WAITING_PICTURES}")
     for name in _POSTED_PICTURES:
         if (home.memory / name).is_file():
@@ -237,13 +237,13 @@ _ANOTHER_COPY = "Take another copy of it."
 
 @dataclass(frozen=True, slots=True)
 class RestoredHome:
-    """What became of a restore.
+    """The result of a restore.
 
     Attributes:
-        files: how many files were brought back.
-        left_memory_dir: whether MEMORY_DIR was commented out, because what it knows lies in `.memory` now.
-        completed: whether an earlier restore, which had been cut off, was completed instead; nothing else was read.
-        is_moved: whether it was moved here: then the home where it was does not wake any more.
+        files: how many files were restored.
+        left_memory_dir: whether MEMORY_DIR was commented out, because what was there lies in `.memory` now.
+        completed: whether an earlier restore, which had been interrupted, was completed instead; nothing else was read.
+        is_moved: whether the SOUL was moved here: then the home where it was does not wake any more.
 
     """
 
@@ -254,11 +254,11 @@ class RestoredHome:
 
 
 def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int) -> RestoredHome:
-    """Bring a home back in the folder `root`, where none is.
+    """Restore a home into the folder `root`, which must hold none; `most_bytes` limits the unpacked size.
 
     Raises:
-        UsageError: `source` is no backup, its passphrase is another one, or somebody lives in `root`.
-        HomeLocked: another restore is at work there.
+        UsageError: `source` is no backup, the passphrase is wrong, or somebody lives in `root`.
+        HomeLocked: another restore is running there.
         StorageError: it is damaged or larger than allowed, or the disk is full or refuses.
 
     """
@@ -288,7 +288,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
 
 @contextlib.contextmanager
 def _folder(root: Path) -> Iterator[None]:
-    """Have the folder there; where nothing came into it, those that were made for it go again."""
+    """Create the folder; after an error, delete the folders that were created for it and are still empty."""
     made = [path for path in (root, *root.parents) if not path.exists()]
     root.mkdir(parents=True, exist_ok=True)
     try:
@@ -301,10 +301,10 @@ def _folder(root: Path) -> Iterator[None]:
 
 
 def complete_restore(root: Path) -> bool:
-    """Move what a restore that was cut off had still to move; return whether one was cut off.
+    """Move what an interrupted restore had still to move; return whether there was such a restore.
 
     Raises:
-        HomeLocked: the restore is still at work.
+        HomeLocked: the restore is still running.
         StorageError: what is to be moved is there already, or the disk refuses.
 
     """
@@ -335,7 +335,7 @@ def _complete(root: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Hold `root` against another restore. The system lets it go when the process ends."""
+    """Lock `root` against another restore. The system releases the lock when the process ends."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -356,7 +356,7 @@ def _refuse_inhabited(root: Path) -> None:
 
 
 def _is_taken(path: Path) -> bool:
-    """Whether anything is there but an empty folder, which a rename replaces."""
+    """Return whether anything is there but an empty folder, which a rename replaces."""
     return os.path.lexists(path) and (path.is_symlink() or not path.is_dir() or any(path.iterdir()))
 
 
@@ -369,7 +369,7 @@ def _leave_memory_dir(env: Path) -> bool:
 
 
 class _Limited:
-    """A stream of which no more than `most` bytes can be read."""
+    """A stream from which at most `most` bytes can be read."""
 
     def __init__(self, stream: gzip.GzipFile, most: int) -> None:
         self._stream = stream
@@ -403,7 +403,7 @@ def _no_file(name: str) -> StorageError:
 
 
 def _read(source: Path, folder: Path, passphrase: str, most_bytes: int) -> int:
-    """Write the files of a backup into an empty folder; a name that leads out of it is refused."""
+    """Write the files of a backup into an empty folder, and return how many; refuse a name that leads out of it."""
     try:
         file = source.open("rb")
     except OSError as error:
@@ -464,7 +464,7 @@ def _unpack(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> s
 
 
 def _check(database: Path) -> None:
-    """Raise `StorageError` where the copied database is not whole."""
+    """Raise `StorageError` if the restored database is missing or damaged."""
     if not database.exists():
         raise StorageError("The backup holds no database", remedy=_ANOTHER_COPY)
     if damage := find_damage(database):

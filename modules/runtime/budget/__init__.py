@@ -1,1 +1,1 @@
-"""A hard limit of cost: what a day may take, who may still speak when it runs low, and what was spent on what."""
+"""A hard limit of cost: what a day may use, which calls may still go when it runs low, and what it was spent on."""

@@ -2,10 +2,10 @@
 
 Adding up the day, deciding and reserving are one transaction, on the disk before the request goes: whatever runs at
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
-answer. The day is the calendar day of the owner; a clock that is set back finds the day as it was left.
+answer. The day is the calendar day of the owner; if a clock is set back, the day is found as it was left.
 
 A call that was interrupted stays counted at its worst case until its model answers again, and then at the density that
-the model showed (docs/decisions/0014). A call on its way is never counted so: its count would come too late.
+the model showed (docs/decisions/0014). A call on its way is never recounted: its count would come too late.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ T = TypeVar("T")
 
 
 class _AlreadyTold(Exception):
-    """Raised when another writer was quicker; nothing is written."""
+    """Raised when another writer announced the step first; nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Where a day is; `news` says that its step has to be told."""
+    """The state of a day; `news` says that its step must be announced."""
 
     day: str
     step: Step
@@ -85,17 +85,17 @@ class _Standing:
 
 
 class Budget:
-    """Keeps the day's budget; the gateway knows it as its `BudgetGuard`.
+    """Keeps the day's budget; it is the `BudgetGuard` of the gateway.
 
     Args:
         database: holds the ledger.
-        clock: says what day it is.
+        clock: decides which day it is.
         journal: records each step, once a day.
-        caps: what a day may take.
-        prices: of the models in use, as far as they are known. Without a cap in dollars they are first asked for at
+        caps: what a day may use.
+        prices: of the models in use, as far as they are known. Without a cap in dollars they are first looked up at
             the first request, in a thread: that may take long.
-        model: who thinks.
-        cheap_model: who thinks once the day is well used; "" for the same.
+        model: the usual model.
+        cheap_model: the model once much of the day is used; "" for the same.
         timezone: of the owner; "" for the machine's.
 
     Raises:
@@ -127,12 +127,12 @@ class Budget:
                 self._price(name)
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
-        """Leave for one request, counted at its worst case and on the disk.
+        """Return leave for one request, which is counted at its worst case on the disk.
 
-        The request may come back with the cheaper model, or with a smaller limit where the wanted one does not fit.
+        The returned request may name the cheaper model, or have a smaller limit if the wanted one does not fit.
 
         Raises:
-            BudgetExceeded: not today; `retry_after` is the time until the next day.
+            BudgetExceeded: it may not go today; `retry_after` is the time until the next day.
             StorageError: it could not be counted, so it may not go.
 
         """
@@ -170,9 +170,9 @@ class Budget:
         return reservation
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
-        """Put what an answered call really took in place of its worst case. Returns millionths of a dollar.
+        """Replace the worst case of an answered call by what it used; return millionths of a dollar, None if unpriced.
 
-        If the service counted it, count the model's interrupted calls of the day anew by what is known then.
+        If the service counted it, recount the model's interrupted calls of the day by the density known then.
         """
         sent, answered = settled(
             usage,
@@ -196,7 +196,7 @@ class Budget:
         return micro_usd
 
     async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
-        """The request cost nothing: it was refused before anything was done for it, or nothing at all came back."""
+        """Count a request as free: it was refused before anything was done for it, or nothing at all came back."""
 
         def work(connection: sqlite3.Connection) -> None:
             if unanswered:
@@ -210,17 +210,17 @@ class Budget:
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
     async def note_lost(self) -> None:
-        """Record likewise, at a start, what ended with an earlier process of this home."""
+        """Record, at a start, that calls which ended with an earlier process of this home got no whole answer."""
         await self._database.run(ledger.note_unanswered)
 
     async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
-        """Set so much of the day aside for one purpose, in place of what was; its own calls are taken from it.
+        """Set an amount aside for one purpose, in place of an earlier one; calls for that purpose are taken from it.
 
-        Dollars count only where they are capped. What a crash leaves set aside stays so until the same purpose sets
-        anew, or the day ends.
+        Dollars count only if they are capped. After a crash the amount stays set aside until the same purpose sets it
+        again, or the day ends.
 
         Raises:
-            BudgetExceeded: the day has not that much left, or lets no commitment through.
+            BudgetExceeded: the day has not that much left, or allows no calls for commitments.
 
         """
         now = self._clock.now()
@@ -241,27 +241,27 @@ class Budget:
             raise self._refusal(standing, "commitment", purpose, f"it needs {tokens:,} tokens set aside")
 
     async def let_go(self, purpose: str) -> None:
-        """Give back what is left of what was set aside."""
+        """Give back what is left of the amount set aside for a purpose."""
         await self._database.run(lambda connection: ledger.let_go(connection, purpose))
 
     async def why_not(self, importance: Importance) -> str:
-        """Return why no call of this importance may go as the day stands, "" where one that fits may."""
+        """Return why no call of this importance may go now; "" if one that fits may."""
         day = day_of(self._clock.now(), self._timezone)
         spent = await self._database.run(lambda connection: self._spent(connection, day))
         step = step_at(fraction(spent, self._caps))
         return "" if may_ask(step, importance) else reason_to_refuse(step, importance)
 
     async def report(self) -> Report:
-        """How today stands."""
+        """Return the report of today."""
         now = self._clock.now()
         return await self._database.run(lambda connection: report_of(connection, self._caps, now, self._timezone))
 
     async def tidy(self) -> int:
-        """Tell of a new day, and forget calls of long ago; returns how many went."""
+        """Announce a new day, and delete old calls; return how many were deleted."""
         return await self._after(ledger.prune)
 
     async def _after(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work`, then tell how today stands if that is news."""
+        """Run `work`, then announce today's step if that is news."""
         day = day_of(self._clock.now(), self._timezone)
 
         def both(connection: sqlite3.Connection) -> tuple[T, _Standing]:
@@ -273,7 +273,7 @@ class Budget:
         return result
 
     def _weigh(self, spent: Spent, request: Request, input_tokens: int, importance: Importance) -> tuple[Leave, str]:
-        """Whether the request may go, and to which model."""
+        """Return whether the request may go, and to which model."""
         step = step_at(fraction(spent, self._caps))
         model = self._cheap_model if self._cheap_model and takes_cheaper(step) else str(request["model"])
         if not may_ask(step, importance):
@@ -301,12 +301,12 @@ class Budget:
         return sent, self._cost(model, sent, output_tokens)
 
     def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
-        """Of a call that was made while no price was known: that of the dearest model, if it is not known now."""
+        """Return the cost of a call made while no price was known; if it still is not, that of the dearest model."""
         prices = [self._prices[model]] if model in self._prices else list(self._prices.values())
         return max(price.cost(input_tokens, output_tokens) for price in prices)
 
     def _stand(self, connection: sqlite3.Connection, day: str, step: Step, spent: Spent) -> _Standing:
-        """Where the day is, and whether that has to be told; a day that begins as usual is only noted."""
+        """Return the state of the day, and whether to announce it; a day that begins as usual is only stored."""
         today, before = ledger.told(connection, day)
         news = is_news(step, told_today=today, told_before=before)
         if today is None and not news:
@@ -314,7 +314,7 @@ class Budget:
         return _Standing(day, step, spent, news)
 
     async def _tell(self, standing: _Standing) -> None:
-        """Journal and show the step, in one transaction with the note that it is told."""
+        """Journal and show the step, in one transaction with the note that it was announced."""
         if not standing.news:
             return
 
@@ -360,7 +360,7 @@ class Budget:
 
 
 async def load_prices(settings: Settings, clock: Clock) -> PriceList:
-    """Return the prices of the models in use; looked up now only where a cap in dollars needs them from the start."""
+    """Return the prices of the models in use; look them up now only if a cap in dollars needs them from the start."""
     models = (settings.ai_gateway_model, settings.ai_gateway_model_cheap)
     prices = PriceList(models, settings.model_prices, base_url=settings.ai_gateway_base_url, now=clock.now())
     if settings.budget_usd_per_day is not None:
@@ -369,7 +369,7 @@ async def load_prices(settings: Settings, clock: Clock) -> PriceList:
 
 
 def refuse_unpriced(settings: Settings, now: datetime) -> None:
-    """Raise `ConfigError` where a budget in dollars is set and the price of a model in use is not known.
+    """Raise `ConfigError` if a budget in dollars is set and the price of a model in use is not known.
 
     The first look at the prices takes up to half a second.
     """
@@ -385,7 +385,7 @@ def refuse_unpriced(settings: Settings, now: datetime) -> None:
 def build_budget(
     settings: Settings, prices: PriceList, *, database: Database, journal: Journal, clock: Clock
 ) -> Budget:
-    """Return the keeper of the day's caps. Raises `ConfigError` as `Budget` does."""
+    """Return the budget that the settings describe. Raises `ConfigError` as `Budget` does."""
     return Budget(
         database=database,
         clock=clock,

@@ -1,9 +1,9 @@
-"""Every request to the model, one row each in `model_calls`; and which step was told on which day.
+"""Keeps each request to the model as one row in `model_calls`, and which step was announced on which day.
 
 A row is there before its request leaves. One that is still `reserved` is on its way, or it is `unanswered`: no whole
-answer came, and it may have been billed. It counts in full until its model answers again, and then at what the model
-is known to make of so many bytes (`recount`). One that is both `settled` and `unanswered` counts nothing: no byte of an
-answer came from a service that bills nobody.
+answer came, and it may have been billed. It counts in full until its model answers again, and then by how many tokens
+the model is known to make of so many bytes (`recount`). One that is both `settled` and `unanswered` counts nothing: not
+one byte of an answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from modules.runtime.llm.connection import Reservation
 from modules.runtime.llm.dialect import has_pictures
 
 UNKNOWN = -1
-"""In place of a cost, where no price was known."""
+"""Stands for a cost if no price was known."""
 
 KEPT_DAYS = 90
 _REFUSED = "budget_refused"
 _HELD = "held:"
-"""Begins the id of the row that sets an amount aside for a purpose; it is no call."""
+"""The prefix of the id of a row that sets an amount aside for a purpose; it is no call."""
 _ON_ITS_WAY = "state = 'reserved' AND NOT unanswered"
 _TOTALS = (
     "count(*) FILTER (WHERE id NOT LIKE 'held:%') AS calls,"
@@ -32,11 +32,11 @@ _TOTALS = (
     f" coalesce(sum(input_tokens + output_tokens) FILTER (WHERE {_ON_ITS_WAY}), 0) AS on_its_way,"
     f" coalesce(sum(cost_micro_usd) FILTER (WHERE NOT ({_ON_ITS_WAY})), 0) AS micro, min(cost_micro_usd) AS least"
 )
-"""What some calls came to: what is spent, as in `Amount.spent`, and the tokens set aside beside it."""
+"""Sums over some calls: what is spent, as in `Amount.spent`, and the tokens set aside beside it."""
 
 
 def spent(connection: sqlite3.Connection, day: str, purpose: str = "", importance: Importance | None = None) -> Spent:
-    """All of the day, reserved or settled; what was for a purpose that begins with `purpose`, or of an importance."""
+    """Return what the day used, reserved or settled; only for purposes that begin with `purpose`, or one importance."""
     row = connection.execute(
         "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
         " coalesce(sum(max(cost_micro_usd, 0)), 0) AS micro_usd FROM model_calls"
@@ -55,7 +55,7 @@ def reserve(
     purpose: str,
     importance: Importance,
 ) -> None:
-    """Count it at its worst case."""
+    """Write the row of a request, counted at its worst case."""
     connection.execute(
         "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
         " cost_micro_usd, text_bound) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?, ?)",
@@ -77,7 +77,7 @@ def reserve(
 def settle(
     connection: sqlite3.Connection, call_id: str, *, input_tokens: int, output_tokens: int, micro_usd: int | None
 ) -> None:
-    """Put what it really took in place of the worst case, once."""
+    """Replace the worst case by what the call really used, once."""
     connection.execute(
         "UPDATE model_calls SET state = 'settled', input_tokens = ?, output_tokens = ?, cost_micro_usd = ?"
         " WHERE id = ? AND state = 'reserved'",
@@ -86,7 +86,7 @@ def settle(
 
 
 def hold(connection: sqlite3.Connection, purpose: str, *, day: str, at: str, amount: Spent) -> None:
-    """Set an amount aside for a purpose, in place of what was; it counts as reserved until it is let go."""
+    """Set an amount aside for a purpose, in place of an earlier one; it counts as reserved until `let_go`."""
     let_go(connection, purpose)
     connection.execute(
         "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
@@ -96,7 +96,7 @@ def hold(connection: sqlite3.Connection, purpose: str, *, day: str, at: str, amo
 
 
 def held(connection: sqlite3.Connection, day: str, purpose: str) -> Spent:
-    """What is set aside for a purpose on this day."""
+    """Return what is set aside for a purpose on this day."""
     row = connection.execute(
         "SELECT input_tokens, cost_micro_usd FROM model_calls WHERE id = ? AND day = ?", (_HELD + purpose, day)
     ).fetchone()
@@ -104,7 +104,7 @@ def held(connection: sqlite3.Connection, day: str, purpose: str) -> Spent:
 
 
 def take_from_hold(connection: sqlite3.Connection, purpose: str, amount: Spent) -> None:
-    """Count less as set aside for a purpose: a call of it was reserved."""
+    """Reduce what is set aside for a purpose, because a call for it was reserved."""
     connection.execute(
         "UPDATE model_calls SET input_tokens = max(0, input_tokens - ?), cost_micro_usd = max(0, cost_micro_usd - ?)"
         " WHERE id = ?",
@@ -113,14 +113,14 @@ def take_from_hold(connection: sqlite3.Connection, purpose: str, amount: Spent) 
 
 
 def let_go(connection: sqlite3.Connection, purpose: str) -> None:
-    """Set nothing aside for a purpose any more."""
+    """Delete what is set aside for a purpose."""
     connection.execute("DELETE FROM model_calls WHERE id = ?", (_HELD + purpose,))
 
 
 def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
-    """Mark a call that ended without an answer, or without an id all that are on their way.
+    """Mark a call that ended without an answer; without an id, mark all that are on their way.
 
-    Each counts in full until it is counted anew or settled.
+    Each counts in full until it is recounted or settled.
     """
     connection.execute(
         "UPDATE model_calls SET unanswered = 1 WHERE state = 'reserved' AND model <> 'set aside' AND ? IN ('', id)",
@@ -129,7 +129,7 @@ def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
 
 
 def learn(connection: sqlite3.Connection, model: str, shown: int) -> tuple[int, int]:
-    """Add the density that an answer of a model showed; return how many answers showed one, and the highest."""
+    """Store the density that an answer of a model showed; return how many answers showed one, and the highest."""
     ((answers, most),) = connection.execute(
         "INSERT INTO model_densities VALUES (?, 1, ?) ON CONFLICT (model) DO UPDATE"
         " SET answers = answers + 1, most = max(most, excluded.most) RETURNING answers, most",
@@ -141,7 +141,7 @@ def learn(connection: sqlite3.Connection, model: str, shown: int) -> tuple[int, 
 def recount(
     connection: sqlite3.Connection, day: str, model: str, anew: Callable[[int, int], tuple[int, int | None]]
 ) -> None:
-    """Count the day's unanswered calls of a model at the input and cost that `anew` makes of their bound and output."""
+    """Recount the day's unanswered calls of a model: `anew` returns input and cost, given their bound and output."""
     rows = connection.execute(
         "SELECT id, text_bound, output_tokens FROM model_calls WHERE day = ? AND model = ? AND unanswered"
         " AND state = 'reserved' AND text_bound",
@@ -156,9 +156,9 @@ def recount(
 def between(
     connection: sqlite3.Connection, purpose: str, begin: str, end: str
 ) -> tuple[int | None, int | None, float | None, int | None]:
-    """Input tokens, output tokens, US dollars (None if one is unpriced) and tokens without an answer, for a purpose.
+    """Return the input tokens, output tokens, US dollars (None if one is unpriced) and unanswered tokens of a purpose.
 
-    `begin` and `end` are ISO-8601, both included; all are None where there was no call.
+    `begin` and `end` are ISO-8601, both included; all values are None if there was no call.
     """
     query = """
         SELECT sum(input_tokens), sum(output_tokens),
@@ -171,7 +171,7 @@ def between(
 
 
 def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str, int, int], int]) -> None:
-    """Give the day's rows without a cost what `cost(model, input, output)` says: a cap on dollars counts them too."""
+    """Price the day's rows without a cost by `cost(model, input, output)`, so that a cap on dollars counts them."""
     rows = connection.execute(
         "SELECT id, model, input_tokens, output_tokens FROM model_calls WHERE day = ? AND cost_micro_usd = ?",
         (day, UNKNOWN),
@@ -183,7 +183,7 @@ def price_unpriced(connection: sqlite3.Connection, day: str, cost: Callable[[str
 
 
 def note_refused(connection: sqlite3.Connection, day: str, needs: Spent | None) -> None:
-    """Keep that an answer to the owner had no room on this day, and what it needs at least; None where one had room."""
+    """Store what an answer to the owner that had no room on this day needs at least; None if one had room."""
     if needs is not None:
         marks.put(connection, {_REFUSED: json.dumps([day, needs.tokens, needs.micro_usd])})
     elif marks.get(connection, _REFUSED):
@@ -191,13 +191,13 @@ def note_refused(connection: sqlite3.Connection, day: str, needs: Spent | None) 
 
 
 def refused(connection: sqlite3.Connection, day: str) -> Spent:
-    """Return what the answer to the owner that had no room on this day needs at least; nothing where each had."""
+    """Return what the answer to the owner that had no room on this day needs at least; zero if none was refused."""
     noted, tokens, micro_usd = json.loads(marks.get(connection, _REFUSED) or '["", 0, 0]')
     return Spent(tokens, micro_usd) if noted == day else Spent()
 
 
 def told(connection: sqlite3.Connection, day: str) -> tuple[str | None, str | None]:
-    """The furthest step told on this day, and on the last day before it that is known."""
+    """Return the furthest step announced on this day, and on the last known day before it; None if there is none."""
     today = connection.execute("SELECT told_step FROM budget_days WHERE day = ?", (day,)).fetchone()
     before = connection.execute(
         "SELECT told_step FROM budget_days WHERE day < ? ORDER BY day DESC LIMIT 1", (day,)
@@ -206,12 +206,12 @@ def told(connection: sqlite3.Connection, day: str) -> tuple[str | None, str | No
 
 
 def tell(connection: sqlite3.Connection, day: str, step: str) -> None:
-    """From now on this step is told."""
+    """Store that this step was announced on this day."""
     connection.execute("INSERT OR REPLACE INTO budget_days VALUES (?, ?)", (day, step))
 
 
 def prune(connection: sqlite3.Connection) -> int:
-    """Delete all but the last `KEPT_DAYS` days; returns how many calls went.
+    """Delete all but the last `KEPT_DAYS` days; return how many calls were deleted.
 
     Days are counted, not measured from now: a clock that was set years ahead must not wipe out today.
     """
@@ -226,7 +226,7 @@ def prune(connection: sqlite3.Connection) -> int:
 
 
 def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[tuple[int, int], Amount, Amount | None]:
-    """The day's calls and the uncounted ones of them, its tokens, and its dollars unless a price is unknown."""
+    """Return the day's calls with the number of uncounted ones, its tokens, and its dollars (None: unknown price)."""
     row = connection.execute(
         "SELECT count(*) FILTER (WHERE id NOT LIKE 'held:%') AS calls,"
         " count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
@@ -253,12 +253,12 @@ def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[tuple
 
 
 def shares(connection: sqlite3.Connection, day: str) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """The day by purpose and by model, the largest first."""
+    """Return the day by purpose and by model, the largest first."""
     return (_shares(connection, day, "purpose"), _shares(connection, day, "model"))
 
 
 def days(connection: sqlite3.Connection, limit: int) -> list[Day]:
-    """The last days on which something was asked, newest first."""
+    """Return the last `limit` days with calls, newest first."""
     rows = connection.execute(
         f"SELECT day, {_TOTALS}, (SELECT told_step FROM budget_days AS told WHERE told.day = model_calls.day)"  # noqa: S608 - ours
         " AS step FROM model_calls GROUP BY day ORDER BY day DESC LIMIT ?",

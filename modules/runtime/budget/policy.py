@@ -1,4 +1,4 @@
-"""The rules of the day's budget: how far it is used, who may still ask (`LADDER`), what a request costs. Pure."""
+"""The rules of the day's budget: how far it is used, which calls may go (`LADDER`), what a request costs. Pure."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ TOKENS_PER_REQUEST = 1024
 TOKENS_PER_MESSAGE = 16
 TOKENS_PER_TOOL = 64
 TOKENS_PER_PICTURE = 8192
-"""No fewer than a picture of at most 1024 by 1024 pixels takes that is sent to be looked at in low detail.
+"""An upper bound for a picture of at most 1024 by 1024 pixels that is sent to be seen in low detail.
 
-What the usual makers do with one of 1024 by 1024:
+What common models make of one of 1024 by 1024:
 
-- patches of 28 pixels (Claude, Qwen-VL, Mistral Small, Pixtral Large): 37 by 37, and an end of each row: 1 407;
-  by the older rule of Claude, a token for 750 pixels: 1 399
-- patches of 16 pixels (Pixtral 12B), 64 by 64, and an end of each row: 4 160
-- a fixed number in low detail (GPT): 85 and less, 2 833 for the small one; where low detail is not known and all of
-  it is looked at in patches of 32 pixels, at most 1 536 of them, times 2.46: 3 779
+- patches of 28 pixels (Claude, Qwen-VL, Mistral Small, Pixtral Large): 37 by 37, and one for the end of each row:
+  1 407; by the older rule of Claude, a token for 750 pixels: 1 399
+- patches of 16 pixels (Pixtral 12B), 64 by 64, and one for the end of each row: 4 160
+- a fixed number in low detail (GPT): 85 or less, 2 833 for the small one; if low detail is not known and the whole
+  picture is read in patches of 32 pixels, at most 1 536 of them, times 2.46: 3 779
 - tiles (Gemini 1 032, at its closest 2 240; Grok 1 792; InternVL 3 328; Phi 2 700; LLaVA-NeXT 2 880)
-- one family that makes far more of it is shown none: `modules.runtime.llm.dialect.sees_within_bounds`
-- the most that is known beyond that: four tiles of 1 601 (Llama 3.2) are 6 404, ten of 729 (LLaVA-OneVision) are 7 290
+- one family that uses far more gets no pictures: `modules.runtime.llm.dialect.sees_within_bounds`
+- the most that is known otherwise: four tiles of 1 601 (Llama 3.2) are 6 404, ten of 729 (LLaVA-OneVision) are 7 290
 """
 
 BYTES_PER_TOKEN_AT_MOST = 8
-"""So many bytes of a whole prompt or answer are never one token, but for texts that repeat one character."""
+"""A token of a whole prompt or answer has fewer bytes than this on average, except where one character repeats."""
 
 _DATA = "data:image/"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 DENSITY_BYTES, DENSITY_ANSWERS = 4096, 20
-"""A density is learnt from requests of at least so many bytes, and trusted after so many answers."""
+"""A density is learned from requests of at least so many bytes, and trusted after so many answers."""
 DENSITY_MARGIN = Fraction(3, 2)
 
 
@@ -58,7 +58,7 @@ def input_bound(request: Request) -> int:
 def density_shown(request: Request, input_tokens: int) -> int:
     """Return how many tokens the service counted for 1,000 bytes of the request, at most 1,000; 0 if it shows nothing.
 
-    A short request is mostly what services add by themselves; of pictures and thoughts nobody knows the tokens.
+    A short request is mostly what services add by themselves; the tokens of pictures and thoughts are not known.
     """
     size = len(json.dumps(request, indent=4))
     shows = size >= DENSITY_BYTES and not has_pictures(request) and not has_thoughts(request)
@@ -66,18 +66,18 @@ def density_shown(request: Request, input_tokens: int) -> int:
 
 
 def interrupted_bound(bound: int, answers: int, most: int) -> int:
-    """Return what the input of an interrupted call counts as: the highest density of its model, with a margin.
+    """Return how many input tokens an interrupted call counts: `bound` at the model's highest density, with a margin.
 
-    `most` is that density, shown by so many answers. While these are too few, its upper bound stays.
+    `most` is that density in tokens for 1,000 bytes, from `answers` answers. While these are too few, `bound` stays.
     """
     return bound if answers < DENSITY_ANSWERS else min(bound, math.ceil(bound * most * DENSITY_MARGIN / 1000))
 
 
 def input_floor(request: Request) -> int:
-    """No more tokens than the request has, pictures aside: what a service counts below that is counted wrong.
+    """Return a lower bound of the request's tokens, pictures aside: a service's count below it is wrong.
 
     Tokenizers make a token of four or five bytes of prose, and of less in most other texts. One for every
-    `BYTES_PER_TOKEN_AT_MOST` bytes is what even a text that suits them well comes to.
+    `BYTES_PER_TOKEN_AT_MOST` bytes is what even a text that suits them well amounts to.
     """
     words = json.dumps([request["messages"], request.get("tools", ())], ensure_ascii=False, separators=(",", ":"))
     pictures = sum(len(_written_as(_url(picture))) for picture in pictures_in(request["messages"]))
@@ -85,12 +85,12 @@ def input_floor(request: Request) -> int:
 
 
 def output_limit(request: Request) -> int:
-    """How many tokens the answer may have, under whichever name the service knows."""
+    """Return how many tokens the answer may have, whichever name the service uses for the limit."""
     return max(int(request[name]) for name in _LIMITS if name in request)
 
 
 def sent_as(request: Request, *, model: str, limit: int) -> Request:
-    """The request to `model`, with an answer of at most `limit` tokens."""
+    """Return the request, sent to `model` and with an answer of at most `limit` tokens."""
     return request | {"model": model} | {name: limit for name in _LIMITS if name in request}
 
 
@@ -99,7 +99,7 @@ def _url(picture: dict[str, Any]) -> str:
 
 
 def _written(text: str) -> int:
-    """How long it is as JSON, without the quotes."""
+    """Return the length of the text as JSON, without the quotes."""
     return len(json.dumps(text)) - 2
 
 
@@ -117,7 +117,7 @@ LADDER: tuple[tuple[Step, int], ...] = (
 """Each step with the percentage of the day from which it holds."""
 
 USEFUL_TOKENS = 256
-"""An answer that cannot be as long as this is not worth its question."""
+"""A call whose answer cannot be as long as this is not worth making."""
 
 _ALLOWED: dict[Step, frozenset[Importance]] = {
     "normal": frozenset(("own", "stranger", "commitment", "mention", "owner")),
@@ -127,28 +127,28 @@ _ALLOWED: dict[Step, frozenset[Importance]] = {
     "listen": frozenset(),
 }
 ROOMS, ROOMS_PERCENT = "space-", 50
-"""Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
+"""The prefix of the purposes of talk in rooms, and the percentage of a day for it: it never ends by itself."""
 _ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
-"""Where talk among peers ends, and where talk with the host does, so that a request of the host is still met."""
+"""The percentage at which talk among peers ends, and talk with the host, so that a host request is still met."""
 
 KEPT_SHARE = 10
-"""So many tokens of input that the service had from an earlier call count as one, which is about what they cost."""
+"""So many cached tokens of input count as one, which is about what they cost."""
 STRANGERS_PERCENT = 50
-"""How much of a day those may use who are neither owner nor peer, however many write."""
+"""The percentage of a day for those who are neither owner nor peer, however many write."""
 
 _RANK: dict[str, int] = {step: rank for rank, (step, _) in enumerate(LADDER)}
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """May this request go? `limit` is how long its answer may be; 0 says no, and `step` why."""
+    """Whether a request may go. `limit` is how long its answer may be; 0 means that it may not, and `step` says why."""
 
     step: Step
     limit: int
 
 
 def fraction(spent: Spent, caps: Caps) -> Fraction:
-    """How much of the day is used: the larger of tokens and dollars; all of it if nothing may be used."""
+    """Return how much of the day is used: the larger share of tokens and dollars; 1 if nothing may be used."""
     parts = [_part(spent.tokens, caps.tokens)]
     if caps.micro_usd is not None:
         parts.append(_part(spent.micro_usd, caps.micro_usd))
@@ -156,39 +156,39 @@ def fraction(spent: Spent, caps: Caps) -> Fraction:
 
 
 def step_at(used: Fraction) -> Step:
-    """The step that holds when so much of the day is used."""
+    """Return the step that holds when so much of the day is used."""
     return [step for step, percent in LADDER if used * 100 >= percent][-1]
 
 
 def may_ask(step: Step, importance: Importance) -> bool:
-    """Whether a call of this importance is let through at all."""
+    """Return whether a call of this importance may go at all at this step."""
     return importance in _ALLOWED[step]
 
 
 def has_share_left(purpose: str, importance: Importance, on_rooms: Spent, caps: Caps) -> bool:
-    """Whether the day still has something for that; only talk in rooms has a share of its own."""
+    """Return whether the share of the day for talk in rooms is not used up; True for any other purpose."""
     percent = _ROOMS_TALK_PERCENT.get(importance, ROOMS_PERCENT)
     return not purpose.startswith(ROOMS) or fraction(on_rooms, caps) * 100 < percent
 
 
 def strangers_have_share_left(importance: Importance, on_strangers: Spent, caps: Caps) -> bool:
-    """Whether the day still has something for strangers; the others are not asked."""
+    """Return whether the share of the day for strangers is not used up; True for any other importance."""
     return importance != "stranger" or fraction(on_strangers, caps) * 100 < STRANGERS_PERCENT
 
 
 def has_room(spent: Spent, amount: Spent, caps: Caps) -> bool:
-    """Whether an amount still fits into the day."""
+    """Return whether an amount still fits into the day."""
     has_dollars = caps.micro_usd is None or spent.micro_usd + amount.micro_usd <= caps.micro_usd
     return has_dollars and spent.tokens + amount.tokens <= caps.tokens
 
 
 def takes_cheaper(step: Step) -> bool:
-    """Whether the cheaper model thinks."""
+    """Return whether the cheaper model is used at this step."""
     return _RANK[step] >= _RANK["cheaper"]
 
 
 def room_for_output(spent: Spent, caps: Caps, price: Price | None, input_tokens: int) -> int:
-    """How many tokens of output fit into the day beside the input; negative if not even that fits."""
+    """Return how many tokens of output fit into the day beside the input; negative if not even the input fits."""
     room = caps.tokens - spent.tokens - input_tokens
     if caps.micro_usd is None or price is None:
         return room
@@ -197,7 +197,7 @@ def room_for_output(spent: Spent, caps: Caps, price: Price | None, input_tokens:
 
 
 def weigh(step: Step, *, room: int, wanted: int) -> Leave:
-    """As long an answer as fits, at most as long as `wanted`; none, and no call, if a useful one does not fit."""
+    """Return leave for an answer as long as fits, at most `wanted`; no leave if a useful one does not fit."""
     limit = min(room, wanted)
     return Leave(step, limit) if limit >= min(USEFUL_TOKENS, wanted) else Leave("listen", 0)
 
@@ -205,12 +205,12 @@ def weigh(step: Step, *, room: int, wanted: int) -> Leave:
 def settled(
     usage: Usage | None, *, weight: int, input_tokens: int, output_tokens: int, input_least: int = 0
 ) -> tuple[int, int]:
-    """What an answered call took, in and out. What the service does not count is taken at its upper bound.
+    """Return the input and output tokens of an answered call. What the service does not count is at its upper bound.
 
-    A prompt of zero tokens, or a written answer of zero, is not counted either. A count above the bound is taken as it
-    is: then the service made more of the request than was sent, or did not keep to the limit. A count below what the
-    bytes that went and came can be at least (`input_least`, and a token for `BYTES_PER_TOKEN_AT_MOST` of the `weight`
-    bytes streamed) is raised to that; an answer that was within its limit stays within it.
+    Zero tokens for the prompt, or for a written answer, are not a count. A count above the bound is taken as it is:
+    then the service made more of the request than was sent, or did not keep to the limit. A count below the least for
+    the bytes sent and received (`input_least`, and a token for `BYTES_PER_TOKEN_AT_MOST` of the `weight` bytes
+    streamed) is raised to that; an answer that was within its limit stays within it.
     """
     sent = usage.input_tokens if usage else 0
     answered = usage.output_tokens if usage else 0
@@ -219,32 +219,32 @@ def settled(
 
 
 def surely_kept(usage: Usage | None) -> int:
-    """Tokens of the input that the service had from an earlier call, as far as the count can be true."""
+    """Return how many tokens of the input were cached; 0 if the service's count cannot be true."""
     return usage.cached_tokens if usage and 0 < usage.cached_tokens <= usage.input_tokens else 0
 
 
 def counted(input_tokens: int, kept_tokens: int) -> int:
-    """Return how many tokens of input count against a limit, if the service had `kept_tokens` of them."""
+    """Return how many tokens of input count against a limit, if `kept_tokens` of them were cached."""
     return input_tokens - kept_tokens + kept_tokens // KEPT_SHARE
 
 
 def is_news(step: Step, *, told_today: str | None, told_before: str | None) -> bool:
-    """Whether the step has to be told: each once a day, upwards only; `normal` after a day that was not."""
+    """Return whether the step must be announced: each once a day, upwards only; `normal` after a day that was not."""
     if told_today is None:
         return step != "normal" or told_before not in {None, "normal"}
     return _RANK[step] > _RANK.get(told_today, 0)
 
 
 def day_of(moment: datetime, timezone: str) -> str:
-    """The owner's calendar day: `2026-01-05`."""
+    """Return the owner's calendar day, such as `2026-01-05`."""
     return f"{local(moment, timezone):%Y-%m-%d}"
 
 
 def seconds_left(moment: datetime, timezone: str) -> float:
-    """Until the owner's next day begins, over a change of the clocks as well; at least one second."""
+    """Return the seconds until the owner's next day begins, across a change of the clocks as well; at least one."""
     here = local(moment, timezone)
     tomorrow = datetime.combine(here.date() + timedelta(days=1), time.min)
-    # NOTE(self): without a name the zone is the machine's, which only a naive moment knows on another day.
+    # NOTE(self): without a name the zone is the machine's; only a naive moment has its offset of another day.
     begins = tomorrow.replace(tzinfo=here.tzinfo) if timezone else tomorrow.astimezone()
     return max(1.0, begins.timestamp() - moment.timestamp())
 

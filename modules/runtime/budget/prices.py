@@ -1,9 +1,8 @@
-"""What a model costs: the owner's own word first, then the published prices that are installed with this program.
+"""What a model costs: the owner's own prices first, then the published ones that are installed with this program.
 
-Nothing is fetched. Where a price depends on the length of the context or on the hour, the dearest holds. What a service
-kept of earlier prompts is cheaper, but nobody can count on it before the answer has said so; and where keeping a prompt
-costs more than reading it, each token that was not kept is taken as kept from now on. So a price is an upper bound, as
-the budget guard needs it.
+Nothing is fetched. Where a price depends on the length of the context or on the hour, the highest one counts. Cached
+input is cheaper, but that is known only once the answer says so; and where storing a prompt costs more than reading it,
+each token that was not cached counts as stored. So a price is an upper bound, as the budget guard needs it.
 """
 
 from __future__ import annotations
@@ -25,15 +24,14 @@ if TYPE_CHECKING:
 
 _UNBOUNDED = "output_citation_mtok"
 _STORING = Fraction(5, 4)
-"""What those services take for storing that have to be told to, as a multiple of the price of reading."""
+"""What services that cache only on request charge for storing, as a multiple of the price of reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """Dollars per million tokens, which is millionths of a dollar per token; `request` is millionths per request.
 
-    `kept` is for a token of input that the service had from an earlier call, `stored` for one that it keeps from now
-    on; None where that makes no difference.
+    `kept` is for a cached token of input, `stored` for one that is cached from now on; None if the price is the same.
     """
 
     input: Fraction
@@ -44,18 +42,18 @@ class Price:
 
     @property
     def input_at_most(self) -> Fraction:
-        """Return the highest price of a token of input, cached or not."""
+        """The highest price of a token of input, cached or not."""
         return max(self.input, self.kept or self.input, self.stored or self.input)
 
     def cost(self, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int:
-        """Millionths of a dollar, rounded up. `kept_tokens` are those of the input that surely were kept."""
+        """Return the cost in millionths of a dollar, rounded up. `kept_tokens` of the input were surely cached."""
         fresh = self.input_at_most
         kept = fresh if self.kept is None else self.kept
         sent = fresh * (input_tokens - kept_tokens) + kept * kept_tokens
         return math.ceil(self.request + sent + self.output * output_tokens)
 
     def output_within(self, micro_usd: int, input_tokens: int) -> int | None:
-        """How many tokens of output fit beside the input; negative if not even that fits, None if output is free."""
+        """Return how many output tokens fit beside the input; negative if not even that fits, None if they are free."""
         left = micro_usd - self.request - self.input_at_most * input_tokens
         if left < 0:
             return -1
@@ -65,17 +63,17 @@ class Price:
 class PriceList(Mapping[str, Price]):
     """The prices of those of `models` that have one.
 
-    The owner's own are known at once. The published ones are looked up at the first question, which may then take half
-    a second, for the data is large.
+    The owner's own are known at once. The published ones are looked up at the first access, which may take half a
+    second, because the data is large.
 
     Args:
-        models: names as the service has them, `provider/model` or bare; empty ones are skipped.
-        overrides: dollars per million tokens in and out, by model; these go first.
-        base_url: the service, which may have prices of its own.
-        now: which prices are in force.
+        models: names as the service uses them, `provider/model` or bare; empty ones are skipped.
+        overrides: dollars per million tokens of input and of output, by model; these take precedence.
+        base_url: the service, which may have its own prices.
+        now: decides which prices are in force.
 
     Raises:
-        ConfigError: a price of `overrides` is no number.
+        ConfigError: a price in `overrides` is no number.
 
     """
 
@@ -102,7 +100,7 @@ class PriceList(Mapping[str, Price]):
 
 
 def unpriced(model: str) -> ConfigError:
-    """Return the error of a budget in dollars for a model whose price is not known."""
+    """Return the error for a budget in dollars when the price of a model is not known."""
     return ConfigError(
         f"BUDGET_USD_PER_DAY is set, but the price of {model} is not known",
         remedy=f"Add MODEL_PRICES={model}=in/out to .env, in dollars per million tokens (0/0 if it is free).",
@@ -120,7 +118,7 @@ def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price
 
 
 def _published(model: str, base_url: str, now: datetime) -> Price | None:
-    # NOTE(self): the data is a large module; who names every price should not wait for it.
+    # NOTE(self): the data is a large module; an owner who names every price should not wait for it.
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - see above
 
     provider, slash, bare = model.partition("/")
@@ -135,7 +133,7 @@ def _published(model: str, base_url: str, now: datetime) -> Price | None:
 
 
 def _dearest(info: ModelInfo, now: datetime) -> Price | None:
-    """The highest of all prices that hold now, or will without a word: later hours of the day, announced changes."""
+    """Return the highest of all prices that hold now, or later without notice: other hours, announced changes."""
     prices = [_read(listed) for listed in _in_force(info, now)]
     known = [price for price in prices if price is not None]
     if not known or len(known) < len(prices):
@@ -150,13 +148,13 @@ def _dearest(info: ModelInfo, now: datetime) -> Price | None:
 
 
 def _kept(prices: list[Price]) -> Fraction | None:
-    """None unless all of them say what a token costs that was kept."""
+    """Return the highest price of a cached token; None unless all prices have one."""
     found = [price.kept for price in prices if price.kept is not None]
     return max(found) if len(found) == len(prices) else None
 
 
 def _in_force(info: ModelInfo, now: datetime) -> list[ModelPrice]:
-    """The list is read from its end, and ends at the first price that holds all day."""
+    """Return the prices in force: the list from its end to the first price that holds all day."""
     from genai_prices.types import ModelPrice, StartDateConstraint  # noqa: PLC0415 - as the data itself
 
     if isinstance(info.prices, ModelPrice):
@@ -171,7 +169,7 @@ def _in_force(info: ModelInfo, now: datetime) -> list[ModelPrice]:
 
 
 def _read(listed: ModelPrice) -> Price | None:
-    """None for what has no price for text, or charges for what no limit bounds."""
+    """Return a price; None if text has no price, or if something is charged that no limit bounds."""
     if listed.input_mtok is None or listed.output_mtok is None or getattr(listed, _UNBOUNDED) is not None:
         return None
     return Price(
@@ -184,7 +182,7 @@ def _read(listed: ModelPrice) -> Price | None:
 
 
 def _highest(price: object) -> Fraction:
-    """Of all tiers, if there are tiers; zero if there is no price."""
+    """Return the highest price of all tiers; zero if there is no price."""
     tiers = [tier.price for tier in getattr(price, "tiers", ())]
     parts = (getattr(price, "base", price), *tiers)
     return max((Fraction(part) for part in parts if isinstance(part, Decimal)), default=Fraction(0))

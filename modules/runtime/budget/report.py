@@ -1,4 +1,4 @@
-"""How the budget stands, for the owner: as a value and as lines, by the days of the SOUL's time zone."""
+"""Reports the state of the budget to the owner, as a value and as lines, by the days of the SOUL's time zone."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MARK = "budget_timezone"
 
 
 def keep_zone(connection: sqlite3.Connection, timezone: str) -> None:
-    """Note by which zone this life counts: `timezone`, or the machine's where it is ""."""
+    """Store the time zone by which this life counts days: `timezone`, or the machine's if that is ""."""
     marks.put(connection, {_MARK: timezone or machine_timezone()})
 
 
 def zone_of(connection: sqlite3.Connection, timezone: str) -> str:
-    """Return the zone by which the last life counted; `timezone` where none is known."""
+    """Return the time zone by which the last life counted days; `timezone` if none is known."""
     kept = marks.get(connection, _MARK)
     return kept if kept and is_timezone(kept) else timezone
 
@@ -41,7 +41,7 @@ _HOUR_MIN = 60
 
 
 def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezone: str) -> Report:
-    """How the day of `now` stands in the ledger."""
+    """Return the report of the day of `now`, from the ledger."""
     day = day_of(now, timezone)
     spent = ledger.spent(connection, day)
     is_full = not has_room(spent, ledger.refused(connection, day), caps)
@@ -63,13 +63,13 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
 
 
 def report_at(connection: sqlite3.Connection, settings: Settings, moment: datetime) -> Report:
-    """Return how the day of `moment` stands by the owner's caps, in the time zone by which the SOUL counts its days."""
+    """Return the report of the day of `moment` by the owner's caps, in the time zone by which the SOUL counts days."""
     caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
     return report_of(connection, caps, moment, zone_of(connection, settings.soul_timezone))
 
 
 def lines(report: Report) -> list[str]:
-    """The report for a terminal."""
+    """Return the report as lines for a terminal."""
     left = spoken_duration(report.resets_in_s)
     return [
         f"{report.day}: {report.fraction:.0%} of the day's budget used, {_WORDS[report.step]}",
@@ -82,7 +82,7 @@ def lines(report: Report) -> list[str]:
 
 
 def used_up(report: Report) -> str:
-    """Return that the day's budget has no room for an answer to the owner any more; "" while it has."""
+    """Return in words that the day's budget has no room for an answer to the owner; "" while it has."""
     if report.step != "listen":
         return ""
     used = f"{report.fraction:.0%} of it{set_aside(report.tokens.on_its_way)}"
@@ -90,13 +90,13 @@ def used_up(report: Report) -> str:
 
 
 def day_lines(days: Iterable[Day]) -> list[str]:
-    """One line a day."""
+    """Return one line for each day."""
     shown = ((day, f"  {day.day}  {counted(day.calls, 'call'):>11}  {number(day.tokens):>10} tokens") for day in days)
     return [f"{begins}  {_usd(day.usd):>12}  {day.step}".rstrip() for day, begins in shown]
 
 
 def announcement(step: Step, *, cheap_model: str) -> str:
-    """One line for the moment in which a step is reached."""
+    """Return the line that announces that a step was reached."""
     if step == "normal":
         return "Budget: a new day, all is well again"
     if step == "cheaper":
@@ -106,14 +106,14 @@ def announcement(step: Step, *, cheap_model: str) -> str:
 
 
 def reason_to_refuse(step: Step, importance: Importance) -> str:
-    """Why a call of this importance may not go."""
+    """Return why a call of this importance may not go."""
     if step == "listen":
         return "the next call does not fit into what is left"
     return f"{_WORDS[step]}, and this call is of kind {importance}"
 
 
 def amounts_in_words(spent: Spent, caps: Caps) -> str:
-    """`1,702,113 of 2,000,000 tokens`, with the dollars if they are capped."""
+    """Return `1,702,113 of 2,000,000 tokens`, with the dollars if they are capped."""
     words = f"{number(spent.tokens)} of {number(caps.tokens)} tokens"
     if caps.micro_usd is None:
         return words
@@ -121,7 +121,7 @@ def amounts_in_words(spent: Spent, caps: Caps) -> str:
 
 
 def spoken_duration(seconds: float) -> str:
-    """`5 h 12 min`; at least a minute."""
+    """Return a duration as `5 h 12 min`, at least one minute."""
     minutes = max(1, round(seconds / _MINUTE_S))
     hours, rest = divmod(minutes, _HOUR_MIN)
     return f"{hours} h {rest} min" if hours else f"{rest} min"

@@ -1,4 +1,4 @@
-"""What a day may cost, how far it is used, and what is told of it."""
+"""What a day may cost, how far it is used, and the report of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MICRO = 1_000_000
 
 Step = Literal[
     "normal",
-    "cheaper",  # the cheaper model thinks, if one is set
+    "cheaper",  # the cheaper model is used, if one is set
     "pressing",  # only for the owner, mentions and commitments
     "owner_only",  # only for the owner
     "listen",  # no model call
@@ -22,14 +22,14 @@ Step = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What one day may take: tokens in and out together, and millionths of a dollar (None: as much as it likes)."""
+    """What one day may use: tokens of input and output together, and millionths of a dollar (None: no cap)."""
 
     tokens: int
     micro_usd: int | None = None
 
     @classmethod
     def per_day(cls, tokens: int, usd: float | None = None) -> Caps:
-        """From the owner's settings; part of a millionth is cut off. Raises `ConfigError`."""
+        """Return the caps that the owner set; a part of a millionth is cut off. Raises `ConfigError`."""
         if usd is None:
             return cls(tokens)
         if not math.isfinite(usd) or usd < 0:
@@ -39,7 +39,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a day has taken, reservations included."""
+    """What a day has used, reservations included."""
 
     tokens: int = 0
     micro_usd: int = 0
@@ -47,7 +47,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`used` is settled; `reserved` is not, and counts at what it can be at most.
+    """An amount of tokens or dollars: `used` is settled; `reserved` is not, and counts at its upper bound.
 
     `unanswered` is the part of `reserved` for which no whole answer came, and which may have been billed: it is spent.
     The rest is set aside for calls on their way and to come, and shrinks when they are answered.
@@ -73,9 +73,9 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One purpose's or one model's part of what the day spent; `usd` is None if a price is unknown.
+    """What one purpose or one model spent of the day; `usd` is None if a price is unknown.
 
-    `on_its_way` are the tokens set aside beside that.
+    `on_its_way` are the tokens that are set aside beside that.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One day in a line. `step` is the furthest that was told; "" if nothing was."""
+    """One day as a line. `step` is the furthest step announced; "" if there was none."""
 
     day: str
     calls: int
@@ -98,18 +98,18 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How today stands.
+    """The state of one day's budget.
 
     Attributes:
         day: the owner's local calendar day, `2026-01-05`.
-        step: what holds now.
+        step: the step that holds now.
         fraction: how much of the day is spent, 1 for all; the larger of tokens and dollars.
-        tokens: in and out together.
+        tokens: input and output together.
         usd: None if a price is unknown.
         calls: requests that left, refused ones included.
-        uncounted: those of them to which a service that bills nobody answered not one byte.
-        by_purpose: what it was for, the largest first.
-        by_model: who answered, the largest first.
+        uncounted: those of them for which not one byte of an answer came from a service that bills nobody.
+        by_purpose: the purposes, the largest first.
+        by_model: the models, the largest first.
         resets_in_s: seconds until the next day begins.
 
     """

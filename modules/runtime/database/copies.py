@@ -1,7 +1,7 @@
-"""Copies of the database, one a day, in a folder beside it: where it is lost, the newest one takes its place.
+"""Copies of the database, one a day, in a folder beside it: if it is lost, the newest one takes its place.
 
 A copy is written under another name, checked, and renamed: it is there whole or not at all. Copies hold what the
-database held, so whoever deletes something on purpose deletes them as well.
+database held, so whoever deletes something on purpose must delete them as well.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from modules.runtime.database.file import COPIES, copy, explain, find_damage, re
 
 KEPT = 3
 _MUCH = 2
-"""A copy that is so many times as large as another one holds much that the other does not."""
+"""A copy that is so many times as large as another one holds much that the other lacks."""
 
 
 def newest_first(database: Path) -> list[Path]:
-    """Return the copies of a database; each is named by its day."""
+    """Return the copies of a database, the newest first; each is named by its day."""
     return sorted(database.with_name(COPIES).glob("soul-????-??-??.db"), reverse=True)
 
 
 def path_of(database: Path, day: str) -> Path:
-    """Return where the copy of `day` lies, or is to lie."""
+    """Return the path of the copy of `day`, whether it exists or not."""
     return database.with_name(COPIES) / f"soul-{day}.db"
 
 
 def write(database: Path, day: str) -> None:
-    """Write the copy of `day`, and delete what is too old.
+    """Write the copy of `day`, and delete copies that are too old.
 
     Raises:
         SoulError: there is no room, or the database is damaged or in use.
@@ -94,9 +94,9 @@ def delete_all(database: Path) -> None:
 
 
 def _delete_old(database: Path, newest: Path) -> None:
-    """Keep the newest ones up to `newest`, and of the others those that are much larger than each of these.
+    """Keep the newest `KEPT` copies up to `newest`; delete others unless they are much larger than each of these.
 
-    A copy of a later day is of a clock that was ahead, or of another time zone: it is older than `newest`.
+    A copy of a later day was made with a clock that was ahead, or in another time zone: it is older than `newest`.
     """
     found = newest_first(database)
     kept = [path for path in found if path.name <= newest.name][:KEPT]

@@ -1,8 +1,8 @@
 """One SQLite file for what must survive a crash in the middle: intents, journal, pending notifications.
 
 One thread owns the connection; everybody else hands it a function that runs inside one transaction. What `run` has
-returned is on the disk (`synchronous=FULL`). A file that is damaged is set aside, never overwritten, and
-its newest copy takes its place; a file that a newer version wrote is refused.
+returned is on the disk (`synchronous=FULL`). A damaged file is set aside, never overwritten, and its newest copy takes
+its place; a file that a newer version wrote is refused.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from modules.runtime.sleep_note import request_wake
 T = TypeVar("T")
 
 _NOTHING_BYTES = 1
-"""SQLite takes a file of one byte, whatever it is, for an empty one."""
+"""SQLite treats a file of one byte, whatever it is, as empty."""
 
 
 class _DamagedDatabase(sqlite3.DatabaseError):
-    """What a check of the whole file found, where SQLite itself had not stumbled yet."""
+    """Damage that a check of the whole file found before SQLite itself met it."""
 
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 class Database:
-    """The open file. `notice` is a line for the owner when it was damaged or lost: how it goes on."""
+    """The open file. `notice` is a line for the owner if it was damaged or lost, and says what takes its place."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Database:
             path: the file.
             migrations: one script per step, by the schema's number after it; the first makes a new file.
             signs: names of what shows that there was a database here before; a file that is missing, or that holds
-                no tables, is then told as lost. Copies of it are such a sign as well.
+                no tables, then counts as lost. Copies of it are such a sign as well.
 
         Raises:
             ConfigError: a newer version wrote the file, or one older than the first of `migrations`.
@@ -96,9 +96,9 @@ class Database:
 
     @classmethod
     async def beside(cls, path: Path) -> Database:
-        """Open the file of a SOUL that may be awake in another process. Nothing is made, migrated or set aside.
+        """Open the file of a SOUL that may be awake in another process. Nothing is created, migrated or set aside.
 
-        Closing it wakes a SOUL that sleeps where something was written.
+        Closing it wakes a sleeping SOUL if something was written.
 
         Raises:
             ConfigError: there is no database yet, or another version wrote it.
@@ -121,9 +121,9 @@ class Database:
         await self.close()
 
     async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `fn` in the writer thread inside one transaction; an exception rolls it back and comes out here.
+        """Run `fn` in the writer thread inside one transaction, and return its result; an exception rolls it back.
 
-        A caller that is cancelled while `fn` runs does not stop it: the transaction then commits unseen.
+        If the caller is cancelled while `fn` runs, `fn` goes on, and the transaction commits.
 
         Raises:
             StorageError: the disk is full or refuses, or the file turned out to be damaged.
@@ -133,9 +133,9 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, fn)
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `fn` in a thread and on a connection of its own, which only reads one unchanging view.
+        """Run `fn` in a thread, on its own connection, which only reads one unchanging view; return its result.
 
-        For what takes long: no transaction waits for it.
+        This is for what takes long: no transaction waits for it.
 
         Raises:
             StorageError: the file is damaged or cannot be read.
@@ -150,7 +150,7 @@ class Database:
         return await asyncio.to_thread(look)
 
     async def rewrite(self) -> None:
-        """Write the file anew without what was deleted, and empty the log beside it.
+        """Rewrite the file without what was deleted, and empty the log beside it.
 
         Raises:
             StorageError: the disk is full or refuses.
@@ -160,14 +160,14 @@ class Database:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._rewrite)
 
     async def close(self) -> None:
-        """Close the file; what was handed in before is finished first."""
+        """Close the file, after running what was handed in before."""
         wrote = await asyncio.get_running_loop().run_in_executor(self._writer, self._close)
         self._writer.shutdown()
         if wrote and self._is_beside:
             await asyncio.to_thread(request_wake, self._path.parent)
 
     def _close(self) -> bool:
-        """Return whether something was written."""
+        """Close the connection; return whether something was written."""
         wrote = self._connection.total_changes > 0
         self._connection.close()
         return wrote
@@ -223,7 +223,7 @@ def _open_or_set_aside(
             loss = f"{path.name} is damaged ({_line(error)})"
     ready = path.with_name(f"{path.name}.restoring")
     try:
-        # NOTE(self): ready before anything is moved: a kill at any moment has the next start do the same.
+        # NOTE(self): ready before anything is moved, so that after a kill at any moment the next start does the same.
         goes_on = _prepare_copy(path, ready, migrations)
         notice = f"{loss}; {_set_aside(path)}, {goes_on}"
         if ready.exists():
@@ -239,7 +239,7 @@ def _open_or_set_aside(
 
 
 def _notice_loss(path: Path, signs: Sequence[str]) -> str:
-    """What to tell the owner if the file is missing or empty although there was one."""
+    """Return what to tell the owner if the file is missing or empty although there was one; else ""."""
     if path.exists() and (path.is_dir() or path.stat().st_size > _NOTHING_BYTES):
         return ""
     wal = path.with_name(f"{path.name}-wal")
@@ -252,9 +252,9 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
 
 
 def _prepare_copy(path: Path, ready: Path, migrations: Mapping[int, str]) -> str:
-    """Make `ready` of the newest copy that can be used, and return how it goes on; without such there is no `ready`.
+    """Make `ready` from the newest usable copy, and return in words how it goes on; without one `ready` is absent.
 
-    Raises `MachineTrouble`: then nothing is begun afresh.
+    Raises `MachineTrouble`, so that no new database is begun then.
     """
     skipped = ""
     for copied in copies.newest_first(path):
@@ -280,7 +280,7 @@ def _prepare_copy(path: Path, ready: Path, migrations: Mapping[int, str]) -> str
 
 
 def _open(path: Path, migrations: Mapping[int, str], *, may_be_blank: bool) -> sqlite3.Connection:
-    """Open the migrated file; raise `_DamagedDatabase` where it lacks the tables that it must have."""
+    """Open the file and migrate it; raise `_DamagedDatabase` if it lacks the tables that it must have."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
@@ -290,7 +290,7 @@ def _open(path: Path, migrations: Mapping[int, str], *, may_be_blank: bool) -> s
         connection.execute("PRAGMA foreign_keys = ON")
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise _DamagedDatabase(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
+            raise _DamagedDatabase(found)  # noqa: TRY301 - closes the connection on the same path as SQLite's errors
         _migrate(path, connection, migrations, may_be_blank=may_be_blank)
     except BaseException:
         connection.close()
@@ -308,7 +308,7 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Mapping[int
     if not blank and version < min(migrations):
         raise too_old(path, version, min(migrations))
     if version < newest:
-        # NOTE(self): in one piece: after a kill in between it is blank again, or as the older program reads it.
+        # NOTE(self): in one transaction: after a kill the file is blank again, or as the older program reads it.
         script = ";\n".join(step for number, step in sorted(migrations.items()) if number > version)
         know_handles(connection)
         connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {newest};\nCOMMIT;")
@@ -319,7 +319,7 @@ def _line(error: Exception) -> str:
 
 
 def _set_aside(path: Path) -> str:
-    """Rename what lies there; in words, what became of it."""
+    """Rename the file and its logs; return in words what became of them."""
     aside = f"{path.name}.corrupt-{time.time_ns()}"
     kept = False
     try:

@@ -1,4 +1,4 @@
-"""The SOUL's database for whoever looks at it from outside, without a thread of its own; what SQLite's errors mean."""
+"""Opens the SOUL's database from outside, without a writer thread, and explains SQLite's errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNWRITABLE = {
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """One unchanging view of the SOUL's database, for a command that only looks, whether the SOUL runs or not.
+    """Open one unchanging view of the SOUL's database, for a command that only reads, whether the SOUL runs or not.
 
     Raises:
         ConfigError: there is no database yet, or another version wrote it.
@@ -60,7 +60,7 @@ def copy(path: Path, target: Path) -> None:
         Transient: it is in use for longer than the busy time-out.
 
     """
-    # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
+    # NOTE(self): a read-only connection leaves files that it had to make; one that may write removes them at the end.
     alone = not path.with_name(f"{path.name}-wal").exists()
     source = open_existing(path, "rw" if alone else "ro", oldest=OLDEST_SCHEMA)
     try:
@@ -76,7 +76,7 @@ def copy(path: Path, target: Path) -> None:
 
 
 def find_damage(path: Path) -> str:
-    """Return in one line what is wrong with a database that nobody has open; "" where it is whole."""
+    """Return in one line what is wrong with a database that nobody has open; "" if nothing is."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -86,13 +86,13 @@ def find_damage(path: Path) -> str:
 
 
 def remove(path: Path) -> None:
-    """Delete a database with what lies beside it. Raises `OSError`."""
+    """Delete a database and SQLite's files beside it. Raises `OSError`."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int | None = None) -> sqlite3.Connection:
-    """Open a file whose schema is `oldest` (the newest) or later; the caller closes it. Raises as `reading` does."""
+    """Open a file with schema `oldest` (None: the newest) or later; the caller closes it. Raises as `reading` does."""
     if not path.exists():
         raise ConfigError(f"The SOUL has not lived here yet: there is no {path}", remedy="`soul run` starts it.")
     try:
@@ -126,27 +126,27 @@ def _check_shape(path: Path, connection: sqlite3.Connection, oldest: int) -> Non
 
 
 def schema_of(connection: sqlite3.Connection) -> int:
-    """Return the number of the last step that the file was brought to."""
+    """Return the schema of the file: the number of its last migration."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:
-    """Whether anything was ever made in the file, whatever its size."""
+    """Return whether anything was ever created in the file, whatever its size."""
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
 
 
 def sizes_of_tables(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return how many rows each table has, by name; what belongs to an index is left out."""
+    """Return how many rows each table has, by name; the search index and SQLite's own tables are left out."""
     names = [str(row["name"]) for row in connection.execute("PRAGMA table_list") if row["type"] == "table"]
     return {
-        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])  # noqa: S608 - names of the schema
+        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])  # noqa: S608 - names of tables
         for name in sorted(names)
         if not name.startswith("sqlite_")
     }
 
 
 def damaged(path: Path, problem: object) -> StorageError:
-    """Return what to say of a damaged database."""
+    """Return the error for a damaged database."""
     return StorageError(
         f"{path} is damaged ({problem})",
         remedy="Start again: its newest copy takes its place, and the damaged file is kept beside it.",
@@ -154,7 +154,7 @@ def damaged(path: Path, problem: object) -> StorageError:
 
 
 def too_new(path: Path, version: int, known: int) -> ConfigError:
-    """What to say of a file whose schema is `version`, where this program knows up to `known`."""
+    """Return the error for a file whose schema is `version`, where this program knows up to `known`."""
     return ConfigError(
         f"{path} was written by a newer version (schema {version}; this one knows {known})",
         remedy=f"Install the newer version again; to start afresh, move it and {path.with_name(COPIES)} away.",
@@ -162,7 +162,7 @@ def too_new(path: Path, version: int, known: int) -> ConfigError:
 
 
 def too_old(path: Path, version: int, oldest: int) -> ConfigError:
-    """Return what to say of a file whose schema is `version`, where this program reads `oldest` and later."""
+    """Return the error for a file whose schema is `version`, where this program reads `oldest` and later."""
     return ConfigError(
         f"{path} was written by a version before 0.3 (schema {version}; this one reads {oldest} and later)",
         remedy="Nothing was changed. Run `soul upgrade` of the last program before 0.3 on this home first;"
@@ -171,7 +171,7 @@ def too_old(path: Path, version: int, oldest: int) -> ConfigError:
 
 
 def error_code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 where it gave none."""
+    """Return SQLite's primary result code; 0 if it gave none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -180,14 +180,14 @@ def _is_full(path: Path) -> bool:
 
 
 def _may_open(path: Path) -> bool:
-    """Return whether this user may open the file, which the machine then failed to do."""
+    """Return whether this user may open the file, so that the machine is at fault if it does not open."""
     return path.is_file() and os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
-    """What SQLite's error means for the owner; None for a fault of ours."""
+    """Return the error for the owner that SQLite's error amounts to; None if the program is at fault."""
     code = error_code(error)
-    # NOTE(self): a full disk often shows as a plain I/O error, where the shared-memory file could not grow.
+    # NOTE(self): a full disk often shows as a plain I/O error, when the shared-memory file could not grow.
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return disk_full(path)
     if code in DAMAGED:

@@ -1,4 +1,4 @@
-"""Functions of ours that are called from SQL, about what is a person's."""
+"""Functions of ours that are called from SQL, about a person's data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def know_person(connection: sqlite3.Connection, person: Person, without_copies: 
     """Give `connection` functions about `person`.
 
     `is_in(dids)`: whether a row is tied to them; `holds_did(text, ...)`; `named(text, ...)`: whether a text holds the
-    DID or a handle, to tell of it; `called(text)`: whether it holds a display name, to tell of it; `redacted(text)` and
-    `redacted_json(text)`: a text without them; `without_copies(text)`: that of a trace; and `json_field`.
+    DID or a handle, and `called(text)`: a display name, both only to report it; `without_did(dids)`, `redacted(text)`
+    and `redacted_json(text)`: a text without them; `without_copies(text)`: the given function; and `json_field`.
     """
     connection.create_function("json_field", -1, json_field, deterministic=True)
     connection.create_function("without_copies", 1, without_copies)
@@ -34,9 +34,9 @@ def know_person(connection: sqlite3.Connection, person: Person, without_copies: 
 
 
 def json_field(text: object, *path: str) -> str | None:
-    """Return the text at `path` in a JSON object, what is no text as JSON; None where nothing can be read.
+    """Return the text at `path` in a JSON object, other values as JSON; None if there is none, or it cannot be read.
 
-    Of a row that cannot be read nothing is known, and the statement goes on: `json_extract` would end it.
+    A row that cannot be read does not end the statement, as it would with `json_extract`.
     """
     try:
         value = json.loads(text) if isinstance(text, str) else None
@@ -46,5 +46,5 @@ def json_field(text: object, *path: str) -> str | None:
         value = value.get(name) if isinstance(value, dict) else None
     if value is None:
         return None
-    # NOTE(self): half a surrogate pair has no UTF-8, and SQLite takes none.
+    # NOTE(self): half a surrogate pair cannot be UTF-8, and SQLite refuses it.
     return (value if isinstance(value, str) else json.dumps(value)).encode(errors="replace").decode()

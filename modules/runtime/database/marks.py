@@ -7,28 +7,28 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 RESTORED = "restored_from"
-"""The mark of a database that is an earlier copy, until its owners have made up for what it does not know."""
+"""Marks a database that is an earlier copy, until what it does not know has been made up for."""
 RUNNING = "running_since"
 PROGRAM = "home_program"
-"""The mark of the version that lives here, and of its trial (`modules/services/burn_in`)."""
+"""Marks the version that lives here, and its trial (`modules/services/burn_in`)."""
 KILLED = "it was killed, it crashed, or the machine stopped"
-"""Why nobody is awake, where the mark `RUNNING` is left."""
-"""The mark of a run: when it began, ISO-8601. One that is left behind says that the run ended unexpectedly."""
+"""In words, why nobody is awake although the mark `RUNNING` is set."""
+"""`RUNNING` holds when the present run began, ISO-8601. If it is left behind, that run ended unexpectedly."""
 
 
 def get(connection: sqlite3.Connection, name: str) -> str:
-    """The value of a mark; "" if it is not set."""
+    """Return the value of a mark; "" if it is not set."""
     return get_all(connection, [name]).get(name, "")
 
 
 def get_all(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, str]:
-    """The values of those of these marks that are set, by name, in order of the names."""
+    """Return the values of those of these marks that are set, by name, in order of the names."""
     query = "SELECT name, value FROM marks WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
     return {str(row[0]): str(row[1]) for row in connection.execute(query, (json.dumps(list(names)),))}
 
 
 def starting_with(connection: sqlite3.Connection, prefix: str) -> dict[str, str]:
-    """The marks whose names begin with `prefix`, by the rest of the name, in order of value and name."""
+    """Return the marks whose names begin with `prefix`, by the rest of the name, in order of value and name."""
     query = (
         "SELECT substr(name, length(:prefix) + 1), value FROM marks"
         " WHERE substr(name, 1, length(:prefix)) = :prefix ORDER BY value, name"
@@ -47,5 +47,5 @@ def put_if_absent(connection: sqlite3.Connection, name: str, value: str) -> None
 
 
 def remove(connection: sqlite3.Connection, name: str) -> None:
-    """Forget a mark."""
+    """Delete a mark."""
     connection.execute("DELETE FROM marks WHERE name = ?", (name,))

@@ -1,6 +1,6 @@
-"""What the tables hold of a person: declared once by the package that owns them, told and forgotten from that.
+"""Declares what a table holds about a person, once, in the package that owns it, for both reporting and forgetting.
 
-Of somebody who is forgotten only a hash of their DID, with a secret of this home, is still known.
+Of a person who was forgotten only a hash of the DID remains, made with a secret of this home.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECRET_BYTES = 32
 
 
 def person_hash(connection: sqlite3.Connection, did: str) -> str:
-    """Return the hash of the account `did`, the same for as long as the database lives. A step of a transaction."""
+    """Return the hash of the account `did`, the same for as long as the database exists. A step of a transaction."""
     if not marks.get(connection, _MARK):
         marks.put_if_absent(connection, _MARK, secrets.token_hex(_SECRET_BYTES))
     return hmac.new(marks.get(connection, _MARK).encode(), did.encode(), hashlib.sha256).hexdigest()
@@ -33,23 +33,23 @@ _DAY = len("2026-01-31")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalTable:
-    """The rows of one table that are a person's, and what of a person stands in the rows of others.
+    """The rows of one table that belong to a person, and what other rows hold about a person.
 
     All of it is SQL. It may name `:did`, `:part` and, as JSON lists, `:posts`, `:intents` and `:sessions` of the trace.
-    It may use what `modules/runtime/database/functions.py` adds.
+    It may use the functions of `modules/runtime/database/functions.py`.
 
     Attributes:
-        name: of the table.
-        theirs: the condition of the person's rows, which are deleted; "" where no row is anybody's.
-        shown: what such a row tells, as text; "" where nothing is told of it.
-        tells: the condition of those of them that say something; the others are deleted, and not counted.
-        at: when a row was written, ISO-8601; '' where nothing says so.
-        order: of what is told.
-        redacts: expressions for the columns of other rows that may hold the person, with somebody in their place.
-        only: the condition of the rows that are redacted.
+        name: the table.
+        theirs: the condition of the person's rows, which are deleted; "" if no row belongs to a person.
+        shown: what such a row says, as text; "" if it is not reported.
+        tells: the condition of those of them that say something; the others are deleted, but not reported.
+        at: when a row was written, ISO-8601; '' if that is not known.
+        order: the order of what is reported.
+        redacts: expressions, by column, that put somebody in the place of the person in other rows.
+        only: the condition of the other rows that are redacted.
         also: the condition of further ones, which hold no DID.
-        shown_of_others: what a row that is redacted tells; "" where nothing is told of it.
-        named: a query for where the person is named in the owner's words or ours, which stay.
+        shown_of_others: what a redacted row says; "" if it is not reported.
+        named: a query for where words of the owner or of ours name the person; these stay.
 
     """
 
@@ -67,7 +67,7 @@ class PersonalTable:
 
     @property
     def queries(self) -> Iterator[str]:
-        """Yield the queries for what the rows tell."""
+        """The queries for what the rows say."""
         if self.shown:
             those = f"{self.theirs} AND {self.tells}"
             yield f"SELECT {self.shown}, {self.at} FROM {self.name} WHERE {those} ORDER BY {self.order}"  # noqa: S608 - constants
@@ -77,7 +77,7 @@ class PersonalTable:
 
     @property
     def changes(self) -> Iterator[str]:
-        """Yield the statements that leave nothing of the person."""
+        """The statements that remove the person."""
         if self.theirs:
             yield f"DELETE FROM {self.name} WHERE {self.theirs}"  # noqa: S608 - constants
         if self.redacts:
@@ -92,17 +92,17 @@ class PersonalTable:
 
 @dataclass(frozen=True, slots=True)
 class PersonalRows:
-    """What one store holds of people. Each method is one step of a transaction of its caller.
+    """What one store holds about people. Each method is one step of a transaction of its caller.
 
     The connection must know the person (`know_person`).
 
     Attributes:
-        store: as it is told.
-        tables: in the order in which they are changed.
+        store: its name in reports.
+        tables: its tables, in the order in which they are changed.
         before: statements that run before a person's rows are deleted, and may also name `:hash`.
-        copies: statements that take the memories of the trace that go out of what stays.
-        counts_on: called before that, to keep what must still be counted.
-        after: statements that run after it.
+        copies: statements that remove copies of the trace's deleted memories from rows that stay.
+        counts_on: called before these statements, to keep what must still be counted.
+        after: statements that run last.
 
     """
 
@@ -114,13 +114,13 @@ class PersonalRows:
     after: tuple[str, ...] = ()
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
-        """Return what the rows tell."""
+        """Return what the rows say about the person."""
         values, told = _values(trace), [one for table in self.tables for one in table.queries if trace.person.did]
         rows = [(row[0], str(row[1])[:_DAY]) for query in told for row in connection.execute(query, values)]
         return Held(self.store, len(rows), tuple(f"{day} {text}".strip() for text, day in rows if text))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete the person's rows, and redact the others; return how many rows changed."""
+        """Delete the person's rows, and redact others; return how many rows changed."""
         if not trace.person.did:
             return 0
         values = _values(trace) | {"hash": person_hash(connection, trace.person.did)}
@@ -139,7 +139,7 @@ class PersonalRows:
 
 
 def change_owner(connection: sqlite3.Connection, table: str, column: str, before: str, now: str) -> None:
-    """Set aside what one owner said in private, by the key that names its talk, and bring back what `now` had said."""
+    """Rename the keys of the private talk with the owner `before`, and bring back those of the owner `now`."""
     former = f"{FORMER_PREFIX}{before}:"
     for old, new in ((MAIN_PREFIX, former), (f"{FORMER_PREFIX}{now}:", MAIN_PREFIX)):
         change = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608 - our own names
@@ -147,7 +147,7 @@ def change_owner(connection: sqlite3.Connection, table: str, column: str, before
 
 
 MARKS = PersonalRows("marks", (PersonalTable(name="marks", theirs="holds_did(name)", shown="name", order="name"),))
-"""The marks of conversations that an account began: that something is to be cleared away after one of them."""
+"""Marks named by an account: something has to be cleared away after a conversation that the account began."""
 
 
 def _values(trace: Trace) -> dict[str, str]:

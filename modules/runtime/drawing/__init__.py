@@ -1,1 +1,1 @@
-"""Draws pictures anew, in a process of their own with limits on memory and time."""
+"""Redraws pictures, in a separate process with limits on memory and time."""

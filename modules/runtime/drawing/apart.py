@@ -1,4 +1,4 @@
-"""Draws pictures in a process of their own, one at a time, so that a picture costs neither our memory nor our time."""
+"""Redraws pictures in a separate process, one at a time, so that a picture costs neither our memory nor our time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modules.runtime.drawing.draw import MOST_BYTES, UPLOAD_MAX_SIDE, DrawnPictu
 
 _WORKER = "modules.runtime.drawing.worker"
 _ROOT = Path(__file__).resolve().parents[3]
-# NOTE(self): the worker limits its own processor time, which takes far longer on a busy machine, as it is niced.
+# NOTE(self): the worker limits its own processor time; on a busy machine that lasts far longer, as it is niced.
 _DEADLINE_S = 300.0
 _TOO_MUCH = Err("the picture takes too much memory or time", "invalid")
 _Side = Annotated[int, Field(ge=1, le=UPLOAD_MAX_SIDE)]
@@ -32,19 +32,19 @@ class _DrawingError(BaseModel):
 
 
 class PictureDrawer:
-    """Draws one picture at a time; each takes at most half a gigabyte and ten seconds of processor time."""
+    """Redraws one picture at a time; each takes at most half a gigabyte and ten seconds of processor time."""
 
     def __init__(self) -> None:
         self._alone = asyncio.Lock()
 
     async def draw(self, data: bytes, purpose: Purpose) -> ApiResult[DrawnPicture]:
-        """Return a picture drawn anew, or why it cannot be: an `Err` of kind `invalid`."""
+        """Return the redrawn picture, or an `Err` of kind `invalid` that says why there is none."""
         if len(data) > MOST_BYTES:
             return Err("the picture has too many bytes", "invalid")
         await self._alone.acquire()
         drawing = _Drawing(data, purpose)
         work = asyncio.ensure_future(asyncio.to_thread(drawing.run))
-        # NOTE(self): where our caller is cancelled the process runs for a moment still, and the next one waits for it.
+        # NOTE(self): if our caller is cancelled, the process runs for a moment longer, and the next one waits for it.
         work.add_done_callback(self._ended)
         try:
             return await asyncio.shield(work)
@@ -54,7 +54,7 @@ class PictureDrawer:
     def _ended(self, work: asyncio.Future[ApiResult[DrawnPicture]]) -> None:
         self._alone.release()
         if not work.cancelled():
-            work.exception()  # what nobody waits for any more is told to nobody
+            work.exception()  # nobody waits for it any more, so asyncio must not report it
 
 
 class _Drawing:
@@ -67,7 +67,7 @@ class _Drawing:
         self._is_over = False
 
     def run(self) -> ApiResult[DrawnPicture]:
-        """Return what it drew; its process is gone then."""
+        """Return the picture or an `Err`; the process has ended by then."""
         line = [sys.executable, "-B", "-m", _WORKER, self._purpose]
         pipe = subprocess.PIPE
         with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, cwd=_ROOT, env={}) as process:  # noqa: S603 - our own program; nothing of the line is anybody's words
@@ -82,7 +82,7 @@ class _Drawing:
         return _picture(said) if process.returncode == 0 else _TOO_MUCH
 
     def end(self) -> None:
-        """Kill the process if it runs, or as soon as it does."""
+        """Kill the process; if it does not run yet, kill it as soon as it starts."""
         self._is_over = True
         if self._process is not None:
             self._process.kill()

@@ -1,7 +1,7 @@
-"""Draws a picture anew: upright, small enough, and with nothing beside what it shows. Pure.
+"""Redraws a picture: upright, small enough, and without anything beside what it shows. Pure.
 
-What a file says of its size is looked at before it is decoded. A decoder may take more than that all the same, so what
-others made is drawn by `apart.py` only.
+The size that a file declares is checked before it is decoded. A decoder may still need more memory than that, so
+pictures that others made are redrawn only by `apart.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WITH_PROFILE = frozenset({"CMYK", "L"})
 
 @dataclass(frozen=True, slots=True)
 class DrawnPicture:
-    """A picture that was drawn anew: JPEG, or PNG or WebP where that keeps more of it. Sizes are in pixels."""
+    """A redrawn picture: JPEG, or PNG or WebP where that keeps more of it. Sizes are in pixels."""
 
     data: bytes
     mime: str
@@ -50,9 +50,9 @@ class DrawnPicture:
 
 
 def for_model(data: bytes) -> ApiResult[DrawnPicture]:
-    """Return the first frame as a model may see it: JPEG, or PNG where it is transparent.
+    """Return the first frame for a model: JPEG, or PNG if it is transparent.
 
-    Returns an `Err` of kind `invalid` for what is no picture, or is too large to be opened.
+    Returns an `Err` of kind `invalid` if the data is no picture, or is too large to be opened.
     """
     bare = _first_frame(data, MODEL_MAX_SIDE)
     if isinstance(bare, Err):
@@ -68,9 +68,9 @@ def for_upload(
 ) -> ApiResult[DrawnPicture]:
     """Return the first frame within the limits of the network, never enlarged.
 
-    Where it has too many bytes, a drawing of few colors is written without a loss as PNG with a palette, or as WebP,
-    and a transparent picture as WebP; what is still too large is scaled down in steps, to three tenths at least.
-    Returns an `Err` of kind `invalid` for what is no picture, is too large to be opened, or still does not fit.
+    If it has too many bytes, a picture of few colors is written losslessly as PNG with a palette, or as WebP, and a
+    transparent picture as WebP; what is still too large is scaled down in steps, to three tenths at least.
+    Returns an `Err` of kind `invalid` if the data is no picture, is too large to be opened, or still does not fit.
     """
     bare = _first_frame(data, max_side)
     if isinstance(bare, Err):
@@ -91,7 +91,7 @@ FOR: Mapping[Purpose, Callable[[bytes], ApiResult[DrawnPicture]]] = {"model": fo
 
 
 def _first_frame(data: bytes, max_side: int) -> ApiResult[Image.Image]:
-    """The pixels of the first frame, upright and at most `max_side` long, with alpha only where something is clear."""
+    """Return the first frame, upright and at most `max_side` long, with alpha only if something is transparent."""
     if len(data) > MOST_BYTES:
         return Err("the picture has too many bytes", "invalid")
     from PIL import Image  # noqa: PLC0415 - as above
@@ -106,7 +106,7 @@ def _first_frame(data: bytes, max_side: int) -> ApiResult[Image.Image]:
     except MemoryError:
         return Err("the picture takes too much memory", "invalid")
     except Exception as error:
-        # NOTE(self): a file that was made to harm breaks a decoder in ways that nobody has listed.
+        # NOTE(self): a malicious file breaks a decoder in ways that nobody has listed.
         return Err(f"it is no picture that can be read: {' '.join(str(error).split())[:100]}", "invalid")
 
 
@@ -127,12 +127,12 @@ def _bare(opened: Image.Image, max_side: int) -> Image.Image:
     profile = opened.info.get("icc_profile")
     wanted: Literal["RGB", "RGBA"] = "RGBA" if transparent else "RGB"
     if opened.mode.startswith("I"):
-        # NOTE(self): greys of sixteen bits; the library cuts off what does not fit into eight.
+        # NOTE(self): greys of 16 bits; the library cuts off what does not fit into eight.
         opened = opened.point(lambda grey: grey * (1 / 257)).convert("L")
-    # NOTE(self): a profile of inks or of greys speaks of these, so they stay until it is applied.
+    # NOTE(self): a profile for CMYK or grey refers to that mode, so the mode stays until the profile is applied.
     is_ready = opened.mode == wanted or (opened.mode in _WITH_PROFILE and not transparent)
     plain = opened if is_ready else opened.convert(wanted)
-    # NOTE(self): made small before anything is copied, so that only one copy is ever of the full size.
+    # NOTE(self): scaled down before anything is copied, so that only one copy is ever of the full size.
     plain.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=_GAP)
     ImageOps.exif_transpose(plain, in_place=True)
     plain = in_srgb(plain, profile, wanted)
@@ -142,7 +142,7 @@ def _bare(opened: Image.Image, max_side: int) -> Image.Image:
 
 
 def in_srgb(picture: Image.Image, profile: object, mode: Literal["RGB", "RGBA"]) -> Image.Image:
-    """Return the picture in `mode` and sRGB; without a profile that can be used its numbers are taken to be sRGB."""
+    """Return the picture in `mode` and sRGB; without a usable profile its values are taken to be sRGB."""
     if isinstance(profile, bytes) and len(profile) <= _PROFILE_MAX_BYTES:
         from PIL import ImageCms  # noqa: PLC0415 - most lives meet no picture for hours
 
@@ -161,7 +161,7 @@ def in_srgb(picture: Image.Image, profile: object, mode: Literal["RGB", "RGBA"])
 
 
 def _encoded(drawn: Image.Image) -> Iterator[tuple[str, bytes]]:
-    """Yield the picture in the formats that may be tried, the best first; without a loss where it has few colors."""
+    """Yield the picture in the formats to try, the best first; losslessly too if it has few colors."""
     if drawn.mode == "RGBA":
         yield "image/png", _saved(drawn, "PNG", compress_level=9)
     else:
@@ -174,7 +174,7 @@ def _encoded(drawn: Image.Image) -> Iterator[tuple[str, bytes]]:
 
 
 def _with_palette(drawn: Image.Image) -> Image.Image:
-    """The same pixels, each as a number in a palette; as they are where that would change any."""
+    """Return the same pixels with a palette, or the picture as it is if that would change any."""
     from PIL import Image  # noqa: PLC0415 - as above
 
     counted = drawn.quantize(_FLAT_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)

@@ -1,4 +1,4 @@
-"""The process that draws one picture: it limits itself, reads the file, and says one line, and the picture after it.
+"""The process that redraws one picture: it limits itself, reads the file, and writes a JSON line and the picture.
 
 It is started by `apart.py` and knows nothing of the SOUL: no environment, no file of the home, no connection.
 """
@@ -14,13 +14,13 @@ from common.result import Ok
 from modules.runtime.drawing.draw import FOR
 
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
-"""Of addresses, so it holds whatever a decoder asks for; of them Python and its libraries take some 100 MB."""
+"""Limits the address space, so whatever a decoder asks for; Python and its libraries take some 100 MB of it."""
 CPU_MAX_S = 10
 _NICE = 5
 
 
 def main() -> None:
-    """Draw the picture on standard input for the purpose that the command line names."""
+    """Redraw the picture on standard input for the purpose that the command line names."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S, CPU_MAX_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,7 +1,7 @@
-"""How well a version did, by the journal in the order of its entries: no clock has a say in it.
+"""Measures how well a version did, from the journal in the order of its entries, without any clock.
 
-Nothing counts that a stranger can bring about: only faults in what nobody else sets going, turns that nobody
-else's words shaped, and posts of people whom the SOUL had answered on two days before, each person the same.
+Nothing counts that a stranger can bring about: only faults in work that nobody else starts, turns that nobody else's
+words shaped, and posts of people whom the SOUL had answered on two days before, each person with the same weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class GoodShare(NamedTuple):
-    """Of `cases` with so many `people` the share that ended well, as the mean over people; an own turn stands alone."""
+    """The share of `cases` that ended well, as the mean over `people`; each of the SOUL's own turns counts alone."""
 
     cases: int = 0
     people: int = 0
@@ -20,7 +20,7 @@ class GoodShare(NamedTuple):
 
 
 class VersionFigures(NamedTuple):
-    """Faults of the program by place, posts that were `answered` as they were to be, turns with nothing sent back."""
+    """Faults of the program by place, posts that were `answered` as they should be, turns with nothing sent back."""
 
     faults: Mapping[str, int]
     answered: GoodShare
@@ -34,7 +34,7 @@ WHERE (id > :since) = :is_now AND kind = 'error' AND EXISTS (SELECT 1 FROM journ
     AND place IN ('heartbeat', 'expression-check', 'session-refresh', 'home-lease', 'identity-watch', 'control',
         'work/schedule', 'work/heartbeat-turn', 'work/ritual', 'work/reflection') GROUP BY place
 """
-# NOTE(self): silence is a decision and no failure; neither is what came too late, as after a pause, or was deleted.
+# NOTE(self): silence is a decision, not a failure; nor is a post that came too late, as after a pause, or was deleted.
 _ANSWERED = """
 WITH decided AS (
     SELECT id, substr(at, 1, 10) AS day, json_extract(data, '$.act') <> 'dropped' AS good,
@@ -60,12 +60,12 @@ FROM journal WHERE (id > :since) = :is_now AND kind = 'model'
 
 
 def figures_around(connection: sqlite3.Connection, since: int) -> tuple[VersionFigures, VersionFigures]:
-    """Return the figures of all that the journal holds up to its entry `since`, and of what came after it."""
+    """Return the figures of the journal up to its entry `since`, and those of what came after it."""
     return _figures(connection, since, is_now=False), _figures(connection, since, is_now=True)
 
 
 def newest_entry(connection: sqlite3.Connection) -> int:
-    """Return the number of the newest entry of the journal, 0 if there is none."""
+    """Return the number of the newest entry of the journal; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM journal").fetchone()[0])
 
 

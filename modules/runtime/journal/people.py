@@ -1,10 +1,10 @@
-"""What the journal holds of a person: entries about what they wrote, or about an act towards them."""
+"""What the journal holds about a person: entries about what they wrote, or about an act towards them."""
 
 from __future__ import annotations
 
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
-# NOTE(self): turns about somebody who is forgotten still count against their limits, by a hash.
+# NOTE(self): turns about a person who was forgotten still count against their limits, by a hash.
 _KEEP_TURNS = """UPDATE journal SET summary = 'A turn about somebody who is forgotten begins', reason = '',
     author = NULL, dids = '', trigger_uri = NULL, intent_id = NULL,
     data = json_object('act', 'turn', 'did', '', 'hash', :hash,

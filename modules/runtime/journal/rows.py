@@ -1,4 +1,4 @@
-"""The journal: every decision and every movement is one row, so that the owner can ask why.
+"""The journal: every decision and every action is one row, so that the owner can ask why.
 
 Each module-level function is one step of a caller's transaction.
 """
@@ -27,15 +27,15 @@ from modules.runtime.database.people import person_hash
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
 
 JournalRow = dict[str, Any]
-"""A row by column; `data` is what its JSON holds."""
+"""A row by column; `data` is parsed JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionCount:
-    """Decisions of one outcome and kind of reason: how many, and the id of the `newest`, whose reason it is.
+    """Decisions of one outcome and one kind of reason: how many, and the id of the `newest`, whose reason it is.
 
-    `authors` are the handles of whom they were about, each once, the newest first. `is_chosen` says that the model
-    chose it, and gave the reason.
+    `authors` are the handles of the people that they were about, each once, the newest first. `is_chosen` says that the
+    model chose the outcome, and gave the reason.
     """
 
     act: str
@@ -51,41 +51,41 @@ _LAST_END = "SELECT * FROM journal WHERE kind = 'life' AND loop = 'stop' ORDER B
 
 
 def is_own(row: Mapping[str, Any]) -> bool:
-    """Return whether no words but the SOUL's and its owner's were behind an entry."""
+    """Return whether only words of the SOUL and its owner were behind an entry."""
     return row["data"].get("rests_on") in {"self", "owner"}
 
 
 def first_at(connection: sqlite3.Connection) -> str:
-    """The time of the oldest entry, ISO-8601; "" if there is none."""
+    """Return the time of the oldest entry, ISO-8601; "" if there is none."""
     return str(connection.execute("SELECT min(at) FROM journal").fetchone()[0] or "")
 
 
 def newest_at(connection: sqlite3.Connection) -> str:
-    """The time of the newest entry, ISO-8601; "" if there is none."""
+    """Return the time of the newest entry, ISO-8601; "" if there is none."""
     return str(connection.execute("SELECT max(at) FROM journal").fetchone()[0] or "")
 
 
 def kept_since(connection: sqlite3.Connection) -> str:
-    """The time of the oldest entry that the journal still has, if older ones are gone; else ""."""
+    """Return the time of the oldest entry if older ones were deleted; else ""."""
     row = connection.execute("SELECT id, at FROM journal ORDER BY id LIMIT 1").fetchone()
     return str(row["at"]) if row and row["id"] > 1 else ""
 
 
 def last_start(connection: sqlite3.Connection, until: str) -> str:
-    """When the SOUL last woke at `until` (ISO-8601) or before; "" if it is not known."""
+    """Return when the SOUL last woke at `until` (ISO-8601) or before; "" if it is not known."""
     query = "SELECT max(at) FROM journal WHERE kind = 'life' AND loop = 'start' AND at <= ?"
     return str(connection.execute(query, (until,)).fetchone()[0] or "")
 
 
 def last_end(connection: sqlite3.Connection) -> JournalRow | None:
-    """Return the entry that tells why the last run ended; None where there was none, or it ended unexpectedly."""
+    """Return the entry that says why the last run ended; None if there is none, or that run ended unexpectedly."""
     if marks.get(connection, marks.RUNNING):
         return None
     return next(iter(_read(connection.execute(_LAST_END))), None)
 
 
 def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:
-    """All that was recorded of these posts and of these intents, in no order."""
+    """Return all entries about these posts or these intents, in no order."""
     query = """
         SELECT * FROM journal WHERE trigger_uri IN (SELECT value FROM json_each(:posts))
             OR intent_id IN (SELECT value FROM json_each(:intents))
@@ -95,7 +95,7 @@ def about(connection: sqlite3.Connection, posts: Collection[str], intents: Colle
 
 
 def turn_of(connection: sqlite3.Connection, intent_id: str, loop: str) -> list[JournalRow]:
-    """The entries of the turn from which an act came: one mind has one turn at a time, and journals it at its end."""
+    """Return the entries of the turn that an intent came from: turns never overlap, and are journalled at their end."""
     first = connection.execute("SELECT min(id) FROM journal WHERE intent_id = ?", (intent_id,)).fetchone()[0]
     if first is None:
         return []
@@ -114,7 +114,7 @@ def turn_of(connection: sqlite3.Connection, intent_id: str, loop: str) -> list[J
 
 
 def was_decided(connection: sqlite3.Connection, uri: str, *, finished: bool = False) -> bool:
-    """Whether something was decided about a post; with `finished`, tries that came to nothing do not count."""
+    """Return whether something was decided about a post; with `finished`, attempts without a result do not count."""
     query = "SELECT 1 FROM journal WHERE trigger_uri = ? AND kind = 'decision'"
     if finished:
         query += " AND coalesce(json_extract(data, '$.act'), '') NOT IN ('undecided', 'later')"
@@ -122,7 +122,7 @@ def was_decided(connection: sqlite3.Connection, uri: str, *, finished: bool = Fa
 
 
 def holding(connection: sqlite3.Connection) -> list[JournalRow]:
-    """The newest entries by which budget or owner keep the SOUL from acting, as far as they still hold."""
+    """Return the newest entries by which budget or owner keep the SOUL from acting, if they still hold."""
     query = """
         SELECT * FROM journal WHERE id IN (SELECT max(id) FROM journal WHERE kind = 'life'
             AND loop IN ('budget', 'control') GROUP BY loop)
@@ -135,11 +135,11 @@ def holding(connection: sqlite3.Connection) -> list[JournalRow]:
 def decided_between(
     connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str]
 ) -> list[DecisionCount]:
-    """Return how what was met ended, as far as it ended in one of these outcomes; the most frequent first.
+    """Return the decisions by outcome and reason, as far as they had one of these outcomes; the most frequent first.
 
-    Each address that decisions are about counts once, with its last one that settled it. Those that the model chose to
-    one outcome are counted together, and so are those of rules with one code, or without one with the same reason; the
-    reason is that of the newest. `about` are beginnings of addresses.
+    Each address counts once, with the last decision that settled it. Decisions of the model with one outcome are
+    counted together, and so are those of rules with one code, or without a code and with the same reason; the reason is
+    that of the newest. `about` are prefixes of addresses.
     """
     query = """
         WITH last (id) AS (
@@ -169,7 +169,7 @@ def decided_between(
 
 
 def wishes_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, str]]:
-    """Return `(author, address, wish)` of each post that asks for work of the owner's, once, the newest first."""
+    """Return `(author, address, wish)` of posts that ask for work only the owner can order; each once, newest first."""
     query = """
         SELECT coalesce(author, '') AS author, coalesce(trigger_uri, '') AS uri,
             json_extract(data, '$.wish') AS wish, max(id) FROM journal
@@ -180,9 +180,9 @@ def wishes_between(connection: sqlite3.Connection, since: str, until: str) -> li
 
 
 def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tuple[str, str, str]]:
-    """Return `(at, name, line)` of what was said in rooms since then, of `most` decisions about it; newest first.
+    """Return `(at, name, line)` of what was said in rooms since then, by the newest `most` decisions; newest first.
 
-    The name is "" for our own lines. A line of others that several decisions were about is returned once.
+    The name is "" for our own lines. A line of others is returned once, even if several decisions were about it.
     """
     query = """
         SELECT at, json_extract(data, '$.act') AS act, json_extract(data, '$.message') AS message,
@@ -196,13 +196,13 @@ def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tu
             found.setdefault(("", row["message"]), row["at"])
         for line in json.loads(row["received"]):
             name, _, words = str(line).partition(": ")
-            found[name, words] = row["at"]  # the first decision about it was made when it was said
+            found[name, words] = row["at"]  # the oldest decision about it comes last, and was made when it was said
     told = [(at, name, words) for (name, words), at in found.items()]
     return sorted(told, key=lambda one: one[0], reverse=True)
 
 
 def count_between(connection: sqlite3.Connection, since: str, until: str, act: str) -> int:
-    """Return how many decisions had this outcome."""
+    """Return how many decisions had the outcome `act`."""
     query = (
         "SELECT count(*) FROM journal WHERE at >= ? AND at < ? AND kind = 'decision'"
         " AND json_extract(data, '$.act') = ?"
@@ -213,9 +213,9 @@ def count_between(connection: sqlite3.Connection, since: str, until: str, act: s
 def refused_between(
     connection: sqlite3.Connection, since: str, until: str, without: Collection[str], others: Collection[str]
 ) -> list[tuple[str, str, int, bool]]:
-    """Return `(kind, reason, count, is_others)` of what was refused, failed or expired, but for `without`.
+    """Return `(kind, reason, count, is_others)` of intents that were refused, failed or expired, but for `without`.
 
-    The most frequent is first. The reason may hold others' words if it was tried, or its kind is one of `others`.
+    The most frequent is first. `is_others`: the reason may hold others' words, as it was tried or is of kind `others`.
     """
     query = """
         SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count, max(
@@ -233,7 +233,7 @@ def refused_between(
 def dropped_between(
     connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
 ) -> list[tuple[str, str, int, bool]]:
-    """Return `(summary, reason, count, is_others)` of what was dropped, but for what begins with one of `without`."""
+    """Return `(summary, reason, count, is_others)` of what was dropped, but for addresses that begin with `without`."""
     query = f"""
         SELECT summary, reason, count(*) AS count, max({_IS_OTHERS}) FROM journal
         WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.act') = 'dropped'
@@ -244,15 +244,15 @@ def dropped_between(
 
 
 MALFORMED = "the model called it with other fields than it takes"
-"""Why a call was sent back, for the owner: the answer itself tells the model which fields there are."""
+"""Tells the owner why a call was sent back; the answer itself tells the model which fields there are."""
 
 
 def sent_back_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int, bool]]:
     """Return `(tool, answer, count, is_others)` of the calls that the model was told to change, most frequent first.
 
-    A message that was not said in a room counts among them, with "" for its tool. Of a call that its tool does not
-    take the answer is `MALFORMED`; that of a tool that ran and failed may hold the words of a service. Calls whose act
-    was refused are left out: `refused_between` tells them.
+    A message that was not said in a room counts among them, with "" for its tool. For a call with wrong fields the
+    answer is `MALFORMED`; that of a tool that ran and failed may hold the words of a service. Calls whose intent was
+    refused are left out: `refused_between` returns them.
     """
     query = f"""
         WITH answers (id, tool, answer, is_others) AS (
@@ -273,7 +273,7 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
 
 
 def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, str, str, int]]:
-    """Return how many errors, decisions and lines of life there were since then, by kind, loop and `act`."""
+    """Return how many errors, decisions and life entries there were since then, by kind, loop and `act`."""
     query = (
         "SELECT kind, loop, coalesce(json_extract(data, '$.act'), '') AS act, count(*) FROM journal"
         " WHERE at >= ? AND kind IN ('error', 'decision', 'life') GROUP BY kind, loop, act"
@@ -282,12 +282,12 @@ def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, 
 
 
 def after(connection: sqlite3.Connection, number: int, most: int) -> list[JournalRow]:
-    """Return the entries after the one with this number, the oldest first."""
+    """Return up to `most` entries after the one with this number, the oldest first."""
     return _read(connection.execute("SELECT * FROM journal WHERE id > ? ORDER BY id LIMIT ?", (number, most)))
 
 
 def newest_errors(connection: sqlite3.Connection, most: int) -> list[JournalRow]:
-    """Return what went wrong last, the oldest first."""
+    """Return the newest `most` errors, the oldest first."""
     query = "SELECT * FROM (SELECT * FROM journal WHERE kind = 'error' ORDER BY id DESC LIMIT ?) ORDER BY id"
     return _read(connection.execute(query, (most,)))
 
@@ -299,7 +299,7 @@ def entries(connection: sqlite3.Connection, numbers: Collection[int]) -> list[Jo
 
 
 def troubles_between(connection: sqlite3.Connection, since: str, until: str, most: int) -> list[tuple[str, str, int]]:
-    """Return `(summary, reason, count)` of what went wrong most often; of one summary the newest reason."""
+    """Return `(summary, reason, count)` of the most frequent errors; the reason is the newest of that summary."""
     query = """
         SELECT summary, reason, count(*) AS count, max(id) AS newest FROM journal
         WHERE at >= ? AND at < ? AND kind = 'error' GROUP BY summary ORDER BY count DESC, newest DESC LIMIT ?
@@ -310,7 +310,7 @@ def troubles_between(connection: sqlite3.Connection, since: str, until: str, mos
 def of_loop_between(
     connection: sqlite3.Connection, loop: str, since: str, until: str, kind: EntryKind = "decision"
 ) -> list[JournalRow]:
-    """Return the decisions of one loop, or its entries of another kind, the oldest first."""
+    """Return the decisions of one loop, or its entries of another `kind`, the oldest first."""
     query = "SELECT * FROM journal WHERE at >= ? AND at < ? AND kind = ? AND loop = ? ORDER BY id"
     return _read(connection.execute(query, (since, until, kind, loop)))
 
@@ -323,12 +323,12 @@ def newest_reason(connection: sqlite3.Connection, uri: str) -> str:
 
 
 def names(connection: sqlite3.Connection, uri: str) -> bool:
-    """Whether an entry is about this post."""
+    """Return whether an entry is about this post."""
     return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
 def names_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> list[str]:
-    """The names of what entries are about that begin with one of these, in any case, each once, the newest first."""
+    """Return the addresses that entries are about, if a prefix matches in any case; each once, the newest first."""
     query = """
         SELECT trigger_uri FROM journal, json_each(?) AS begun
             WHERE lower(substr(trigger_uri, 1, length(begun.value))) = lower(begun.value)
@@ -338,7 +338,7 @@ def names_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> li
 
 
 def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:
-    """The uris of posts that end in `tail`, each with its author's handle ("" if that is not known)."""
+    """Return the URIs of posts that end in `tail`, each with its author's handle ("" if that is not known)."""
     query = (
         "SELECT DISTINCT trigger_uri, coalesce(author, '') FROM journal"
         " WHERE trigger_uri IS NOT NULL AND substr(trigger_uri, -13) = substr(:tail, -13)"
@@ -353,14 +353,14 @@ def _read(rows: Iterable[sqlite3.Row]) -> list[JournalRow]:
 
 T = TypeVar("T")
 Handles = Callable[[sqlite3.Connection, str], Mapping[str, str]]
-"""Returns the handle by DID of the accounts that a text names by their DID, as far as they are known."""
+"""Returns the known handles, by DID, of the accounts that a text names by their DID."""
 
 MAX_ENTRIES = 200_000
 MAX_BYTES = 64 * 1024 * 1024
 
 _COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data, dids"
 
-# NOTE(self): an act is told from its trigger on: what was recorded about the post that caused it belongs to it.
+# NOTE(self): an act is explained from its trigger on: what was recorded about the post that caused it belongs to it.
 _SIZE = "length(summary) + length(reason) + length(data)"
 _OVERSIZE = f"""
 SELECT max(id) FROM (SELECT id, sum({_SIZE}) OVER (ORDER BY id DESC) AS together FROM journal) WHERE together > ?
@@ -374,7 +374,7 @@ def _unknown(_: sqlite3.Connection, __: str) -> Mapping[str, str]:
 class Journal:
     """Writes entries, shows their lines, and finds them again.
 
-    Rows keep DIDs. A line shows the handle of each account that `handles` finds.
+    Rows keep DIDs. A line shows the handle of each account for which `handles` returns one.
     """
 
     def __init__(
@@ -387,7 +387,7 @@ class Journal:
         self._handles = handles
 
     async def record(self, entry: Entry) -> int:
-        """Write `entry`, then show its line. Returns its number. Raises `StorageError`, or `Transient`."""
+        """Write `entry`, then show its line; return its number. Raises `StorageError` or `Transient`."""
         clean = self._clean(entry)
 
         def work(connection: sqlite3.Connection) -> tuple[int, Entry]:
@@ -398,18 +398,18 @@ class Journal:
         return number
 
     def show(self, entry: Entry) -> None:
-        """Show the line of `entry` without writing it: for what must be told while nothing can be written."""
+        """Show the line of `entry` without writing it: for what the owner must see while nothing can be written."""
         self._show_line(self._clean(entry))
 
     async def record_or_show(self, entry: Entry) -> None:
-        """Write `entry` and show its line; only show it where there is no room, or another program holds the file."""
+        """Write `entry` and show its line; only show it if there is no room, or another program holds the file."""
         try:
             await self.record(entry)
         except (MachineTrouble, Transient):
             self.show(entry)
 
     async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
-        """Run `fn` and write the entry that it returns beside its result in one transaction, then show the line."""
+        """Run `fn` and write the entry that it returns in one transaction, then show the line and return the result."""
 
         def work(connection: sqlite3.Connection) -> tuple[T, Entry]:
             result, entry = fn(connection)
@@ -422,7 +422,7 @@ class Journal:
         return result
 
     async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
-        """The last `limit` entries, newest first; only of these `kinds` if given."""
+        """Return the last `limit` entries, newest first; only those of `kinds` if given."""
         wanted = json.dumps(sorted(kinds)) if kinds is not None else None
 
         def select(connection: sqlite3.Connection) -> list[StoredEntry]:
@@ -435,7 +435,7 @@ class Journal:
         return await self._database.run(select)
 
     async def messages(self, loop: str, act: str, since: datetime) -> list[str]:
-        """The `message` of each entry of a loop with that `act` in its data, since then, oldest first."""
+        """Return the `message` of each entry of a loop with that `act` in its data, since then, oldest first."""
         query = (
             "SELECT json_extract(data, '$.message') AS message FROM journal WHERE at >= ? AND loop = ?"
             " AND json_extract(data, '$.act') = ? AND message IS NOT NULL ORDER BY id"
@@ -445,7 +445,7 @@ class Journal:
         )
 
     async def with_act(self, loop: str, act: str, since: datetime, until: datetime) -> list[StoredEntry]:
-        """The entries of a loop with that `act` in their data, from `since` to `until`, oldest first."""
+        """Return the entries of a loop with that `act` in their data, from `since` to `until`, oldest first."""
         query = (
             f"SELECT {_COLUMNS} FROM journal WHERE at BETWEEN ? AND ? AND loop = ?"  # noqa: S608 - the same
             " AND json_extract(data, '$.act') = ? ORDER BY at, id"
@@ -454,7 +454,7 @@ class Journal:
         return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
 
     async def person_hash(self, did: str) -> str:
-        """Return the hash by which entries about somebody who is forgotten still count."""
+        """Return the hash by which entries about a person who was forgotten still count."""
         return await self._database.run(lambda connection: person_hash(connection, did))
 
     async def began(self) -> datetime | None:
@@ -464,9 +464,9 @@ class Journal:
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
     ) -> int:
-        """Delete what is older than `max_days`, and the oldest above `max_entries` or `max_bytes` of payload.
+        """Delete entries older than `max_days`, and the oldest above `max_entries` or `max_bytes` of payload.
 
-        Returns how many went. A character of the payload counts as a byte: it is JSON in ASCII, words apart.
+        Return how many were deleted. A character counts as a byte: apart from summaries and reasons all is ASCII.
         """
         oldest = iso(self._clock.now() - timedelta(days=max_days))
 
@@ -512,7 +512,7 @@ class Journal:
 
     def _show_line(self, shown: Entry) -> None:
         if shown.line is not None:
-            # NOTE(self): the log says by these whom a line tells of, so that it goes when they are forgotten.
+            # NOTE(self): these tell the log which accounts a line is about, so that it goes when they are forgotten.
             import structlog  # noqa: PLC0415 - takes time to load, and whoever only reads the journal shows no line
 
             about = {"trigger": shown.trigger_uri, "intent": shown.intent_id, "dids": list(shown.dids)}
@@ -533,7 +533,7 @@ def _rests_on(connection: sqlite3.Connection, entry: Entry) -> dict[str, str]:
 
 
 def _encodable(value: object) -> object:
-    """Half of a surrogate pair, which a model may well send, cannot be stored as UTF-8."""
+    """Replace half of a surrogate pair, which a model may well send: it cannot be stored as UTF-8."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""Why a turn of thinking stopped: the names that are kept, and how each is told."""
+"""Why a turn stopped: the values that are stored, and the words for each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Stopped = Literal[
     "refused",  # the model service refused to answer
     "rounds",  # the limit of rounds
     "time",  # the wall clock: no further round begins
-    "repeated_error",  # the same call came to the same error twice
-    "repeated_call",  # the same calls came to the same results, round after round
+    "repeated_error",  # the same call failed with the same error twice
+    "repeated_call",  # the same calls had the same results, round after round
     "interrupted",  # the model service became unavailable after calls had been made
 ]
 
@@ -19,7 +19,7 @@ UNFINISHED: dict[str, str] = {
     "time": "the time was up",
     "interrupted": "the model became unavailable in the middle",
 }
-"""Why a turn stopped that may be gone on with later, in words."""
+"""In words, why a turn stopped that may be continued later."""
 
 CUT_OFF: dict[str, str] = {
     "no_calls": "the model called no tool, even when asked again",
@@ -29,4 +29,4 @@ CUT_OFF: dict[str, str] = {
     "repeated_call": "the model made the same calls again and again, with the same results",
     **UNFINISHED,
 }
-"""Why a turn stopped before it was at its end, in words."""
+"""In words, why a turn stopped before its end."""

@@ -13,10 +13,10 @@ EntryKind = Literal["decision", "model", "act", "life", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What happened, as it happens.
+    """Something that happened, written at once.
 
     Attributes:
-        kind: decision (something was weighed), model (a call was made), act (an intent moved), life (start,
+        kind: decision (something was decided), model (a call was made), act (an intent changed state), life (start,
             stop, heartbeat), error.
         loop: the loop or service that writes the entry, for example `awareness` or `outbox`.
         summary: one line for the owner.
@@ -24,11 +24,11 @@ class Entry:
         reason: why, in words.
         trigger_uri: what it is about, if a post.
         author: handle of the trigger's author.
-        intent_id: the intent that came of it.
+        intent_id: the intent that resulted.
         data: sizes, tokens, verdicts; JSON-like.
-        dids: accounts that the entry tells of beside its trigger: it goes, or names somebody, when one is forgotten.
-        provenance: of the least trusted words behind it; what is not known is a stranger's. What is told of an act
-            has that of the first entry about it. Its row has it as `rests_on` in `data`, but for a stranger's.
+        dids: accounts, beside its trigger, that the entry is about: it is deleted or redacted when one is forgotten.
+        provenance: of the least trusted words behind it; a stranger's if unknown. All entries about an act have that of
+            the first one. The row has it as `rests_on` in `data`, unless it is a stranger's.
 
     """
 

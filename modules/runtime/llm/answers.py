@@ -48,7 +48,7 @@ class SalvagedCall:
 
 
 def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
-    """Read the arguments of a call: `(arguments, "")`, or `({}, why not)`. No arguments at all are an empty object."""
+    """Return the arguments of a call as `(arguments, "")`, or `({}, why not)`. Blank text is an empty object."""
     if not raw.strip():
         return {}, ""
     value = _loads(raw)
@@ -64,11 +64,11 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
 def find_calls(
     text: str, offered: Sequence[ToolSpec], *, required: bool = False
 ) -> tuple[str, tuple[SalvagedCall, ...]]:
-    """Return what is said in `text`, and the calls written in it: in a maker's marks, in JSON, or in Python.
+    """Return what is said in `text`, and the calls written in it: in a vendor's marks, in JSON, or in Python.
 
-    What a mark begins is never said, even where no tool is offered. Without marks only calls that end the answer count,
-    and they must be fenced or be all of it: a model that merely shows JSON, or quotes someone who does, has not called.
-    With `required` a bare object counts anywhere, and for a single offered tool its arguments alone.
+    What a mark begins is never said, even if no tool is offered. Without marks only calls that end the answer count,
+    and they must be fenced or be all of it: a model that merely shows JSON, or quotes somebody who does, has not
+    called. With `required` a bare object counts anywhere, and for a single offered tool so do its arguments alone.
     """
     names = {tool.name for tool in offered}
     fields = offered[0].input_schema.get("properties", {}) if required and len(offered) == 1 else {}
@@ -90,11 +90,11 @@ def find_calls(
 
 
 _Reader = Callable[[dict[str, Any]], tuple[str, Any] | None]
-"""Returns the name and the arguments of the call that a JSON object is, or None."""
+"""Returns the name and the arguments of the call that a JSON object stands for, or None."""
 
 
 def _unmarked(text: str, call_of: _Reader, *, required: bool) -> tuple[str, tuple[SalvagedCall, ...]]:
-    """Return the calls written as fenced or bare JSON, and what is left of `text`."""
+    """Return what is left of `text`, and the calls written in it as fenced or bare JSON."""
     found: list[SalvagedCall] = []
     kept, position = "", 0
     for start, end, value in _objects(text):
@@ -116,7 +116,7 @@ def _unmarked(text: str, call_of: _Reader, *, required: bool) -> tuple[str, tupl
 
 
 def looks_cut(text: str) -> bool:
-    """Whether `text` reads like the first part of a call that never came to its end."""
+    """Return whether `text` looks like the first part of a call that was cut off."""
     return bool(_CUT_START.match(text)) and all(value is None for _, _, value in _objects(text))
 
 
@@ -129,9 +129,9 @@ def _arguments(given: object) -> dict[str, Any]:
 def _marked(text: str, call_of: _Reader, wanted: Collection[str]) -> tuple[str, tuple[SalvagedCall, ...]]:
     """Return what was said before the first call in marks, and every call from there on.
 
-    A call with words after it did not end the answer: whether it was meant is unsure, and what follows may tell of it
-    as done. It is said to be malformed, so that the model is told that nothing was run; not one in JSON of a tool that
-    is `wanted`.
+    A call with words after it did not end the answer: it may not have been meant, and the words may report it as done.
+    It is then called malformed, so that the model is told that nothing was run; except a call in JSON of a tool in
+    `wanted`.
     """
     whole, text = text, _WHOLE_FENCE.sub(r"\1", text)
     start = begins(text)
@@ -153,7 +153,7 @@ def _marked(text: str, call_of: _Reader, wanted: Collection[str]) -> tuple[str, 
 
 
 def _whole(text: str, names: Collection[str]) -> SalvagedCall | None:
-    """Return the call that is all of `text`: of any tool as JSON, of one that is offered in Python; None if none is."""
+    """Return the call that is all of `text`: of any tool as JSON, of an offered one in Python; None if it is none."""
     inside = _FENCE.sub("", text.strip()).strip()
     value = _loads(inside) if inside.startswith(("{", "[")) else None
     call = _whole_call(value[0] if isinstance(value, list) and len(value) == 1 else value)
@@ -164,7 +164,7 @@ def _whole(text: str, names: Collection[str]) -> SalvagedCall | None:
 
 
 def _named_call(value: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The name and the arguments of a call as JSON, under whatever names they stand; None if it is none."""
+    """Return the name and the arguments of a call as JSON, whatever their fields are called; None if it is no call."""
     inner = value.get("function", value.get("function_call"))
     if isinstance(inner, dict):
         return _named_call(inner)
@@ -174,7 +174,7 @@ def _named_call(value: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 
 def _whole_call(value: object) -> tuple[str, Any] | None:
-    """The call that a JSON value surely is by itself, without marks."""
+    """Return the call that a JSON value surely is by itself, without marks; None if it is not sure."""
     if not isinstance(value, dict) or not any(isinstance(value.get(key), dict | str) for key in _SURE_ARGUMENTS):
         return None
     name = next((value[key] for key in _SURE_NAMES if isinstance(value.get(key), str)), "")
@@ -182,7 +182,7 @@ def _whole_call(value: object) -> tuple[str, Any] | None:
 
 
 def _marked_call(region: str) -> tuple[str, dict[str, Any]] | None:
-    """The call of a stretch of text that holds no JSON object with its name; None where none can be read."""
+    """Return the call in a text that holds no JSON object with its name; None if none can be read."""
     named = _NAMED.search(region)
     parameters = {name: _plain(value) for name, value in _PARAMETER.findall(region)}
     pairs = {name.strip(): _plain(value) for name, value in _PAIR.findall(region)}
@@ -198,7 +198,7 @@ def _marked_call(region: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _python_call(text: str) -> tuple[str, dict[str, Any]] | None:
-    """The call of a text that is one in Python, with named arguments that are plain values."""
+    """Return the call that a text is in Python, with named arguments that are plain values; None if it is none."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         call = tree.elts[0] if isinstance(tree, ast.List) and len(tree.elts) == 1 else tree
@@ -216,14 +216,14 @@ def _first_object(text: str) -> dict[str, Any]:
 
 
 def _plain(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value as it was written: JSON where it is an object, a list, a number, a truth value or null."""
+    """Return the value of a text: parsed if it is a JSON object, list, number, boolean or null, else the text."""
     text = text.strip()
     value = _loads(text)
     return text if isinstance(value, str) or (value is None and text != "null") else value
 
 
 def _region_end(text: str, start: int) -> int:
-    """Where the call ends that begins there: behind its closing mark, else with its last JSON, else with the text."""
+    """Return where the call at `start` ends: behind its closing mark, else with its last JSON, else with the text."""
     closing = _REGION_END.search(text, start + 1)
     if closing:
         return closing.end()
@@ -232,7 +232,7 @@ def _region_end(text: str, start: int) -> int:
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
-    """The outermost balanced `{…}` in `text`: where each starts and ends, and its value if it is JSON."""
+    """Yield the outermost balanced `{…}` in `text`: where each starts and ends, and its value if it is JSON."""
     position = 0
     for _ in range(_MAX_STARTS):
         start = text.find("{", position)
@@ -284,7 +284,7 @@ _NAME_PARTS = re.compile(r"[A-Za-z0-9_-]+")
 def read(
     answer: StreamedAnswer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]
 ) -> ChatResult:
-    """The answer; `new_id` names the calls whose id the service forgot."""
+    """Return the parsed answer; `new_id` makes ids for calls that the service sent without one."""
     text = without_reasoning(with_whole_pairs(answer.text)).strip()
     calls: list[ToolCall] = []
     for raw in answer.calls:
@@ -312,14 +312,14 @@ def read(
 
 
 def cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
-    """Whether the limit left nothing usable: no text at all, or half of a call."""
+    """Return whether the token limit left nothing usable: no text at all, or half of a call."""
     if result.stop_reason != "max_tokens":
         return False
     return not result.text or bool(result.tool_calls) or (bool(offered) and looks_cut(result.text))
 
 
 def _as_call(found: SalvagedCall, call_id: str, offered: Sequence[ToolSpec]) -> ToolCall:
-    """The call as it goes back to the service, too; there a name that none can have would be refused.
+    """Return the call so that it can also go back to the service, which would refuse a name that no tool can have.
 
     Some services leave a namespace or marks of a template in a name: `functions.reply`, `reply<|channel|>commentary`.
     """

@@ -1,6 +1,6 @@
-"""Sends one request to the model service and yields the objects of its answer.
+"""Sends one request to the model service and collects its answer.
 
-Each request passes the budget gate before it leaves; the gateway knows the gate, not who keeps it. What a service
+Each request passes the budget guard before it leaves; the gateway does not know who keeps the budget. What a service
 refused by name, and how long it may say nothing, is kept in memory.
 """
 
@@ -43,12 +43,12 @@ class Reservation:
     """Leave to send one request.
 
     Attributes:
-        id: names it; "" if nobody keeps count.
+        id: its identifier; "" if nobody keeps count.
         request: as it may leave, perhaps to a cheaper model, perhaps with a smaller limit.
-        input_tokens: no fewer than the request can have.
+        input_tokens: an upper bound of the request's tokens.
         output_tokens: the limit of the answer.
         micro_usd: what it can cost at most, in millionths of a dollar; None if the price is unknown.
-        step: how far the budget is used, in the words of who keeps it.
+        step: how far the budget is used, in the budget's words.
 
     """
 
@@ -61,14 +61,14 @@ class Reservation:
 
 
 class BudgetGuard(Protocol):
-    """Lets a request through, or raises `BudgetExceeded`. One neither settled nor released stays counted."""
+    """Lets a request through, or raises `BudgetExceeded`. A reservation neither settled nor released stays counted."""
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
-        """Leave for one request, counted at its worst case before this returns. Raises `BudgetExceeded`."""
+        """Return leave for one request, counted at its worst case before this returns. Raises `BudgetExceeded`."""
         ...
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
-        """Settle an answered call by `usage`, else by `weight` tokens of output; returns millionths of a dollar."""
+        """Settle an answered call by `usage`, else by `weight` tokens of output; return millionths of a dollar."""
         ...
 
     async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
@@ -76,7 +76,7 @@ class BudgetGuard(Protocol):
         ...
 
     async def unanswered(self, reservation: Reservation) -> None:
-        """Keep the reservation of a call without a whole answer: it may have been billed, and is shown apart."""
+        """Keep the reservation of a call without a whole answer: it may have been billed, and is reported apart."""
         ...
 
 
@@ -101,11 +101,11 @@ Vision: TypeAlias = Literal["on", "off", "auto"]
 
 
 class ServiceQuirks:
-    """Words each request as its model and its service take it.
+    """Adapts each request to what its model and its service accept.
 
     Args:
         base_url: the service.
-        vision: `auto` remembers that a model cannot see; with `on` it is shown the next picture all the same.
+        vision: `auto` remembers that a model cannot see; with `on` the model is sent the next picture all the same.
 
     """
 
@@ -116,11 +116,11 @@ class ServiceQuirks:
         self._blind: set[str] = set()
 
     def sees(self, model: str) -> bool:
-        """Whether it is worth showing pictures to this model."""
+        """Return whether it is worth sending pictures to this model."""
         return self._vision != "off" and model not in self._blind and sees_within_bounds(model)
 
     def apply(self, request: Request) -> Request:
-        """The request without what its model is known not to take."""
+        """Return the request without what its model is known to refuse."""
         model = str(request["model"])
         worded = worded_for(request, self._base_url)
         if not self.sees(model):
@@ -130,7 +130,7 @@ class ServiceQuirks:
         return worded
 
     def learn(self, request: Request, sent: Request, verdict: CallVerdict) -> Request | None:
-        """What to go on with, after `sent` was refused, in place of `request`; None if there is nothing to change."""
+        """Return the request to try in place of `request` after `sent` was refused; None if nothing can change."""
         model = str(sent["model"])
         if adapt_request(sent, verdict) is not None:
             self._learned[model].append(verdict)
@@ -148,7 +148,7 @@ _PROBE_TOKENS = 16
 
 
 class IdleDeadline:
-    """For one answer: how long is waited for its first piece, and for each further one, by `clock`."""
+    """Limits how long one answer is waited for: for its first piece, and for each further one, by `clock`."""
 
     def __init__(self, clock: Clock, idle_s: float) -> None:
         self._clock = clock
@@ -157,11 +157,11 @@ class IdleDeadline:
         self._due = clock.monotonic() + idle_s
 
     def waiting(self) -> AbstractAsyncContextManager[object]:
-        """Raise `TimeoutError` where the body has not ended when the next piece is due."""
+        """Return a context that raises `TimeoutError` if its block has not ended when the next piece is due."""
         return self._clock.timeout(self._due - self._clock.monotonic())
 
     async def pieces(self, stream: AsyncIterable[T]) -> AsyncIterator[T]:
-        """What comes, piece by piece. Raises `TimeoutError` where the next one does not come in time."""
+        """Yield the pieces as they come. Raises `TimeoutError` if the next one does not come in time."""
         coming = aiter(stream)
         while True:
             async with self.waiting():
@@ -174,7 +174,7 @@ class IdleDeadline:
 
 
 def probe_of(request: Request) -> Request:
-    """The smallest request to the same model: whoever answers it would answer the real one."""
+    """Return the smallest request to the same model: a service that answers it would answer the real one."""
     return {"model": request["model"], "messages": [{"role": "user", "content": "."}], "max_tokens": _PROBE_TOKENS}
 
 
@@ -184,7 +184,7 @@ _END_S = 0.1
 
 @dataclass(slots=True, kw_only=True)
 class Connection:
-    """Speaks to one service; arguments as for `LLMGateway`."""
+    """The connection to one service; arguments as for `LLMGateway`."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -194,8 +194,8 @@ class Connection:
     _openai: AsyncOpenAI | None = field(default=None, init=False)
 
     async def open(self) -> None:
-        """Make ready what requests leave by."""
-        # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
+        """Create the client that sends the requests, unless there is one."""
+        # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first request.
         openai = await asyncio.to_thread(importlib.import_module, "openai")
         if self._openai is None:
             http_client = httpx.AsyncClient(transport=self.transport(), timeout=self.idle_timeout_s)
@@ -208,7 +208,7 @@ class Connection:
             )
 
     async def ask(self, request: Request, answer: StreamedAnswer, idle_s: float) -> None:
-        """Send `request`, and gather what comes in `answer`. Raises whatever goes wrong, for `judge`."""
+        """Send `request`, and collect what comes in `answer`. Raises whatever goes wrong, for `judge`."""
         if self._openai is None:
             raise RuntimeError("the connection is not open")
         deadline = IdleDeadline(self.clock, idle_s)
@@ -222,7 +222,7 @@ class Connection:
                 answer.add(chunk)
                 if chunk is END:
                     break
-            # NOTE(self): a body that is read to its end leaves its connection for the next request.
+            # NOTE(self): once a body is read to its end, its connection can carry the next request.
             with contextlib.suppress(TimeoutError):
                 async with self.clock.timeout(_END_S):
                     async for _ in body:
@@ -237,7 +237,7 @@ class Connection:
         return tuple(str(one.id) for one in page.data or ())
 
     def judge(self, error: Exception) -> tuple[CallVerdict, float | None]:
-        """What the error means, and the wait in milliseconds that the service asks for."""
+        """Return what the error means, and the wait in milliseconds that the service asks for, if any."""
         response, said = getattr(error, "response", None), said_of(getattr(error, "body", None))
         verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None), said)
         return verdict, None if response is None else retry_after_ms(response.headers, self.clock.now())

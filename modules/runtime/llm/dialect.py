@@ -1,7 +1,7 @@
-"""Messages of a model as this program knows them, and how they are written for the service that they go to. Pure.
+"""The messages of a model as this program knows them, and how they are written for the service. Pure.
 
-A request is made in its fullest wording: the system prompt in parts with a mark after each that should be kept, marks
-in the talk behind it, and a key to find it by. That is what the budget guard measures. What a model does not take is
+A request is made in its fullest wording: the system prompt in parts with a mark after each that should be cached, marks
+in the conversation behind it, and a cache key. That is what the budget guard measures. What a model does not accept is
 taken out again, so that what leaves is never larger than what was measured.
 """
 
@@ -22,7 +22,7 @@ GROUPS: tuple[CacheGroup, ...] = ("static", "semi-static", "dynamic")
 
 @dataclass(frozen=True, slots=True)
 class PromptBlock:
-    """The text of one cache group, as it goes over the wire."""
+    """The text of one cache group, as it is sent."""
 
     group: CacheGroup
     text: str
@@ -37,7 +37,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture in a message: the media store's key for its bytes, and what its author says it shows."""
+    """A picture in a message: its key in the media store, and what its author says it shows."""
 
     key: str
     mime: str
@@ -46,10 +46,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model asks for a tool. `input` is what it sent, parsed; `malformed` says why it could not be.
+    """A call of a tool by the model. `input` is what it sent, parsed; `malformed` says why it could not be.
 
-    `service_fields` is what the service sent beside the call and wants back with it, unread: the thought before it, or
-    the seal of one.
+    `service_fields` is what the service sent with the call and wants back unread: the thought before, or its signature.
     """
 
     id: str
@@ -61,7 +60,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool call came to."""
+    """The answer to a tool call."""
 
     tool_use_id: str
     name: str
@@ -74,7 +73,7 @@ Block: TypeAlias = Text | Image | ToolCall | ToolAnswer
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of the conversation with the model."""
+    """One message of the conversation with the model."""
 
     role: Literal["user", "assistant"]
     content: str | tuple[Block, ...]
@@ -95,13 +94,13 @@ StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls took: tokens as the service counted them, and what the budget says of them.
+    """What calls used: tokens as the service counted them, and what the budget says of them.
 
     Attributes:
         input_tokens: zero if the service does not say.
         output_tokens: the same; hidden reasoning included.
         cost_usd: of every attempt, failed ones included; None while no price is known.
-        cached_tokens: how many of the input tokens the service had kept from an earlier call; zero if it does not say.
+        cached_tokens: how many of the input tokens the service had cached; zero if it does not say.
         step: how far the day's budget was used, in the budget's words; "" without one.
         model: the model that was asked, which need not be the one of the settings.
 
@@ -115,7 +114,7 @@ class Usage:
     cached_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; step and model are those of the later one."""
+        """Return the sum; `step` and `model` are those of the later one."""
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             self.input_tokens + other.input_tokens,
@@ -132,7 +131,7 @@ class ChatResult:
     """The model's answer.
 
     `refusal` says why there is none, in the service's words or by its name for the reason; then there are neither text
-    nor calls. `attempts` counts the calls that were needed; `seconds` the time in all.
+    nor calls. `attempts` counts the calls that were needed; `seconds` is the total time.
     """
 
     text: str
@@ -146,7 +145,7 @@ class ChatResult:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of the whole call, all attempts; None if the price is unknown."""
+        """The cost of the whole call, all attempts; None if the price is unknown."""
         return self.usage.cost_usd
 
     def arguments(self, tool: str) -> dict[str, Any] | None:
@@ -159,11 +158,11 @@ Wire = dict[str, Any]
 CACHE_KEY = "prompt_cache_key"
 FACTS = "facts"
 EXTRA_FIELDS = "extra_body"
-"""The argument by which the SDK takes fields that the protocol does not name; they stand beside the others."""
+"""The SDK's argument for fields that the protocol does not name; they are sent beside the others."""
 REASONING, REASONING_PARTS, CALL_FIELD = "reasoning_content", "reasoning_details", "extra_content"
-"""What services send beside calls and want back with them, or they refuse the next request.
+"""Fields that services send with calls and want back; otherwise they refuse the next request.
 
-DeepSeek and Kimi the first, OpenRouter the second, both in the message; Gemini the third, in a call.
+DeepSeek and Kimi use the first, OpenRouter the second, both in the message; Gemini the third, in a call.
 """
 MESSAGE_FIELDS = (REASONING, REASONING_PARTS)
 THOUGHT_FIELDS = (*MESSAGE_FIELDS, CALL_FIELD)
@@ -173,8 +172,8 @@ MOST_MARKS = 4
 
 _SILENCE = "\u2026"
 _STAND_INS = {
-    REASONING: _SILENCE,  # Kimi takes an empty one for none
-    CALL_FIELD: {"google": {"thought_signature": "skip_thought_signature_validator"}},  # Google's own word for it
+    REASONING: _SILENCE,  # Kimi treats an empty one as missing
+    CALL_FIELD: {"google": {"thought_signature": "skip_thought_signature_validator"}},  # Google's own stand-in
 }
 _PARAGRAPH = "\n\n"
 _LINE = "\n"
@@ -186,18 +185,18 @@ _OPENAI_HOSTS = ("openai.com", "openai.azure.com")
 
 
 def takes_marks(model: str) -> bool:
-    """Whether the model keeps a prompt only where it is told to."""
+    """Return whether the model caches a prompt only where a mark tells it to."""
     return _ANTHROPIC.search(model) is not None
 
 
 def takes_cache_key(model: str, base_url: str) -> bool:
-    """Whether the service sends requests of one key to where their beginning is known."""
+    """Return whether the service sends requests with one cache key to where their beginning is cached."""
     host = urlsplit(base_url).hostname or ""
     return _OPENAI.match(model) is not None or any(host == name or host.endswith(f".{name}") for name in _OPENAI_HOSTS)
 
 
 def sees_within_bounds(model: str) -> bool:
-    """Whether a picture takes no more than anybody reckons with.
+    """Return whether a picture takes no more tokens than the budget expects.
 
     One family makes 25 501 tokens of a picture when a service on the way drops our request for low detail.
     """
@@ -205,7 +204,7 @@ def sees_within_bounds(model: str) -> bool:
 
 
 def system_message(system: str | Sequence[PromptBlock]) -> Wire | None:
-    """The system prompt in its fullest wording; None if it is empty."""
+    """Return the system prompt in its fullest wording; None if it is empty."""
     if isinstance(system, str):
         return {"role": "system", "content": system} if system else None
     parts = [_part(block) for block in system if block.text]
@@ -213,10 +212,11 @@ def system_message(system: str | Sequence[PromptBlock]) -> Wire | None:
 
 
 def with_talk_marked(messages: Sequence[Wire]) -> list[Wire]:
-    """The messages with marks on the last words of the user in the earlier talk, and on those that are answered.
+    """Return the messages with marks on the user's last words in the earlier conversation, and on those now answered.
 
-    The first mark is for the next turn, the second for the next request of this one: what is answered stands in other
-    words later. There is none without an earlier talk, nor behind a system prompt that is not kept itself.
+    The first mark is for the next turn, the second for the next request of this one: what is answered now has other
+    words later. There are no marks without an earlier conversation, or behind a system prompt that is not cached
+    itself.
     """
     kept = sum(MARK in part for part in _parts_of(messages[0])) if messages else 0
     said = [place for place, message in enumerate(messages) if message["role"] == "user" and _last_words(message) >= 0]
@@ -225,7 +225,7 @@ def with_talk_marked(messages: Sequence[Wire]) -> list[Wire]:
 
 
 def worded_for(request: Mapping[str, Any], base_url: str) -> Wire:
-    """The request as its model takes it."""
+    """Return the request as its model accepts it."""
     model = str(request["model"])
     worded = dict(request) if takes_marks(model) else without_marks(request)
     if not takes_cache_key(model, base_url):
@@ -234,25 +234,25 @@ def worded_for(request: Mapping[str, Any], base_url: str) -> Wire:
 
 
 def has_marks(request: Mapping[str, Any]) -> bool:
-    """Whether the system prompt is in parts."""
+    """Return whether the system prompt is in parts."""
     return any(_is_parted_system(message) for message in request.get("messages", ()))
 
 
 def without_marks(request: Mapping[str, Any]) -> Wire:
-    """The system prompt as one text: the same bytes, a blank line between its parts; and the talk without marks."""
+    """Return the request with the system prompt as one text, a blank line between its parts, and without any mark."""
     return {**request, "messages": [_unmarked(message) for message in request["messages"]]}
 
 
 def has_thoughts(request: Mapping[str, Any]) -> bool:
-    """Whether it gives back what a service thought: what that has of tokens nobody knows, and some leave it out."""
+    """Return whether the request holds a service's thoughts: their tokens are unknown, and some services drop them."""
     return any(_has_field(message, name) for message in request["messages"] for name in THOUGHT_FIELDS)
 
 
 def with_stand_ins(request: Mapping[str, Any], name: str) -> Wire | None:
-    """The request with a stand-in for the field at each message with calls that lacks it; None if nothing changes.
+    """Return the request with a stand-in for the field in each message with calls that lacks it; None if none does.
 
-    Such calls were made in an earlier turn, by another model, or as text. A stand-in is less than the marks that are
-    measured around each message and call.
+    Such calls were made in an earlier turn, by another model, or as text. A stand-in is less than the overhead that is
+    measured for each message and call.
     """
     lacking = [bool(message.get("tool_calls")) and not _has_field(message, name) for message in request["messages"]]
     if name not in _STAND_INS or not any(lacking):
@@ -262,14 +262,14 @@ def with_stand_ins(request: Mapping[str, Any], name: str) -> Wire | None:
 
 
 def without_field(request: Mapping[str, Any], name: str) -> Wire | None:
-    """The request without that field of what a service thought; None if it has none."""
+    """Return the request without that field of a service's thoughts; None if it has none."""
     if not any(_has_field(message, name) for message in request["messages"]):
         return None
     return {**request, "messages": [_fieldless(message, name) for message in request["messages"]]}
 
 
 def with_silences(request: Mapping[str, Any]) -> Wire | None:
-    """The request with a silent answer wherever somebody speaks before the model did; None if it has no such place."""
+    """Return the request with a silent answer between a user message and a user or tool message before it, or None."""
     messages: list[Wire] = []
     for message in request["messages"]:
         if message["role"] == "user" and messages and messages[-1]["role"] in {"user", "tool"}:
@@ -279,7 +279,7 @@ def with_silences(request: Mapping[str, Any]) -> Wire | None:
 
 
 def pictures_in(messages: Sequence[Wire]) -> Iterator[Wire]:
-    """What the messages say of each picture, in order: its `url`, and how closely to look."""
+    """Yield the `image_url` object of each picture in the messages, in order: its `url`, and how closely to look."""
     for message in messages:
         for part in message["content"] if isinstance(message["content"], list) else ():
             if part["type"] == "image_url":
@@ -287,18 +287,18 @@ def pictures_in(messages: Sequence[Wire]) -> Iterator[Wire]:
 
 
 def has_pictures(request: Mapping[str, Any]) -> bool:
-    """Whether there is something to see."""
+    """Return whether the request holds a picture."""
     return next(pictures_in(request["messages"]), None) is not None
 
 
 def without_pictures(request: Mapping[str, Any]) -> Wire:
-    """The words alone, as they are sent to a model that cannot see."""
+    """Return the request without pictures, as it is sent to a model that cannot see."""
     messages = [_unseen(message) if message["role"] == "user" else message for message in request["messages"]]
     return {**request, "messages": [message for message in messages if message["content"] != ""]}
 
 
 def chars_of(request: Mapping[str, Any]) -> int:
-    """Characters of all that a tokenizer makes tokens of, as far as we wrote it: prompt, words, calls, tools."""
+    """Return how many characters a tokenizer gets, as far as we wrote them: prompt, words, calls, tools."""
     words = sum(_chars(message) for message in request["messages"])
     return words + sum(_letters(tool["function"]) for tool in request.get("tools", ()))
 
@@ -323,7 +323,7 @@ def _fieldless(message: Wire, name: str) -> Wire:
 
 
 def _stood_in(message: Wire, name: str) -> Wire:
-    """With the field at its place: in the message, or in the first of its calls, where alone it must stand."""
+    """Return the message with the field in its place: in the message, or only in the first of its calls."""
     field = {name: _STAND_INS[name]}
     if name in MESSAGE_FIELDS:
         return message | field
@@ -351,7 +351,7 @@ def _marked(message: Wire) -> Wire:
 
 
 def _unmarked(message: Wire) -> Wire:
-    """In parts only if it has pictures."""
+    """Return the message without marks, in parts only if it has pictures."""
     content = message["content"]
     if not isinstance(content, list):
         return message
@@ -361,7 +361,7 @@ def _unmarked(message: Wire) -> Wire:
 
 
 def _unseen(message: Wire) -> Wire:
-    """Its words as one text, with a mark if there was one."""
+    """Return the message with its words as one text, with a mark if there was one."""
     parts = _parts_of(message)
     words = {**message, "content": _text(parts, _LINE)}
     return _marked(words) if any(MARK in part for part in parts) else words
@@ -378,7 +378,7 @@ def _chars(message: Wire) -> int:
 
 
 def _letters(value: Any) -> int:  # noqa: ANN401 - any JSON value
-    """Of a JSON value, as it is commonly written out."""
+    """Return the length of a JSON value as it is commonly written."""
     return len(json.dumps(value, ensure_ascii=False))
 
 
@@ -386,9 +386,9 @@ LLM_MAX_TOOL_RESULT_CHARS = 30_000
 
 
 def truncate_tool_result(content: str, limit: int = LLM_MAX_TOOL_RESULT_CHARS) -> str:
-    """`content`, or `limit` characters of it and a notice in the place of the rest, before the last quarter of them.
+    """Return `content`, or `limit` characters of it, with a notice before the last quarter of them.
 
-    So what frames somebody's words is still closed.
+    The end is kept, so that what frames somebody's words is still closed.
     """
     if len(content) <= limit:
         return content
@@ -405,10 +405,10 @@ _ID = re.compile(rf"[A-Za-z0-9]{{{_ID_LENGTH}}}")
 
 
 def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptBlock] = "") -> list[Wire]:
-    """The whole conversation for the wire: `system` first, tool answers ahead of the words of the same message.
+    """Return the whole conversation for the wire: `system` first, tool answers before the words of the same message.
 
-    A picture has its key in place of a URL: its bytes are put there once the words were searched for secrets. Calls get
-    ids that every service takes, whichever service or program named them.
+    A picture has its key in place of a URL: its bytes are put there after the words were searched for secrets. Calls
+    get ids that every service accepts, whichever service or program named them.
     """
     first = system_message(system)
     wire: list[Wire] = [first] if first else []
@@ -420,7 +420,7 @@ def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptB
 
 
 def convert_tools(tools: Iterable[ToolSpec]) -> list[Wire]:
-    """Tools as functions with JSON Schema parameters."""
+    """Return the tools as functions with JSON Schema parameters."""
     return [
         {
             "type": "function",
@@ -431,7 +431,7 @@ def convert_tools(tools: Iterable[ToolSpec]) -> list[Wire]:
 
 
 def create_tool_result_message(answers: Iterable[ToolAnswer]) -> Message:
-    """The user turn that carries the answers to a round of tool calls, each cut to size."""
+    """Return the user message that carries the answers to a round of tool calls, each cut to size."""
     return Message(
         "user",
         tuple(
@@ -442,7 +442,7 @@ def create_tool_result_message(answers: Iterable[ToolAnswer]) -> Message:
 
 
 def with_shorter_answers(messages: Iterable[Message], limit: int) -> list[Message]:
-    """The same messages, with at most `limit` characters of each tool answer."""
+    """Return the messages with at most `limit` characters of each tool answer."""
     return [
         message
         if isinstance(message.content, str)
@@ -452,13 +452,13 @@ def with_shorter_answers(messages: Iterable[Message], limit: int) -> list[Messag
 
 
 def longest_answer(messages: Iterable[Message]) -> int:
-    """How many characters the longest tool answer in these messages has; 0 without any."""
+    """Return how many characters the longest tool answer in these messages has; 0 if there is none."""
     said = (message.content for message in messages if not isinstance(message.content, str))
     return max((len(block.content) for blocks in said for block in blocks if isinstance(block, ToolAnswer)), default=0)
 
 
 def create_assistant_tool_use_message(text: str, tool_calls: Iterable[ToolCall]) -> Message:
-    """The assistant turn that asked for tools, as the model must see it again."""
+    """Return the assistant message that called tools, as the model must see it again."""
     return Message("assistant", (*((Text(text),) if text else ()), *tool_calls))
 
 
@@ -469,10 +469,10 @@ def _within(block: Block, limit: int) -> Block:
 
 
 class _CallIds:
-    """Names calls as all services accept it: nine letters or digits, each name once in a conversation.
+    """Gives calls ids that all services accept: nine letters or digits, each used once in a conversation.
 
-    The name depends on the id and on how often that came before, so that a conversation begins with the same bytes in
-    each request.
+    The id depends on the original one and on how often that came before, so that a conversation begins with the same
+    bytes in each request.
     """
 
     def __init__(self) -> None:
@@ -480,7 +480,7 @@ class _CallIds:
         self._open: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def of_calls(self, calls: Sequence[ToolCall]) -> list[str]:
-        """Name the calls of one message; the answers that follow are to these."""
+        """Return ids for the calls of one message; the answers that follow are to these."""
         self._open.clear()
         names = []
         for call in calls:
@@ -490,7 +490,7 @@ class _CallIds:
         return names
 
     def of_answer(self, call_id: str) -> str:
-        """Return the name of the call that is answered."""
+        """Return the id of the call that is answered."""
         named = self._open[call_id]
         if not named:
             return self._named(call_id)
@@ -516,7 +516,7 @@ def _user(blocks: Sequence[Block], ids: _CallIds) -> list[Wire]:
 
 
 def _parts(block: Block) -> list[Wire]:
-    """Words as a part; a picture as its description and itself."""
+    """Return words as a part; a picture as its description and itself."""
     words = block.text if isinstance(block, Text) else block.alt if isinstance(block, Image) else ""
     parts: list[Wire] = [{"type": "text", "text": words}] if words else []
     if isinstance(block, Image):
@@ -547,7 +547,7 @@ def _joined(blocks: Iterable[Block]) -> str:
 
 
 def without_status(answer: str) -> str:
-    """Return the answer to a call that failed without the word in front that tells a model so."""
+    """Return the answer to a failed call without the word in front that tells a model of the failure."""
     status = next((word for word in FAILURE_WORDS if answer.startswith(word)), "")
     return answer.removeprefix(status).strip()
 

@@ -1,8 +1,8 @@
-"""The only client of the language model: deadlines, retries, and calm with what small models do.
+"""The only client of the language model: deadlines, retries, and tolerance for what small models do.
 
-Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
-it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with
-the process leaves nothing behind but its reservation, which then counts in full.
+It keeps nothing between calls except what the models showed about their service (a parameter that it refuses, pictures
+that it cannot see) and how much of the latest prompts was cached; both are forgotten at restart. A call that dies with
+the process leaves nothing behind except its reservation, which then counts in full.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ from modules.runtime.service_health import ServiceHealth
 from modules.runtime.tracing import Attributes, Tracing, model_attributes, open_tracing
 
 Hydrate: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes] | None]]
-"""The media type and the bytes under a key of the media store; None if they are gone."""
+"""Returns the media type and the bytes under a key of the media store; None if they are gone."""
 
 MOST_PICTURES = 8
-"""The newest are shown; services take only so many, and each one is paid for."""
+"""Only the newest are sent: services accept only so many, and each one costs."""
 
 
 async def shown(messages: Sequence[Message], hydrate: Hydrate | None) -> tuple[list[Message], list[str]]:
-    """The messages with those pictures that can be shown, and for each of these in order what goes into its URL.
+    """Return the messages with those pictures that can be shown, and in the same order what goes into their URLs.
 
     Without `hydrate` all pictures become their descriptions.
     """
@@ -121,7 +121,7 @@ REMEMBERED_CALLS = 200
 
 @dataclass(frozen=True, slots=True)
 class CacheRate:
-    """The latest calls that the service counted: their number, and their tokens of input."""
+    """The latest calls whose tokens the service counted: their number, and their tokens of input."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -129,7 +129,7 @@ class CacheRate:
 
     @property
     def share(self) -> float | None:
-        """The part of the input that was kept, 1 for all; None before the first counted call."""
+        """The part of the input that was cached, 1 for all; None before the first counted call."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
 
@@ -140,13 +140,13 @@ class CacheMeter:
         self._seen: deque[tuple[int, int]] = deque(maxlen=calls)
 
     def note(self, usage: Usage) -> None:
-        """One answer; one whose input was not counted says nothing."""
+        """Record the usage of one answer, unless its input was not counted."""
         if usage.input_tokens:
             self._seen.append((usage.input_tokens, usage.cached_tokens))
 
     @property
     def rate(self) -> CacheRate:
-        """How it stands now."""
+        """The rate of the remembered calls."""
         return CacheRate(len(self._seen), sum(sent for sent, _ in self._seen), sum(kept for _, kept in self._seen))
 
 
@@ -156,12 +156,12 @@ CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000
 _ILL = frozenset({"transient", "fatal", "elsewhere"})
 _UNDONE = frozenset({"unknown", "fatal", "elsewhere"})
-"""What a service that answers with something else than a stream did nothing for."""
+"""Errors for which a service that answers with something else than a stream did nothing."""
 _SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
 
 
 class _CallFailed(Exception):
-    """One attempt failed; its cause is the error itself."""
+    """One attempt failed; `__cause__` is the error itself."""
 
     def __init__(self, verdict: CallVerdict, hint_ms: float | None, sent: Request) -> None:
         super().__init__(verdict.message)
@@ -172,7 +172,7 @@ class _CallFailed(Exception):
 
 @dataclass(slots=True)
 class _Tally:
-    """For whom one conversation turn is, and what it has taken so far."""
+    """The purpose and importance of one call, and what it has used so far."""
 
     purpose: str
     importance: Importance
@@ -180,7 +180,7 @@ class _Tally:
     usage: Usage = field(default_factory=Usage)
 
     def add(self, reservation: Reservation, micro_usd: int | None, counted: Usage | None = None) -> None:
-        """One attempt: what the service counted, and what it cost, or may have."""
+        """Add one attempt: what the service counted, and what it cost or may have cost."""
         self.usage += Usage(
             counted.input_tokens if counted else 0,
             counted.output_tokens if counted else 0,
@@ -192,30 +192,30 @@ class _Tally:
 
 
 class LLMGateway:
-    """Speaks to one OpenAI-compatible service with one model.
+    """The client of one model at one OpenAI-compatible service.
 
     Args:
         base_url: the service, for example `https://gateway.example/v1`.
         api_key: its key.
         model: the model's name there.
         clock: for waits between attempts and for measuring.
-        rng: for jitter, and for ids that a service forgot.
+        rng: for jitter, and for ids that a service left out.
         console: shows retries.
-        budget_guard: what each attempt must pass, and is counted by.
-        redactor: masks the secrets that somebody wrote into what the model is told.
+        budget_guard: lets each attempt go or refuses it, and counts it.
+        redactor: masks secrets in the words that the model gets.
         on_usage: called once per answered call with the result and its purpose.
         on_measured: called for each answer whose input the service counted, with the model, the characters that were
-            sent and the tokens that it made of them; pictures and thoughts spoil that measure, and are not told.
-        cache_key: by what a service that wants it finds the beginning of our prompts again: whose they are.
-        on_outcome: told of each attempt whether the service did its part, and if not, how.
-        hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
+            sent and the tokens that it made of them; not if pictures or thoughts would spoil the measure.
+        cache_key: the key by which some services find the cached beginning of our prompts.
+        on_outcome: called for each attempt with whether the service did its part, and if not, the error.
+        hydrate: reads a picture from the media store; None: pictures are replaced by their descriptions.
         vision: whether pictures are sent.
         reads_facts: whether the service reads the field `facts`, so that a request may carry it.
-        transport: makes what the requests travel by.
+        transport: makes the HTTP transport of the requests.
         idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
             seconds. The whole answer may take as long as it needs, up to an hour.
-        max_retries: attempts after the first, for what is transient.
-        tracing: tells of each call, without its words.
+        max_retries: attempts after the first, for transient errors.
+        tracing: records each call, without its words.
 
     """
 
@@ -263,15 +263,15 @@ class LLMGateway:
         )
         self._quirks = ServiceQuirks(base_url=base_url, vision=vision)
         self._cache = CacheMeter()
-        self._silent = False  # whether the last request timed out without one piece of an answer
+        self._silent = False  # whether the last request timed out without a single piece of an answer
 
     @property
     def cache(self) -> CacheRate:
-        """How much of the latest prompts the service had kept."""
+        """How much of the latest prompts was cached."""
         return self._cache.rate
 
     def sees(self) -> bool:
-        """Whether pictures are shown to the model, as far as is known."""
+        """Return whether pictures are sent to the model, as far as is known."""
         return self._hydrate is not None and self._quirks.sees(self.model)
 
     async def chat(
@@ -285,7 +285,7 @@ class LLMGateway:
         importance: Importance = "own",
         facts: TurnFacts | None = None,
     ) -> str:
-        """The text of a plain answer; "" when the model has nothing to say. Raises as `chat_with_tools` does."""
+        """Return the text of a plain answer; "" if the model has nothing to say. Raises as `chat_with_tools` does."""
         result = await self.chat_with_tools(
             messages,
             system=system,
@@ -310,26 +310,26 @@ class LLMGateway:
         importance: Importance = "own",
         facts: TurnFacts | None = None,
     ) -> ChatResult:
-        """Ask once, and keep asking while that may help.
+        """Ask the model, and retry while that may help.
 
         Args:
             messages: the whole conversation; the service remembers nothing.
-            system: the system prompt; in blocks, what stays the same may be kept by the service.
-            tools: what may be called; none offered, none sent.
+            system: the system prompt; in blocks, so that the service can cache what stays the same.
+            tools: the tools that may be called; without any, none are sent.
             tool_choice: `required` forces a call, as far as the model obeys it.
-            max_tokens: limit of the answer, raised to the floor that reasoning models need.
+            max_tokens: limit of the answer, raised to the minimum that reasoning models need.
             temperature: left out if None, or if the service refuses it.
             purpose: one word for the records.
-            importance: for whom; decides who may still speak when the day's budget runs low.
-            facts: the same as data; sent only to a service that reads them.
+            importance: for whom the call is; decides whether it may go when the day's budget runs low.
+            facts: the facts of the turn as data; sent only to a service that reads them.
 
         Raises:
             BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
                 is left of it.
-            ModelRefused: the service refuses for good (key, billing, permission), a small request too.
+            ModelRefused: the service refuses for good (key, billing, permission), even a small request.
             Transient: every attempt failed in a way that may pass.
             PromptTooLong: the prompt is too long for the model.
-            SoulError: the service rejects the request, or what is said in it, and would again.
+            SoulError: the service rejects the request or its content, and would again.
 
         """
         required = tool_choice == "required" and bool(tools)
@@ -353,7 +353,7 @@ class LLMGateway:
             result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
             if cut_short(result, tools):
                 larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-                # NOTE(self): a service without room for a longer answer beside the prompt (vLLM) refuses it.
+                # NOTE(self): a service without room for a longer answer beside the prompt (vLLM) refuses this request.
                 with suppress(PromptTooLong):
                     result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
             result = _settled(result, tally, self._clock.monotonic() - started)
@@ -367,7 +367,7 @@ class LLMGateway:
         await self._connection.aclose()
 
     async def _worded(self, messages: Sequence[Message], system: str | Sequence[PromptBlock]) -> list[Wire]:
-        """The conversation for the wire: its words searched for secrets, its pictures put in."""
+        """Return the conversation for the wire, with secrets masked and pictures put in."""
         seen, urls = await shown(messages, self._hydrate if self.sees() else None)
         wire: list[Wire] = self._redactor.value(convert_messages(seen, system))
         for picture, url in zip(pictures_in(wire), urls, strict=True):
@@ -375,7 +375,7 @@ class LLMGateway:
         return wire
 
     async def _ask(self, request: Request, tally: _Tally) -> StreamedAnswer:
-        """Attempts, waits and adapted requests, until there is an answer or no hope of one."""
+        """Attempt, wait and adapt the request until there is an answer, or no hope of one."""
         failures = 0
         while True:
             tally.attempts += 1
@@ -385,7 +385,7 @@ class LLMGateway:
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
                 if self._on_outcome and verdict.kind in _ILL:
-                    self._on_outcome(False, verdict.message)  # noqa: FBT003 - ill
+                    self._on_outcome(False, verdict.message)  # noqa: FBT003 - it failed
                 adapted = self._quirks.learn(request, failed.sent, verdict)
                 if adapted is not None:
                     if has_pictures(request) and not has_pictures(adapted):
@@ -413,7 +413,7 @@ class LLMGateway:
             await self._clock.sleep(wait_s)
 
     async def _ask_whether_it_answers(self, request: Request, tally: _Tally) -> None:
-        """After a time-out: a probe, so that a prompt that may be billed leaves only where it may be answered."""
+        """After a time-out, send a probe, so that a prompt that may be billed leaves only if it may be answered."""
         if not self._silent:
             return
         try:
@@ -423,7 +423,7 @@ class LLMGateway:
                 raise
 
     async def _narrowed(self, verdict: CallVerdict, request: Request, tally: _Tally) -> CallVerdict:
-        """The verdict, and of a refusal whether it is for this request alone: then a probe is answered.
+        """Return the verdict; a refusal becomes one of this request alone if a probe is not refused as well.
 
         Somebody's words can make a service refuse a request; they must not end the life.
         """
@@ -437,7 +437,7 @@ class LLMGateway:
         return replace(verdict, kind="this_request")
 
     async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> StreamedAnswer:
-        """One request and its stream, while pieces keep coming. Every call of the model passes here."""
+        """Send one request and read its stream while pieces keep coming. Every call of the model passes here."""
         await self._connection.open()
         leave = await self._budget_guard.reserve(request, purpose=tally.purpose, importance=tally.importance)
         sent, answer = self._quirks.apply(leave.request), StreamedAnswer()
@@ -459,13 +459,13 @@ class LLMGateway:
             raise _CallFailed(verdict, hint_ms, sent) from error
         self._silent = False
         if self._on_outcome:
-            self._on_outcome(True, "")  # noqa: FBT003 - well
+            self._on_outcome(True, "")  # noqa: FBT003 - it went well
         tally.add(leave, await self._budget_guard.settle(leave, answer.usage, answer.weight), answer.usage)
         self._measure(sent, answer.usage)
         return answer
 
     def _measure(self, sent: Request, usage: Usage | None) -> None:
-        """Note how much was kept, and how many characters make a token."""
+        """Record how much was cached, and how many characters make a token."""
         if usage is None or not usage.input_tokens:
             return
         self._cache.note(usage)
@@ -495,14 +495,14 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
 
 
 class UsageLog:
-    """Appends lines; when the file has grown too large it becomes `<name>.1`, and a new one begins."""
+    """Appends a line for each call; a file that has grown too large becomes `<name>.1`, and a new one begins."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
 
     def note(self, result: ChatResult, purpose: str) -> None:
-        """One answered call. Raises `StorageError`."""
+        """Append one answered call. Raises `StorageError`."""
         line = {
             "ts": iso(self._clock.now()),
             "purpose": purpose,
@@ -518,7 +518,7 @@ class UsageLog:
 
 
 class GatewayServices(Protocol):
-    """What it is built from."""
+    """The services from which the gateway is built."""
 
     settings: Settings
     home: Home
@@ -536,7 +536,7 @@ class GatewayServices(Protocol):
 def open_gateway(
     services: GatewayServices, *, on_measured: Callable[[str, int, int], None], hydrate: Hydrate
 ) -> LLMGateway:
-    """Return the way to the model of the settings; `on_measured` and `hydrate` are those of `LLMGateway`."""
+    """Return the gateway to the model of the settings; `on_measured` and `hydrate` are those of `LLMGateway`."""
     settings = services.settings
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,

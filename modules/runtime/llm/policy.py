@@ -1,6 +1,6 @@
 """What an error from the model service means, how long to wait before a retry, and what to change for it. Pure.
 
-Nothing here knows the SDK or the network. The HTTP status and the exception's type speak first; the words of the
+Nothing here knows the SDK or the network. The HTTP status and the exception's type count first; the words of the
 message are the last resort, because a message may quote the prompt.
 """
 
@@ -41,21 +41,21 @@ ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
     "transient",  # worth another try
     "too_long",  # the prompt does not fit the model
-    "elsewhere",  # whoever answers is no chat-completions service
+    "elsewhere",  # what answers is no chat-completions service
     "this_request",  # the service refuses this request for good, and answers others
     "unknown",  # the same request would fail again
 ]
 
 _FATAL_STATUS = {401, 402, 403}
 ACCOUNT_STATUS = frozenset({401, 402, 429})
-"""A refusal for good with one of these is about key or account. One with 403 may be about what the request says."""
+"""A final refusal with one of these is about key or account. One with 403 may be about what the request says."""
 _TRANSIENT_STATUS = {408, 409, 429}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
 _FOREIGN_TYPES = {"NotAnAnswer"}
 _TOLD_TYPE = "SaidError"
-"""What a service says of an error in its stream, with the status of a success (LM Studio)."""
+"""An error that a service sends in its stream, with the status of a success (LM Studio)."""
 _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
@@ -88,9 +88,9 @@ _ONE_PICTURE = re.compile(
     re.IGNORECASE,
 )
 _PICTURELESS_STATUS = {400, 404, 415, 422}
-_SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
+_SHY_STATUS = {500, 501}  # some local services answer so to what they do not support, and say that
 _OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)} | {EXTRA_FIELDS: FACTS}
-"""What a request can do without, and the name by which a service refuses it."""
+"""The parameters that a request can do without, and the name by which a service refuses each."""
 _SEAL = "thought_signature"
 _THOUGHT = re.compile(rf"\b(?:{_SEAL}|{'|'.join(THOUGHT_FIELDS)})\b")
 _MISSED = re.compile(r"\bmissing\b|\bmust be\b|\brequire", re.IGNORECASE)
@@ -115,7 +115,7 @@ _REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its mode
 
 @dataclass(frozen=True, slots=True)
 class CallVerdict:
-    """What an error is; `message` is one line."""
+    """What kind of error it is; `message` is one line."""
 
     kind: ErrorKind
     message: str
@@ -125,7 +125,7 @@ class CallVerdict:
 def classify_llm_error(
     error: BaseException | str, status: int | None = None, code: str | None = None, said: str = ""
 ) -> CallVerdict:
-    """Judge a failed call; `code` and `said` are the service's own words. A finished, empty answer is no failure."""
+    """Classify a failed call; `code` and `said` are the service's own words. A finished, empty answer is no failure."""
     message = shortened(said or str(error)) or type(error).__name__
     if status is None and code is not None and code.isdigit() and int(code) in _HTTP_ERROR:
         status = int(code)
@@ -179,11 +179,11 @@ def refusal(verdict: CallVerdict, model: str) -> SoulError:
 
 
 def was_refused(error: BaseException, status: int | None, message: str = "") -> bool:
-    """Whether the service certainly did nothing for this request: it said so at once, or was never reached.
+    """Return whether the service certainly did nothing for this request: it refused at once, or was never reached.
 
     `status` is that of the HTTP response itself, None if there was none; `message` is what it said. A time-out, a
-    conflict, and a failure of what the service relies on leave it open, though they have numbers of the same kind. Who
-    sends us elsewhere did nothing either.
+    conflict, or a failure of what the service relies on leaves it open, though their statuses are of the same class. A
+    service that redirects did nothing either.
     """
     if status == _UNAVAILABLE_STATUS:
         return _LOADING.search(message[:_WORDS_READ]) is not None
@@ -202,7 +202,7 @@ def is_own_service(base_url: str) -> bool:
 
 
 def timed_out(error: BaseException) -> bool:
-    """Whether nothing came within the deadline."""
+    """Return whether nothing came within the deadline."""
     return bool(_TIMEOUT_TYPES & _type_names(error))
 
 
@@ -213,7 +213,7 @@ def _type_names(error: BaseException) -> set[str]:
 def calculate_backoff(
     attempt: int, retry_after_ms: float | None = None, rng: Callable[[], float] = random.random
 ) -> int:
-    """Milliseconds to wait after call number `attempt` (0 is the first); the service's own hint goes first."""
+    """Return the milliseconds to wait after attempt number `attempt` (from 0); the service's own hint goes first."""
     if retry_after_ms is not None:
         return int(min(retry_after_ms + LLM_RETRY_AFTER_MARGIN_MS, LLM_MAX_BACKOFF_MS))
     grown: float = LLM_BASE_BACKOFF_MS * 2**attempt * (1 + rng() * LLM_BACKOFF_JITTER)
@@ -221,7 +221,7 @@ def calculate_backoff(
 
 
 def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The wait in milliseconds that `retry-after-ms` or `retry-after` (seconds, or a date) asks for."""
+    """Return the wait in milliseconds that `retry-after-ms` or `retry-after` (seconds, or a date) asks for, or None."""
     for name, unit in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
         value = headers.get(name, "")
         try:
@@ -235,7 +235,7 @@ def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
-    """The request without what the service refused by name, or with what it missed; None if nothing is to change."""
+    """Return the request without what the service refused by name, or with what it missed; None if nothing changes."""
     if verdict.kind != "unknown":
         return None
     if named := _THOUGHT.search(verdict.message):
@@ -267,18 +267,18 @@ def _with_other_thoughts(request: Mapping[str, Any], named: str, message: str) -
 
 
 def refuses_pictures(verdict: CallVerdict) -> bool:
-    """Whether the service says that it takes no pictures, or not this one."""
+    """Return whether the service says that it accepts no pictures, or not this one."""
     if _NO_PICTURES.search(verdict.message) is None:
         return False
     return verdict.status in _PICTURELESS_STATUS or (verdict.status in _SHY_STATUS and "support" in verdict.message)
 
 
 def refuses_one_picture(verdict: CallVerdict) -> bool:
-    """Whether it is this picture that is refused, not all."""
+    """Return whether only this picture is refused, not all."""
     return _ONE_PICTURE.search(verdict.message) is not None
 
 
 def shortened(text: str) -> str:
-    """`text` without line breaks, short enough to show."""
+    """Return `text` without line breaks, short enough to show."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _MESSAGE_SHOWN else flat[:_MESSAGE_SHOWN] + "…"

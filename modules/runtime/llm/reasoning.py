@@ -1,10 +1,10 @@
-"""Takes a model's private thinking out of what it says, and finds where a tool call written as text begins. Pure.
+"""Removes a model's private thinking from what it says, and finds where a tool call written as text begins. Pure.
 
 A mark is recognized by its shape: a name between angle brackets, bars, square brackets or arrows (`<think>`,
 `</seed:think>`, `[THINK]`, `◁think▷`, `<|END_THINKING|>`), in any case, spaced, escaped, emphasized or fenced; or a
-channel (`<|channel|>analysis`). Its name says whether it marks a thought. Where no mark says so, an element of a name
-that no markup has is one too, if it leads the answer or only its closing mark stands there. A mark in code, or like a
-word in a sentence, is only written about.
+channel (`<|channel|>analysis`). Its name says whether it marks a thought. If no name does, an element whose name no
+markup has is a mark too, if it leads the answer or only its closing mark is there. A mark in code, or used like a word
+in a sentence, is only text.
 
 The opening mark may stand in the prompt, so that only the closing one comes; the closing one may never come. What is
 then not certainly the answer is dropped: silence is better than a thought in public.
@@ -33,26 +33,26 @@ _LIKE_WORD_BEHIND = re.compile(r"[ \t]+[^\s<]|[^\w\s<]")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The stretches of code in a Markdown text; one that is left open goes on to the end."""
+    """The stretches of code in a Markdown text; one that is left open extends to the end."""
 
     begins: Sequence[int]
     ends: Sequence[int]
     blocks: Sequence[bool]
     left_open: int
-    """Where the fence begins that nothing closes; behind the text without one."""
+    """Where the unclosed fence begins; beyond the text if there is none."""
 
     def holds(self, position: int) -> bool:
-        """Whether `position` is in code."""
+        """Return whether `position` is in code."""
         place = bisect_right(self.begins, position) - 1
         return place >= 0 and position < self.ends[place]
 
     def holds_in_block(self, position: int) -> bool:
-        """Whether `position` is in a fenced block."""
+        """Return whether `position` is in a fenced block."""
         return self.holds(position) and self.blocks[bisect_right(self.begins, position) - 1]
 
 
 def code_in(text: str) -> Code:
-    """The code of `text`: fenced blocks, and spans that end on their line."""
+    """Return the code in `text`: fenced blocks, and spans that end on their line."""
     if "`" not in text and "~~~" not in text:
         return Code((), (), (), len(text) + 1)
     lines = text.split("\n")
@@ -68,22 +68,22 @@ def code_in(text: str) -> Code:
 
 
 def leads_line(text: str, start: int) -> bool:
-    """Whether only blanks, or the head of a template, stand before `start` on its line."""
+    """Return whether only blanks, or the head of a template, stand before `start` on its line."""
     return bool(_AT_LINE_START.search(_before(text, start)))
 
 
 def leads_sentence(text: str, start: int) -> bool:
-    """Whether a sentence ends right before `start`."""
+    """Return whether a sentence ends right before `start`."""
     return bool(_BEHIND_SENTENCE.search(_before(text, start)))
 
 
 def is_like_word(text: str, start: int, end: int) -> bool:
-    """Whether what stands there is set off by blanks or quotes, and its line goes on."""
+    """Return whether the text from `start` to `end` is set off by blanks or quotes, and its line goes on."""
     return bool(_LIKE_WORD_BEFORE.search(_before(text, start)) and _LIKE_WORD_BEHIND.match(text[end : end + _WINDOW]))
 
 
 def goes_on(text: str, end: int) -> bool:
-    """Whether a sentence goes on behind `end`, on its line."""
+    """Return whether a sentence goes on behind `end`, on its line."""
     return bool(_GOES_ON.match(text[end : end + _WINDOW]))
 
 
@@ -92,7 +92,7 @@ def _before(text: str, start: int) -> str:
 
 
 def _spans(line: str, start: int) -> list[tuple[int, int, bool]]:
-    """The code spans of a line: each run of backticks goes to the next one of its length."""
+    """Return the code spans of a line: each run of backticks extends to the next run of its length."""
     runs = list(_TICKS.finditer(line))
     following: dict[int, int] = {}
     closing = [0] * len(runs)
@@ -123,9 +123,9 @@ _QUOTES = "`\"'\u201c\u201e\u00ab"
 
 
 def begins(text: str) -> int | None:
-    """Where the first call in marks begins; None without one.
+    """Return where the first call in marks begins, or None.
 
-    A mark in code begins none, nor does one in a sentence, unless a value or another mark follows it.
+    A mark in code begins none, and neither does one in a sentence unless a value or another mark follows it.
     """
     code = code_in(text)
     for mark in _CALL_MARK.finditer(text):
@@ -140,7 +140,7 @@ def begins(text: str) -> int | None:
 
 
 def begins_again(text: str, position: int) -> int | None:
-    """Where the next call in marks begins behind one, wherever it stands."""
+    """Return where the next call in marks begins at or behind `position`, wherever it stands, or None."""
     return next((mark.start() for mark in _CALL_MARK.finditer(text, position) if _may_begin(text, mark)), None)
 
 
@@ -201,14 +201,14 @@ _UNSEEN = " \t\r\n\u200b\u2060\ufeff"
 
 
 def without_reasoning(text: str) -> str:
-    """`text` without what the model thought: only what surely is its answer, calls of tools included."""
+    """Return `text` without what the model thought: only what surely is its answer, calls of tools included."""
     text = text.lstrip(_UNSEEN)
     bare = _BARE_CHANNELS.match(text)
     return bare["said"] or "" if bare else _without_marked(text, leading=False)
 
 
 def without_template(text: str) -> str:
-    """`text` without the marks of a chat template around it, and up to the first one inside it."""
+    """Return `text` without the marks of a chat template around it, and only up to the first one inside it."""
     while head := _HEAD.match(text):
         text = text[head.end() :]
     code = code_in(text)
@@ -221,7 +221,7 @@ def without_template(text: str) -> str:
 
 
 def said_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON value with every text in it without the thought that leads it."""
+    """Return the JSON value with the leading thought removed from every text in it."""
     if isinstance(value, str):
         said = _without_marked(value, leading=True)
         return said if said == value else said.strip()
@@ -232,7 +232,7 @@ def said_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A mark of a thought; `is_doubtful` in square brackets and lower case, which ordinary text uses too."""
+    """A mark of a thought; `is_doubtful` if in square brackets and not in capitals, as ordinary text uses it too."""
 
     start: int
     end: int
@@ -241,7 +241,7 @@ class _Mark:
 
 
 def _without_marked(text: str, *, leading: bool) -> str:
-    """`text` without what marks set off as thought; with `leading`, only where it begins with it."""
+    """Return `text` without what marks set off as thought; with `leading`, only if it begins with it."""
     code = code_in(text)
     first = len(text) - len(text.lstrip())
     if any(_is_channel(text, mark, code, leading=leading) for mark in _CHANNEL_MARK.finditer(text)):
@@ -259,10 +259,10 @@ def _without_marked(text: str, *, leading: bool) -> str:
 
 
 def _bared(text: str) -> str:
-    """`text` with the marks of thoughts taken out of code that serves only to show them.
+    """Return `text` with the marks of thoughts taken out of code that serves only to show them.
 
     That is a fence around the thought that leads the answer, and code that holds one closing mark alone behind a
-    sentence. Code that an opening mark, a colon or an unfinished sentence introduces speaks of the mark.
+    sentence. Code after an opening mark, a colon or an unfinished sentence is about the mark.
     """
     if "`" not in text and "~~~" not in text:
         return text
@@ -276,7 +276,7 @@ def _bared(text: str) -> str:
 
 
 def _is_thought(text: str) -> bool:
-    """Whether `text` is a thought from its opening mark to its closing one."""
+    """Return whether `text` is a thought from its opening mark to its closing one."""
     marks = _marks_in(text)
     return bool(marks) and marks[0].start == 0 and marks[-1].closes and marks[-1].end == len(text)
 
@@ -288,12 +288,12 @@ def _closes_alone(text: str, found: re.Match[str]) -> bool:
 
 
 def _marks_in(text: str) -> list[_Mark]:
-    """The marks of thoughts in `text`, in order."""
+    """Return the marks of thoughts in `text`, in order."""
     return [mark for found in _MARK.finditer(text) if (mark := _mark(found, text))]
 
 
 def _mark(found: re.Match[str], text: str) -> _Mark | None:
-    """The mark of a thought; None if it is one of something else."""
+    """Return the mark of a thought; None if it marks something else."""
     start, end = found.span()
     if found["name"] is None:
         return _Mark(start, end, closes=found["torn"] is not None or found["response"] is not None)
@@ -308,7 +308,7 @@ def _mark(found: re.Match[str], text: str) -> _Mark | None:
 
 
 def _closes(found: re.Match[str]) -> bool | None:
-    """Whether an element or a token closes a thought; None if it marks none. The start of the answer closes it too."""
+    """Return whether an element or token closes a thought; None if it marks none. The start of an answer closes one."""
     name = found["name"].casefold()
     words = _WORDS.findall(name)
     closes = bool(found["slash"] or found["single"]) or "end" in words
@@ -321,14 +321,14 @@ def _closes(found: re.Match[str]) -> bool | None:
 
 
 def _closes_in_brackets(found: re.Match[str]) -> bool | None:
-    """Return the same for a mark in square brackets, where several words must say what they mark: `[END THINKING]`."""
+    """Return the same for a mark in square brackets, where several words must include an edge: `[END THINKING]`."""
     words = _WORDS.findall(found["name"].casefold() + (found["rest"] or "").casefold())
     is_mark = any(map(_THOUGHT.fullmatch, words)) and (not found["rest"] or _EDGES.intersection(words))
     return bool(found["slash"]) or "end" in words if is_mark else None
 
 
 def _unnamed_marks(text: str, code: Code) -> Sequence[_Mark]:
-    """The marks of a thought that only their places show: around what leads an answer, or one that closes alone."""
+    """Return the marks of a thought that only their places show: around what leads an answer, or a lone closing one."""
     from markdown_it.common.html_blocks import block_names  # noqa: PLC0415 - takes time to load, and is seldom needed
 
     elements = [
@@ -353,10 +353,10 @@ def _unnamed_marks(text: str, code: Code) -> Sequence[_Mark]:
 
 
 def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
-    """What stands outside of marks that count, and whether one did.
+    """Return what stands outside of marks that count, and whether one did.
 
-    Who opened a thought and closes it only in code has closed it there. An opening mark that is text makes its closing
-    one text.
+    A thought that was opened, and is closed only in code, is closed there. If an opening mark is only text, so is its
+    closing one.
     """
     marks = _marks_in(text)
     if not leading and not any(not code.holds(mark.start) for mark in marks) and "/" in text:
@@ -389,7 +389,7 @@ def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
 
 
 def _is_spoken_of(text: str, mark: _Mark, *, is_opened: bool) -> bool:
-    """Whether a closing mark is a word of its sentence; `is_opened` if the sentence has an opening one."""
+    """Return whether a closing mark is a word of its sentence; `is_opened` if the sentence has an opening one."""
     ends_sentence = leads_sentence(text, mark.start)
     if is_opened:
         return not leads_line(text, mark.start) and (not ends_sentence or goes_on(text, mark.end))
@@ -397,7 +397,7 @@ def _is_spoken_of(text: str, mark: _Mark, *, is_opened: bool) -> bool:
 
 
 def _opens(text: str, mark: _Mark, *, follows_mark: bool, closing: bool) -> bool:
-    """Whether an opening mark begins a thought: it leads a line, or a sentence, and then a closing one must come."""
+    """Return whether an opening mark begins a thought: it leads a line, or a sentence if a closing mark follows."""
     if follows_mark or leads_line(text, mark.start):
         return closing or not mark.is_doubtful
     return closing and leads_sentence(text, mark.start)
@@ -411,7 +411,7 @@ def _is_channel(text: str, mark: re.Match[str], code: Code, *, leading: bool) ->
 
 
 def _from_channel(found: re.Match[str]) -> str:
-    """What a channel holds for others: the answer, or a call in the usual marks."""
+    """Return what a channel holds for others: the answer, or a call in the usual marks."""
     if found["bare"] or found["name"] == _SAID:
         return found["body"]
     called = re.search(r"\bto=(?:functions\.)?([\w-]+)", found["head"])

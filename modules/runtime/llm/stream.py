@@ -1,7 +1,7 @@
-"""Reads the body of an answer, as an event stream or as one JSON, and gathers it into one answer.
+"""Reads the body of an answer, as an event stream or as one JSON, and collects it into one answer.
 
-Nothing of its shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
-else counts as left out.
+Nothing of its shape is relied on: a field of another type than the protocol's is read if its meaning is plain, and
+otherwise counts as left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BrokenStream(ConnectionError):
 
 
 class SaidError(Exception):
-    """The service tells an error in place of an answer, or in the midst of one; `code` is its own word for it."""
+    """The service sent an error in place of an answer, or in the middle of one; `code` is its own code for it."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -42,14 +42,14 @@ class SaidError(Exception):
 
 
 class NotAnAnswer(Exception):
-    """What came is nothing that a chat-completions service says."""
+    """The body is nothing that a chat-completions service sends."""
 
 
 async def chunks(body: AsyncIterable[bytes], *, is_stream: bool) -> AsyncIterator[Chunk]:
-    """Yield the JSON objects of an answer as they come; the last one is `END` where the service says that it is done.
+    """Yield the JSON objects of an answer as they come; the last one is `END` if the service says that it is done.
 
     Args:
-        body: its bytes.
+        body: the bytes of the answer.
         is_stream: whether the service calls it an event stream.
 
     Raises:
@@ -78,7 +78,7 @@ async def chunks(body: AsyncIterable[bytes], *, is_stream: bool) -> AsyncIterato
 
 @dataclass(slots=True)
 class _Event:
-    """An event of a stream as far as it came: its name, and its lines of data."""
+    """An event of a stream, as far as it has come: its name, and its lines of data."""
 
     name: bytes = b""
     data: list[bytes] = field(default_factory=list)
@@ -94,7 +94,7 @@ class _Event:
     def is_whole_before(self, line: bytes) -> bool:
         """Return whether `line` begins another event: some services leave out the empty line between two.
 
-        In one JSON text nothing opens right after an object that ends.
+        Within one JSON text nothing begins right after an object that ends.
         """
         return self.has_data and self.data[-1].rstrip().endswith(b"}") and line.lstrip().startswith((b"{", _DONE))
 
@@ -156,7 +156,7 @@ def _whole(body: bytes) -> Chunk:
 
 
 def _answer_object(value: object, *, is_error: bool = False) -> Chunk:
-    """The object. Raises `SaidError` where it tells of one."""
+    """Return the object. Raises `SaidError` if it is an error, `NotAnAnswer` if it is no object."""
     if not isinstance(value, dict):
         raise NotAnAnswer(_quoted(str(value).encode(errors="replace")))
     error = value.get("error") or (value if is_error or value.get("object") == "error" else None)
@@ -167,10 +167,10 @@ def _answer_object(value: object, *, is_error: bool = False) -> Chunk:
 
 
 def said_of(error: object) -> str:
-    """What an error says, in whatever shape a service tells it; "" where it says nothing.
+    """Return what an error says, in whatever shape a service sends it; "" if it says nothing.
 
-    Of one that a gateway passes on (OpenRouter: "Provider returned error") the service's own words stand behind. What
-    has no words by itself (FastAPI: a list of what is wrong, by place) is told whole, for it names what it is about.
+    If a gateway passes an error on (OpenRouter: "Provider returned error"), the service's own words follow. An error
+    without words (FastAPI: a list of what is wrong, by place) is returned whole, because it names what it is about.
     """
     if isinstance(error, list):
         return said_of(error[0]) if error else ""
@@ -203,13 +203,13 @@ _ENDS = frozenset(
     {"", "complete", "completed", "end_turn", "eos", "eos_token", "function_call", "stop", "stop_sequence"}
     | {"tool_calls", "tool_use"}
 )
-"""Words for an answer that is whole. An empty answer that ended by another word was refused."""
+"""Words for an answer that is whole. An empty answer that ended with another word was refused."""
 _GROWING = ("text", "summary")
 
 
 @dataclass(slots=True)
 class RawCall:
-    """A tool call as it was streamed, its arguments in the pieces in which they came."""
+    """A tool call as it was streamed, with its arguments in the pieces in which they came."""
 
     id: str = ""
     name: str = ""
@@ -220,7 +220,7 @@ class RawCall:
     def arguments(self) -> str:
         """The text of the arguments as the model wrote it.
 
-        Some services say in each piece all so far, or say all once more in the end, or begin with an empty object.
+        Some services repeat in each piece all so far, or repeat all at the end, or begin with an empty object.
         """
         whole = "".join(self.pieces)
         if not self.pieces or json_object(whole) is not None:
@@ -230,14 +230,14 @@ class RawCall:
         return next((text for text in reversed(_objects_in_row(whole)) if json_object(text)), whole)
 
     def is_repeated_by(self, name: str, written: str, *, is_same: bool) -> bool:
-        """Whether `written` under `name` says these whole arguments again, or more than an empty object before."""
+        """Return whether `written` for `name` repeats these arguments, or replaces an empty object of the same call."""
         known, said = json_object(self.arguments), json_object(written)
         return name == self.name and (known == said or (is_same and known == {}))
 
 
 @dataclass(slots=True)
 class StreamedAnswer:
-    """What one request brought.
+    """The answer to one request, as far as it has come.
 
     Attributes:
         text: what the model said.
@@ -245,12 +245,12 @@ class StreamedAnswer:
         refused: what the service said in place of an answer.
         finish: the service's word for why it stopped; "" while it goes on.
         model: as the service names it.
-        usage: None if the service does not count; of several counts the largest.
-        is_stream: whether the service calls it a stream; so until it has said what it is.
+        usage: None if the service does not count; the largest of several counts.
+        is_stream: whether the service calls it a stream; True until it has said what it is.
         pieces: how many pieces came.
-        weight: no fewer tokens than what was streamed can have had, visible reasoning included: one for each byte,
-            and some for the marks around it that a service keeps to itself.
-        service_fields: what a service wants back with the calls of this answer: what it thought before them.
+        weight: an upper bound of the tokens that were streamed, visible reasoning included: one for each byte, and
+            some for the marks around it that a service keeps to itself.
+        service_fields: what a service wants back with the calls of this answer: its thoughts before them.
 
     """
 
@@ -270,18 +270,18 @@ class StreamedAnswer:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the limit ended it."""
+        """Whether the token limit ended it."""
         return self.finish.casefold() in _CUT
 
     @property
     def refusal(self) -> str:
-        """Why there is no answer, in the service's words or by its name for it; "" where there is one."""
+        """Why there is no answer, in the service's words or by its name for the reason; "" if there is one."""
         if self.calls or (self.text.strip() and self.finish.casefold() != _FILTERED):
             return ""
         return self.refused.strip() or ("" if self.finish.casefold() in _CUT | _ENDS else self.finish)
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Take the next object; services differ in which fields they leave out."""
+        """Add the next object; services differ in which fields they leave out."""
         self.pieces += 1
         if chunk is END:
             self._is_done = True
@@ -296,7 +296,7 @@ class StreamedAnswer:
             self._add_choice(choice)
 
     def close(self) -> None:
-        """Check that it is whole. Raises `BrokenStream` where it is not, `NotAnAnswer` where it never began."""
+        """Check that the answer is whole. Raises `BrokenStream` if it is not, `NotAnAnswer` if it never began."""
         if not self.finish and self._is_done and (self.text or self.calls or self.refused):
             self.finish = "stop"
         if self.finish == "error" or (not self.finish and (self._has_choices or not self.pieces)):
@@ -322,7 +322,7 @@ class StreamedAnswer:
             self._add_call({"function": called})
 
     def _add_thought(self, delta: Mapping[str, Any]) -> None:
-        """Take what was thought before the calls. None at all and an empty thought are two things to a service."""
+        """Add what was thought before the calls. To a service, no thought and an empty thought are different."""
         if isinstance(thought := delta.get(REASONING), str):
             self.service_fields[REASONING] = self.service_fields.get(REASONING, "") + thought
         for part in _objects(delta.get(REASONING_PARTS)):
@@ -355,7 +355,7 @@ class StreamedAnswer:
 
 
 def _begins_another(call: RawCall, new_id: str, name: str, written: str) -> bool:
-    """Whether a piece with this id, name and text begins another call than the one that stands at its place."""
+    """Return whether a piece with this id, name and text begins another call than the one at its index."""
     if not name or not call.name:
         return False
     is_other_id = bool(new_id and call.id and new_id != call.id)
@@ -367,7 +367,7 @@ def _begins_another(call: RawCall, new_id: str, name: str, written: str) -> bool
 
 
 def _objects_in_row(text: str) -> list[str]:
-    """The JSON objects that `text` is made of, one after the other; none if it holds anything else."""
+    """Return the JSON objects that `text` consists of, one after the other; none if it holds anything else."""
     found, position, decoder = [], 0, json.JSONDecoder(strict=False)
     while position < len(text):
         try:
@@ -380,7 +380,7 @@ def _objects_in_row(text: str) -> list[str]:
 
 
 def _goes_on(before: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
-    """Whether a part of a thought is a further piece of the one before: words in the same place."""
+    """Return whether a part of a thought continues the one before: words in the same place."""
     words = [name for name in _GROWING if isinstance(part.get(name), str)]
     same = all(before.get(name) == part.get(name) for name in ("type", "index"))
     return same and bool(words) and all(isinstance(before.get(name, ""), str) for name in words)
@@ -395,13 +395,13 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a list; one that stands alone is a list of it."""
+    """Return the objects of a list; an object that stands alone counts as a list of one."""
     listed = value if isinstance(value, list) else [value]
     return [item for item in listed if isinstance(item, dict)]
 
 
 def _said(content: object) -> str:
-    """What is said to others: the text, or those parts that are text. A thought is none."""
+    """Return what is said to others: the text, or those parts that are text, without thoughts."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict) and (content.get("thought") is True or _word(content.get("type")) not in _WORDS):
@@ -412,14 +412,14 @@ def _said(content: object) -> str:
 
 
 def _counted(said: Mapping[str, Any]) -> Usage:
-    """What the service counted. Some leave hidden reasoning out of the answer's tokens, but not out of the total."""
+    """Return what the service counted. Some omit hidden reasoning from the answer's tokens, but not from the total."""
     sent, answered, total = (_count(said.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
     kept = next(filter(None, map(_count, _said_to_be_kept(said))), 0)
     return Usage(sent, max(answered, total - sent), cached_tokens=kept if kept <= sent else 0)
 
 
 def _larger(before: Usage | None, now: Usage) -> Usage:
-    """The larger of two counts of one request; what was kept stands beside the input that it is part of."""
+    """Return the larger of two counts of one request; the cached tokens are those of the larger input."""
     if before is None:
         return now
     kept = (now if now.input_tokens >= before.input_tokens else before).cached_tokens
@@ -429,7 +429,7 @@ def _larger(before: Usage | None, now: Usage) -> Usage:
 
 
 def _said_to_be_kept(said: Mapping[str, Any]) -> Iterator[Any]:
-    """Tokens of the prompt that were known from an earlier call, wherever a service puts that number."""
+    """Yield the number of cached prompt tokens from each place where a service may put it."""
     yield _object(said.get("prompt_tokens_details")).get("cached_tokens")
     yield from (said.get(name) for name in _OTHER_NAMES)
 
@@ -440,7 +440,7 @@ def _count(value: Any) -> int:  # noqa: ANN401 - services count in all kinds of 
 
 
 def _weight(delta: Mapping[str, Any]) -> int:
-    """Bytes of all that the model wrote, in fields that we read and in fields that we do not."""
+    """Return the bytes of all that the model wrote, in fields that we read and in fields that we do not."""
     words = [value for name, value in delta.items() if name not in {"role", "tool_calls"}]
     for part in _objects(delta.get("tool_calls")):
         function = _object(part.get("function")) or part

@@ -1,1 +1,1 @@
-"""Programs that the SOUL runs, without its secrets and its network, and the files that it may write."""
+"""Runs programs for the SOUL without its secrets and its network, and limits the files that they may write."""

@@ -1,8 +1,8 @@
-"""Limits the processes and the memory of a run as a whole, by a control group of its own.
+"""Limits the processes and the memory of a run as a whole, by a control group for that run.
 
-RLIMIT_NPROC does not bind root, `pids.max` does; no rlimit counts the memory of several processes together. Where we
-may not make a group there is none: an ordinary user is bound by RLIMIT_NPROC, and the watch sums up the memory. A group
-that a killed SOUL left behind is empty, and is removed by a later run.
+RLIMIT_NPROC does not bind root, `pids.max` does; no rlimit counts the memory of several processes together. Where no
+group can be made, an ordinary user is bound by RLIMIT_NPROC, and `Watch` sums up the memory. A group that a killed SOUL
+left behind is empty, and is removed by a later run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RunGroup:
     memory: Path | None = None
 
     def add(self, pid: int) -> None:
-        """Put a process in, with all that it will start. Raises `OSError`."""
+        """Add a process and all that it will start. Raises `OSError`."""
         for path in self._paths:
             (path / "cgroup.procs").write_text(str(pid))
 
@@ -50,7 +50,7 @@ class RunGroup:
         return any(_count(self.memory / name, "oom_kill") > 0 for name in ("memory.events", "memory.oom_control"))
 
     def remove(self) -> None:
-        """Remove it. What the kernel still buries keeps it for a moment; one that stays is removed by a later run."""
+        """Remove the group. Dying processes hold it for a moment; a group that stays is removed by a later run."""
         last = time.monotonic() + _EMPTY_WITHIN_S
         for path in self._paths:
             while not _removed(path) and time.monotonic() < last:
@@ -95,7 +95,7 @@ def _new_group(proc: Path, controller: str, file: str, value: int) -> Path | Non
 
 
 def _parents(proc: Path, controller: str) -> Iterator[Path]:
-    """Groups in which one with a limit of `controller` may be made: our own, then those above it."""
+    """Yield the groups in which a group with a limit of `controller` may be made: our own, then its parents."""
     try:
         mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
         groups = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
@@ -118,14 +118,14 @@ def _is_of(kind: str, controller: str, names: list[str]) -> bool:
 
 
 def _shares(place: Path, controller: str) -> bool:
-    """Whether groups below `place` have the limits of `controller` (cgroup v2)."""
+    """Return whether groups below `place` have the limits of `controller` (cgroup v2)."""
     with suppress(OSError):
         return controller in (place / "cgroup.subtree_control").read_text().split()
     return False
 
 
 def _count(file: Path, name: str) -> int:
-    """What a file of counters says of `name`; 0 where it cannot be read."""
+    """Return the value of `name` in a file of counters; 0 if it cannot be read."""
     try:
         return int(dict(line.split() for line in file.read_text().splitlines()).get(name, "0"))
     except (OSError, ValueError):

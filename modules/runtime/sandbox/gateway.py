@@ -29,14 +29,14 @@ _CONNECT_TIMEOUT_S = 15.0
 _IDLE_TIMEOUT_S = 60.0
 _CLOSE_TIMEOUT_S = 5.0
 _ACCEPT_ROUNDS = 4
-"""Rounds of the event loop in which a connection that was being accepted becomes one that can be closed."""
+"""After so many rounds of the event loop, a connection that was being accepted can be closed."""
 _MOST_CONNECTIONS = 512
 _PORTS = {"http": 80, "https": 443}
 _SYSTEM = Path("/usr")
 
 
 def host_of(url: str) -> Host | None:
-    """Return the host that an address leads to, or None where it names none."""
+    """Return the host and port of a URL, or None if it names none."""
     with suppress(ValueError):
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -47,7 +47,7 @@ def host_of(url: str) -> Host | None:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """What one service may be asked by a run, which speaks plain HTTP to it.
+    """The requests that a run may send to one service; the run speaks plain HTTP to the gateway.
 
     Attributes:
         requests: the methods and targets that are passed on, for example `("GET", "/ada/garden.git/info/refs")`.
@@ -63,12 +63,12 @@ class Upstream:
 
 @dataclass(slots=True)
 class Gateway:
-    """The way out of one run.
+    """The proxy of one run.
 
     Attributes:
         folder: holds the socket.
-        allowed: the hosts that may be reached; None: all of them, and each is noted in `reached`.
-        upstream: limits what they may be asked; None: anything.
+        allowed: the hosts that may be reached; None: all of them. Each one reached is noted in `reached`.
+        upstream: limits the requests to them; None: no limit.
         address_of: returns the address of a host and port, or raises `OSError`; None: whatever the name resolves to.
         reached: the hosts that were asked for and allowed.
         refused: the hosts that were asked for and not allowed.
@@ -88,7 +88,7 @@ class Gateway:
 
     @property
     def shared(self) -> tuple[Shared, ...]:
-        """What the run needs to see: the socket, the relay, and the interpreter that runs it."""
+        """The paths that the run needs to see: the socket, the relay, and the interpreter that runs it."""
         base = Path(sys.base_prefix).resolve()
         interpreter = () if base.is_relative_to(_SYSTEM) else (Shared("python", base),)
         return Shared("gateway", self.folder), Shared("relay.py", Path(__file__).with_name("relay.py")), *interpreter
@@ -112,20 +112,20 @@ class Gateway:
         try:
             await self._answer(reader, writer)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            pass  # the run is told by the connection, which ends here
+            pass  # the run notices that the connection ends
         except asyncio.CancelledError:
-            pass  # by `close`, which waits for it
+            pass  # cancelled by `close`, which waits for this task
         finally:
             await self._close(writer)
 
     async def close(self) -> None:
-        """End all connections; none is left open."""
+        """End all connections, so that none is left open."""
         for writer in self._open:
             writer.transport.abort()
         for task in (serving := tuple(self._serving)):
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
-        await asyncio.sleep(0)  # lets what was aborted close its sockets
+        await asyncio.sleep(0)  # lets aborted transports close their sockets
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_HEAD_TIMEOUT_S):
@@ -158,7 +158,7 @@ class Gateway:
             await self._close(back)
 
     async def _close(self, writer: asyncio.StreamWriter) -> None:
-        """Close a connection once what was written has left, or where that takes too long."""
+        """Close a connection once its data has been sent, or when that takes too long."""
         writer.close()
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
@@ -194,7 +194,7 @@ class Gateway:
 
 
 def _request(method: str, target: str, rest: str, header: str) -> bytes:
-    """Return a request to a proxy as its server takes it; the connection ends with the answer."""
+    """Turn a request to a proxy into one to the server; the server closes the connection after its answer."""
     kept = [line for line in rest.split("\r\n") if line and not line.lower().startswith(("connection:", "proxy-"))]
     added = [header] if header else []
     return "\r\n".join([f"{method} {_path_of(target)} HTTP/1.1", *kept, *added, "Connection: close", "", ""]).encode(
@@ -214,7 +214,7 @@ async def open_gateway(
     most_bytes: int = _MOST_BYTES,
     address_of: Callable[[str, int], Awaitable[str]] | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Serve a gateway to `allowed`, or to every host where that is None; `most_bytes` may pass, in and out."""
+    """Serve a gateway to `allowed`, or to all hosts if that is None; `most_bytes` may pass, in and out together."""
     with tempfile.TemporaryDirectory(prefix="soul-") as folder:
         gateway = Gateway(Path(folder), allowed, upstream, address_of, bytes_left=most_bytes)
         server = await asyncio.start_unix_server(gateway.accept, Path(folder) / "socket", limit=_HEAD_BYTES)

@@ -2,9 +2,9 @@
 
 Inside there are the machine's programs and libraries, read-only; a /proc with no other process in it; a /dev with the
 harmless devices; a /tmp, which is also the home: small and in memory, or a folder that several runs share; and the work
-folder at /work. Writing lasts in these two folders only. Everything else of the machine does not exist there: no home,
-no /etc but what programs need to start, no /sys, no /run, no network. The user inside has no privileges and cannot get
-any, nor open rooms of its own.
+folder at /work. Only what is written to these two folders lasts. Nothing else of the machine exists there: no home, no
+/etc except what programs need to start, no /sys, no /run, no network. The user inside has no privileges, cannot get
+any, and cannot make further namespaces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _USER = "1000"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
 _BACKSTOP = 2
-_MEMORY_MARGIN = 256 * MIB  # for shared pages and the kernel's own
+_MEMORY_MARGIN = 256 * MIB  # for shared pages and for the kernel's own memory
 
 
 def sandboxed(
@@ -58,16 +58,16 @@ def sandboxed(
     shared: Iterable[Shared] = (),
     tmp: Path | None = None,
 ) -> list[str]:
-    """The command line that runs `command` in the room.
+    """Return the command line that runs `command` in the sandbox.
 
     Args:
-        bwrap: where bubblewrap is; 0.8 or newer.
-        command: program and arguments, as the inside knows them.
+        bwrap: the path of bubblewrap, version 0.8 or newer.
+        command: program and arguments, with paths as they are inside.
         work_dir: the folder that becomes /work.
-        block_fd: the first process goes on once a byte comes from here.
-        network: keeps the machine's network, its own loopback services included.
-        limits: for the sizes of what lives in memory.
-        shared: what else of this machine it sees, below /shared.
+        block_fd: the first process inside waits until a byte comes from this file descriptor.
+        network: whether to keep the machine's network, including its loopback services.
+        limits: gives the size of /tmp where that is in memory.
+        shared: what else of this machine the command sees, below /shared.
         tmp: the folder that becomes /tmp; None for an empty one in memory.
 
     """
@@ -80,8 +80,8 @@ def sandboxed(
         *_read_only(_SETTINGS),
         *_read_only(["/etc/resolv.conf"] if network else []),
         *(part for name in ("passwd", "group", "hosts") for part in ("--ro-bind", str(_ETC / name), f"/etc/{name}")),
-        # NOTE(self): where the SOUL runs as root the user inside is root to the kernel, if without privileges: files
-        # of root that could be written, those of /proc/sys above all, must lie on a mount that cannot.
+        # NOTE(self): where the SOUL runs as root, the user inside is root to the kernel, though without privileges:
+        # what root may write, above all files in /proc/sys, must lie on a read-only mount.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
         *(*home, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
@@ -93,34 +93,34 @@ def sandboxed(
 
 
 def gated(command: Sequence[str]) -> list[str]:
-    """The command behind a gate: it starts once a line comes in, and never if whoever would send it is gone."""
+    """Return the command behind a gate: it starts once a line comes in, and never if the sender is gone."""
     return ["/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *command]
 
 
 def environment(host: Mapping[str, str], given: Mapping[str, str], *, home: str) -> dict[str, str]:
-    """All that the program finds in its environment: of the host's only what is about language and screen."""
+    """Return the program's whole environment: `given`, fixed values, and the host's for language and terminal."""
     passed_on = {name: host[name] for name in _PASSED_ON if name in host}
     ours = {"PATH": PATH, "HOME": home, "USER": "soul", "LOGNAME": "soul", "SHELL": "/bin/sh"}
     return {"LANG": "C.UTF-8", **passed_on, **ours, **given}
 
 
 def most_tasks(limits: Limits) -> int:
-    """How many processes and threads the kernel allows: a backstop, the watch ends a run long before."""
+    """Return how many processes and threads the kernel allows: a backstop, as the watch ends a run long before."""
     return _BACKSTOP * limits.processes
 
 
 def most_memory(limits: Limits) -> int:
-    """How many bytes the kernel allows, the files in /tmp included: a backstop, the watch ends a run before."""
+    """Return how many bytes the kernel allows, /tmp included: a backstop, the watch ends a run before."""
     return limits.memory_bytes + limits.tmp_bytes + _MEMORY_MARGIN
 
 
 def rlimits(limits: Limits, *, sandbox: bool) -> dict[int, int]:
-    """What the kernel enforces, by `resource.RLIMIT_*`, for each process.
+    """Return the limits that the kernel enforces on each process, by `resource.RLIMIT_*`.
 
-    None limits the address space: WebAssembly and the JIT compilers reserve far more of it than they ever use.
+    None of them limits the address space: WebAssembly and JIT compilers reserve far more of it than they ever use.
 
-    The number of processes only in a sandbox, whose user namespace counts its own; outside it would count all that
-    the user runs. Root is not bound by it, but by a control group (`cgroup`).
+    The number of processes is limited only in a sandbox, whose user namespace counts its own; outside, all processes of
+    the user would count. Root is not bound by that limit, but by a control group (`cgroup`).
     """
     wanted = {
         resource.RLIMIT_CPU: limits.cpu_s,
@@ -140,7 +140,7 @@ def refused(
     private: Iterable[Path],
     shared: Iterable[Shared] = (),
 ) -> str:
-    """Why this must not run, "" if it may. Paths are resolved; `private` never lies within reach."""
+    """Return why the command must not run; "" if it may. Paths are resolved; `private` must never lie within reach."""
     if not command:
         return "there is no command"
     if any("\0" in word for word in (*command, *env, *env.values())) or any("=" in name or not name for name in env):

@@ -26,7 +26,7 @@ async def run(path: str, command: list[str]) -> int:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     env = {**os.environ, **dict.fromkeys(_PROXIES, address), "NO_PROXY": "", "no_proxy": ""}
-    env.pop("LD_LIBRARY_PATH", None)  # set for the interpreter of this relay alone
+    env.pop("LD_LIBRARY_PATH", None)  # only the interpreter of this relay needs it
     process = await asyncio.create_subprocess_exec(*command, env=env)
     return await process.wait()
 

@@ -1,8 +1,8 @@
 """Runs programs for the SOUL: in a sandbox, or, if the owner insists, without one; else not at all.
 
 Each run is limited before its first instruction, and watched for what the kernel does not count: processes, memory and
-disk of the run as a whole. It leaves nothing behind but what it wrote into its work folder. When the SOUL dies, what
-runs in a sandbox dies too.
+disk of the run as a whole. It leaves nothing behind except what it wrote into its work folder. When the SOUL dies, the
+programs in a sandbox die too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from modules.runtime.sandbox.types import MIB, Ended, Limits, Ran, Shared
 
 TICK_S = 0.02
 _DISK_EVERY_S = 0.25
-_DISK_SHARE = 5  # looking takes at most one part in so many
+_DISK_SHARE = 5  # measuring takes at most one part in so many of the time
 _RESERVE_BYTES = 256 * MIB
 _BLOCK = 512
 _LEAST_BYTES = 4096
@@ -53,9 +53,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watch:
-    """One run. Build it before the run starts: growth of the work folder is measured from there.
+    """Watches the limits of one run. Build it before the run starts: growth of the work folder is measured from there.
 
-    What is in `tmp`, where there is such a folder, counts in full, also what earlier runs left there.
+    All of `tmp`, if there is such a folder, counts in full, including what earlier runs left there.
     """
 
     def __init__(self, work_dir: Path, limits: Limits, tmp: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Watch:
         self._next_disk = self._after_look(began)
 
     def over(self, root: int) -> Ended | None:
-        """What the processes from `root` down have too much of, if anything."""
+        """Return the limit that the processes from `root` down exceed together, or None."""
         pids = descendants(root, most=self._limits.processes)
         if len(pids) > self._limits.processes:
             return "processes"
@@ -87,7 +87,7 @@ class Watch:
 
 
 def descendants(root: int, *, most: int) -> list[int]:
-    """`root` and the processes below it; stops counting beyond `most`."""
+    """Return `root` and the processes below it; stop counting beyond `most`."""
     found, at = [root], 0
     while at < len(found) <= most:
         try:
@@ -100,10 +100,10 @@ def descendants(root: int, *, most: int) -> list[int]:
 
 
 def used_bytes(folder: Path) -> int:
-    """What the files below `folder` take on disk, and 4 KiB for each that takes none. Follows no links.
+    """Return the bytes that the files below `folder` take on disk, at least 4 KiB for each. Follows no links.
 
-    A folder that cannot be listed counts as empty; what is hidden in one still cannot fill the disk, since a run ends
-    when little of that is left.
+    A folder that cannot be listed counts as empty; files hidden in one still cannot fill the disk, since a run ends
+    when little space is left.
     """
     total, folders = 0, [str(folder)]
     while folders:
@@ -122,7 +122,7 @@ def used_bytes(folder: Path) -> int:
 
 
 def _own_bytes(pid: int) -> int:
-    """What a process holds in memory beyond files and shared pages."""
+    """Return the bytes that a process holds in memory, without files and shared pages."""
     try:
         _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
@@ -146,7 +146,7 @@ _GLANCE_S = 0.001
 class Child:
     """A run that has begun: `process` is what we started, `root` the first process of the tree, `group` what limits it.
 
-    `exited` and `handle` are the kernel's handles of the two; they stay theirs when their numbers are given away.
+    `exited` and `handle` are the pidfds of the two; they stay valid when the pids are used again.
     """
 
     process: subprocess.Popen[bytes]
@@ -156,7 +156,7 @@ class Child:
     group: RunGroup | None = None
 
     def kill(self) -> None:
-        """End all of it. The first process is hastened only while it lives: later its number may be another's."""
+        """Kill the whole run. The first process gets priority only while it lives: later its pid may be another's."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.handle, 0)
             _go_first(self.root)
@@ -174,14 +174,14 @@ def start_sandboxed(
 ) -> Child:
     """Start bubblewrap, limit the first process inside, then let the command begin.
 
-    It waits twice: the first process inside for its limits, the command at its gate for a line of ours. That comes
-    once the lives of both are bound to ours; when we are killed before, it never comes, and they end by themselves.
+    Both wait: the first process inside for its limits, the command at its gate for our line. That line is sent once the
+    lives of both are bound to ours; if we are killed before, it never comes, and they end by themselves.
 
     Args:
-        line: the command line, given where bubblewrap waits.
-        env: what both bubblewrap and the command see: the inside can read the environment of its first process.
+        line: returns the command line, given the file descriptor at which bubblewrap waits.
+        env: what both bubblewrap and the command see: a command can read the environment of the first process inside.
         limits: values of `resource.RLIMIT_*`.
-        group: limits the number of processes, where there is one.
+        group: limits the number of processes; None: no control group.
 
     Raises:
         SoulError: bubblewrap does not work here.
@@ -219,7 +219,7 @@ def start_sandboxed(
 def start_bare(
     command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int], group: RunGroup | None
 ) -> Child:
-    """Start a command without a sandbox, limited all the same."""
+    """Start a command without a sandbox, but with limits."""
     process = _popen(gated(command), env, cwd=work_dir)
     _limit(process.pid, limits, group)
     exited, handle = os.pidfd_open(process.pid), os.pidfd_open(process.pid)
@@ -228,7 +228,7 @@ def start_bare(
 
 
 def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
-    """Read and watch until the command ends, or is ended by a limit or by `stop`."""
+    """Read the output and watch the limits until the command ends, or until a limit or `stop` ends it."""
     began = time.monotonic()
     process = child.process
     assert process.stdout  # noqa: S101 - both are pipes
@@ -276,7 +276,7 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
 
 
 def _group_limit(child: Child) -> Ended | None:
-    """Return the limit of its control group that a run reached, or None."""
+    """Return the limit of its control group that the run reached, or None."""
     if child.group is None:
         return None
     if child.group.was_full():
@@ -307,11 +307,11 @@ def _popen(
 def _first_inside(process: subprocess.Popen[bytes]) -> int:
     """Wait for the first process inside, and return its pid.
 
-    # NOTE(self): bubblewrap would tell it with --info-fd, but it writes there before it lets that process go on: where
-    # we are killed by then, it dies of the broken pipe and leaves a process that waits for ever.
+    # NOTE(self): bubblewrap would report it with --info-fd, but writes there before it lets that process go on: if we
+    # are killed by then, bubblewrap dies of the broken pipe and leaves a process that waits for ever.
 
     Raises:
-        LookupError: bubblewrap ended before it made one.
+        LookupError: bubblewrap ended before it started one.
 
     """
     while process.poll() is None:
@@ -322,7 +322,7 @@ def _first_inside(process: subprocess.Popen[bytes]) -> int:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a bubblewrap that did not come to its command, and first what it made: alone that would wait for ever."""
+    """Kill a bubblewrap that did not reach its command, and first its children: alone they would wait for ever."""
     with suppress(OSError):
         for pid in (*_children(process.pid), process.pid):
             os.kill(pid, signal.SIGKILL)
@@ -334,7 +334,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _bound(root: int) -> bool:
-    """Whether the first process inside has made the command's process and sleeps: just before, it binds its life."""
+    """Return whether the first process inside has started the command and sleeps: by then its life is bound to ours."""
     try:
         state = Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[0]
         return state == "S" and bool(_children(root))
@@ -349,7 +349,7 @@ def _open_gate(process: subprocess.Popen[bytes]) -> None:
 
 
 def _limit(pid: int, limits: Mapping[int, int], group: RunGroup | None) -> None:
-    """Limit a process that has not begun. It also stands back for others, and is the first to go for want of memory."""
+    """Limit a process that has not begun. It gets a low priority, and is the first to be killed if memory runs out."""
     if group is not None:
         group.add(pid)
     os.setpriority(os.PRIO_PROCESS, pid, _NICE)
@@ -361,17 +361,17 @@ def _limit(pid: int, limits: Mapping[int, int], group: RunGroup | None) -> None:
 
 
 def _go_first(pid: int) -> None:
-    """Let the first process have its turn before all that it made.
+    """Schedule the first process before all that it started.
 
-    The kernel ends them with it, but only once it runs. Among thousands that multiply it would wait for minutes; where
-    we may not do that we are no root, and then the kernel lets no run have thousands.
+    The kernel ends them with it, but only once it runs; among thousands of multiplying processes that could take
+    minutes. Where we may not do this we are not root, and then the kernel allows no run to have thousands.
     """
     with suppress(ProcessLookupError, PermissionError):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 def _listen(selector: selectors.BaseSelector, output: Mapping[int, bytearray], exited: int, most: int) -> bool:
-    """Hear what there is; whether the command has ended. One byte beyond `most` is kept, as a sign of more."""
+    """Read the output so far; return whether the command has ended. One byte above `most` is kept as a sign of more."""
     over = False
     for key, _ in selector.select(TICK_S):
         if key.fd == exited:
@@ -400,7 +400,7 @@ _REMEDY = "Install bubblewrap (apt-get install bubblewrap), or set SOUL_UNSAFE_E
 def toolchains(env: Mapping[str, str] = os.environ, path: str = PATH) -> tuple[Shared, ...]:
     """Return the folders to share with runs, read-only: the default toolchain of rustup, and Go in `/usr/local/go`.
 
-    Each has its programs in `bin`. Nothing is returned for a program that runs find by themselves, in `path`.
+    Each has its programs in `bin`. A toolchain that runs find by themselves, in `path`, is left out.
     """
     rust = None if shutil.which("cargo", path=path) else _rust(Path(env.get("RUSTUP_HOME") or "~/.rustup"))
     go = None if shutil.which("go", path=path) else _GO
@@ -428,15 +428,15 @@ class _Job:
 
 
 class Sandbox:
-    """What runs programs.
+    """Runs programs.
 
     Args:
-        redactor: knows the secrets, none of which gets inside.
-        private: files and folders that no run may have within reach, such as `.env` and `.memory`.
-        tools: what every run sees and finds its programs in the `bin` of (`toolchains`).
-        unsafe: whether to run without a sandbox where there is none (`SOUL_UNSAFE_EXEC`).
+        redactor: knows the secrets, none of which may get inside.
+        private: files and folders that must be out of reach of every run, such as `.env` and `.memory`.
+        tools: folders that every run sees, with their programs in `bin` (`toolchains`).
+        unsafe: whether to run without a sandbox if bubblewrap is missing (`SOUL_UNSAFE_EXEC`).
         host: the environment of this process.
-        bwrap: where bubblewrap is; None: not here.
+        bwrap: the path of bubblewrap; None: it is not installed.
 
     """
 
@@ -459,7 +459,7 @@ class Sandbox:
 
     @property
     def is_there(self) -> bool:
-        """Whether programs are run at all: in a sandbox, or without one as the owner insists."""
+        """Whether programs are run at all: in a sandbox, or without one if the owner insists."""
         return bool(self._bwrap) or self._unsafe
 
     async def run(
@@ -473,17 +473,17 @@ class Sandbox:
         shared: Sequence[Shared] = (),
         tmp: Path | None = None,
     ) -> Ran:
-        """Run a program to its end, or to its limits.
+        """Run a program until it ends or reaches a limit.
 
         Args:
             command: program and arguments; no shell reads them. In the sandbox the work folder is `/work`.
-            work_dir: the folder that it may write to; it exists.
-            network: lets it use the network as this machine does, its loopback services included.
-            limits: what it may take.
-            env: variables for it, beside a path, a home and the language.
+            work_dir: the folder that it may write to; it must exist.
+            network: whether it uses the network as this machine does, including loopback services.
+            limits: the limits of the run.
+            env: further variables, beside the path, the home and the language.
             shared: what else of this machine it sees, at `seen_at`.
-            tmp: a folder that exists and becomes its /tmp, with what earlier runs left; its size counts to that of
-                the work folder. None: an empty /tmp in memory.
+            tmp: an existing folder that becomes its /tmp, with what earlier runs left; its size counts to that of the
+                work folder. None: an empty /tmp in memory.
 
         Raises:
             PolicyBlocked: there is no sandbox, or a secret or a private file would get inside.
@@ -503,11 +503,11 @@ class Sandbox:
                 raise
 
     def seen_at(self, shared: Shared) -> str:
-        """Return the path at which a run sees what is shared with it."""
+        """Return the path at which a run sees `shared`."""
         return f"{SHARED}/{shared.name}" if self._bwrap else str(shared.path)
 
     def _supervise(self, job: _Job, stop: Event) -> Ran:
-        """One run, in a thread of its own."""
+        """Supervise one run; this is called in a thread of its own."""
         job = replace(job, tmp=job.tmp and job.tmp.resolve())
         job = replace(job, work_dir=self._checked(job))
         watch = Watch(job.work_dir, job.limits, job.tmp)
@@ -531,7 +531,7 @@ class Sandbox:
         return replace(ran, warning=UNBOUND_WARNING) if group is None and os.geteuid() == 0 else ran
 
     def _checked(self, job: _Job) -> Path:
-        """The real work folder of a job that may run."""
+        """Return the resolved work folder of a job. Raises `PolicyBlocked` if the job may not run."""
         work_dir = job.work_dir.resolve()
         if not work_dir.is_dir():
             raise PolicyBlocked(f"Not run: {work_dir} is no folder to work in")

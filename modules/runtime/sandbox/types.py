@@ -1,4 +1,4 @@
-"""What a run may take, and what comes back of it."""
+"""The limits of a run in the sandbox, and its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ended = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may take. Times in seconds, sizes in bytes."""
+    """The limits of one run. Times are in seconds, sizes in bytes."""
 
     wall_s: float = EXEC_TIMEOUT_S
     cpu_s: int = 120  # of each process
@@ -30,14 +30,14 @@ class Limits:
     processes: int = 256
     open_files: int = 1024
     file_bytes: int = 256 * MIB  # of each file
-    disk_bytes: int = 512 * MIB  # by which the work folder may grow
-    tmp_bytes: int = 128 * MIB  # of the /tmp inside, which is memory
+    disk_bytes: int = 512 * MIB  # growth of the work folder
+    tmp_bytes: int = 128 * MIB  # of the /tmp inside, which is in memory
     output_bytes: int = MIB  # of stdout and of stderr, each
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a run sees of this machine, in a sandbox as `/shared/<name>`; read-only unless `writable`."""
+    """A path of this machine that a run sees, in a sandbox as `/shared/<name>`; read-only unless `writable`."""
 
     name: str
     path: Path
@@ -46,9 +46,9 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run. `returncode` is a shell's: 128 and the signal's number for what died of one.
+    """The result of one run. `returncode` is that of a shell: 128 plus the signal's number if a signal ended it.
 
-    `truncated` says that more was written than is shown; `warning` is for the owner's eyes.
+    `truncated` says that more was written than is kept; `warning` is for the owner.
     """
 
     returncode: int

@@ -1,1 +1,1 @@
-"""When things run: loops, their jitter, the guard and the attention lock."""
+"""Decides when things run: loops, their jitter, the guard and the attention lock."""

@@ -1,4 +1,4 @@
-"""When a loop runs and who goes first, computed from the SOUL's name, so that no two act at the same moment."""
+"""Computes when a loop runs and who goes first, from the SOUL's name, so that no two act at the same moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEPS = 1000
 
 
 def get_agent_jitter(name: str, minimum_ms: float = PEER_JITTER_MIN_MS, span_ms: float = PEER_JITTER_SPAN_MS) -> int:
-    """How long this SOUL lets others go first, in ms: between `minimum_ms` and `minimum_ms + span_ms`."""
+    """Return how long this SOUL lets others go first, in ms: between `minimum_ms` and `minimum_ms + span_ms`."""
     share = abs(_hash(name, seed=0, factor=31)) % PEER_JITTER_SPAN_MS
     return round(minimum_ms + share * span_ms / PEER_JITTER_SPAN_MS)
 
@@ -23,9 +23,9 @@ def get_agent_jitter(name: str, minimum_ms: float = PEER_JITTER_MIN_MS, span_ms:
 def get_peer_delay(
     name: str, peers: Iterable[str], root_uri: str, first_ms: float = PEER_JITTER_MIN_MS, step_ms: float = PEER_STEP_MS
 ) -> float:
-    """How long `name` lets `peers` go first in the thread that begins with `root_uri`, in ms.
+    """Return how long `name` lets `peers` go first in the thread that begins with `root_uri`, in ms.
 
-    All of them reckon the same order, another one for each thread, so that no two speak at the same moment.
+    All of them compute the same order, a different one for each thread, so that no two reply at the same moment.
     """
     return first_ms + len(peers_before(name, peers, root_uri)) * step_ms
 
@@ -37,15 +37,15 @@ def peers_before(name: str, peers: Iterable[str], root_uri: str) -> list[str]:
 
 
 def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:
-    """This SOUL's own interval for a timer, in ms: `base_ms` give or take the share `pct`."""
+    """Return this SOUL's own interval for a timer, in ms: `base_ms` plus or minus at most the share `pct`."""
     step = abs(_hash(f"{name}:{timer}", seed=5381, factor=33)) % (2 * _STEPS + 1) - _STEPS
     return round(base_ms) + math.floor(base_ms * pct * (step / _STEPS) + 0.5)
 
 
 def awareness_skip_probability(errors: int, skipped: int = 0) -> float:
-    """Return how likely a tick is skipped after `errors` failures in a row: 0 at first, then up to 7 in 8.
+    """Return the probability that a tick is skipped after `errors` failures in a row: 0 at first, then up to 7/8.
 
-    No more than 8 are skipped in a row, of which `skipped` were: chance keeps nobody deaf after a long outage.
+    At most 8 are skipped in a row, of which `skipped` were already: chance must not prolong a long outage.
     """
     if errors <= _BACKOFF_FROM_ERRORS or skipped >= _BACKOFF_MAX_FACTOR:
         return 0.0
@@ -53,7 +53,7 @@ def awareness_skip_probability(errors: int, skipped: int = 0) -> float:
 
 
 def _hash(text: str, *, seed: int, factor: int) -> int:
-    """A rolling hash over UTF-16 code units in signed 32-bit arithmetic, equal on every machine and language."""
+    """Return a rolling hash over UTF-16 code units in signed 32-bit arithmetic, equal on every machine and language."""
     value = seed
     data = text.encode("utf-16-le", "surrogatepass")
     for low, high in zip(data[::2], data[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""Quiet hours: when it is night for the SOUL. Pure."""
+"""Quiet hours: the night of the SOUL. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUIET_HOURS_END = 7
 
 
 def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_HOURS_END) -> bool:
-    """Whether the local `hour` (0-23) lies in `start <= hour < end`, over midnight if need be; equal bounds: never."""
+    """Return whether the local `hour` (0-23) is in `start <= hour < end`, over midnight if need be; never if equal."""
     if start > end:
         return hour >= start or hour < end
     return start <= hour < end
@@ -23,7 +23,7 @@ def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
 
 
 def not_at_night(moment: datetime, timezone: str, *, keeps_hours: bool) -> datetime:
-    """Return a moment, or where it is in the quiet hours, the hour in which they end."""
+    """Return the moment; if it is in the quiet hours, return their end."""
     if not is_quiet(moment, timezone, keeps_hours=keeps_hours):
         return moment
     wall = local(moment, timezone)

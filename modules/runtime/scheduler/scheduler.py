@@ -1,7 +1,7 @@
-"""Runs the loops: APScheduler keeps the time, `run_guarded` is the only way in, for timers and forced calls alike.
+"""Runs the loops: APScheduler keeps the time; timers and forced calls alike run a loop only by `run_guarded`.
 
-A loop holds the attention lock from before its first wait until it is done, so one thing happens at a time. Nothing
-here survives a crash, and nothing needs to: what must survive lies with the loops.
+A loop with `needs_idle` holds the attention lock from before its first wait until it is done, so only one of them runs
+at a time. Nothing here survives a crash, and nothing needs to: the loops store what must survive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IDLE = "idle"
 
 
 class Attention:
-    """Who has the SOUL's attention. `mode` is `idle` or the name of what holds it."""
+    """The lock on the SOUL's attention. `mode` is `idle` or the name of the holder."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -40,16 +40,16 @@ class Attention:
 
     @property
     def free(self) -> bool:
-        """Whether nobody holds it or waits in `take` for it."""
+        """Whether nobody holds the lock or waits for it in `take`."""
         return not self._takers
 
     def when_free(self, name: str, wake: Callable[[], None]) -> None:
-        """Call `wake` once, as soon as it is free again; of several calls for one name the last counts."""
+        """Call `wake` once, the next time the lock becomes free; for each name only the latest `wake` counts."""
         self._wakes[name] = wake
 
     @asynccontextmanager
     async def take(self, mode: str) -> AsyncIterator[None]:
-        """Hold it, waiting for whoever has it. Taking it while `free` never waits."""
+        """Hold the lock, after waiting for its holder. Taking it while `free` never waits."""
         self._takers += 1
         try:
             async with self._lock:
@@ -67,7 +67,7 @@ class Attention:
 CLOCK_WATCH_INTERVAL_MS = 5 * SECOND_MS
 STOP_GRACE_S = 3.0
 MIN_LOOP_INTERVAL_MS = 1 * SECOND_MS
-"""Before jitter: loops of one length would meet each time, and one that takes the attention keep out another."""
+"""Before jitter: loops of one interval would meet each time, and one could keep another from the attention lock."""
 CLOCK_JUMP_TOLERANCE_S = 30.0
 
 
@@ -76,7 +76,7 @@ _BUSY_RETRY_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """What a loop is doing, for status displays. Times are aware UTC, None when there was or is none."""
+    """The state of a loop, for status displays. Times are aware UTC; None if there is or was none."""
 
     name: str
     running: bool
@@ -93,7 +93,7 @@ class LoopsChanged(Event):
 class Scheduler:
     """Keeps the loops of one SOUL going until `stop`; `doomed` raises what must end the process.
 
-    Publishes `LoopsChanged` whenever `states` has changed. A full disk fails the run that meets it, and no more.
+    Publishes `LoopsChanged` whenever `states` has changed. A full disk makes only the run that meets it fail.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class Scheduler:
         self._fatal: asyncio.Future[Fatal] = asyncio.get_running_loop().create_future()
 
     def describe_intervals(self, places: Mapping[str, str]) -> str:
-        """Return how often loops run, each told by the place that it looks at: `looks at Bluesky every 45 s`."""
+        """Return how often loops run, each with what it looks at (`places`, by loop): `looks at Bluesky every 45 s`."""
         told = [f"{where} every {span(self._intervals[name])}" for name, where in places.items() if name in self._loops]
         return f"looks at {', at '.join(told)}" if told else ""
 
     async def start(self) -> None:
-        """Let time drive all loops, and run those that run at start, one after another."""
+        """Start the timers of all loops, and run the loops with `at_start`, one after another."""
         from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415 - only a living SOUL needs it
 
         if self._stopping:
@@ -157,7 +157,7 @@ class Scheduler:
                 await self.run_guarded(name)
 
     async def run_guarded(self, name: str) -> Outcome:
-        """Run one loop now, unless it runs already, the mind is busy, or the SOUL is stopping."""
+        """Run one loop now, unless it runs already, the attention that it needs is taken, or the SOUL is stopping."""
         loop = self._loops.get(name)
         if loop is None:
             return Outcome(ran=False, reason=f"there is no loop named {name} in this life")
@@ -186,7 +186,7 @@ class Scheduler:
         return outcome
 
     async def stop(self) -> None:
-        """Let running loops finish for a moment, then cancel them. Within `STOP_GRACE_S` + 1 s."""
+        """Let running loops finish for a moment, then cancel them. Takes at most `STOP_GRACE_S` + 1 s."""
         self._stopping = True
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -205,20 +205,20 @@ class Scheduler:
         self._publish(LoopsChanged())
 
     def doom(self, error: Fatal) -> None:
-        """Something happened that must end this process; the first such error counts."""
+        """Record an error that must end this process; the first one counts."""
         if not self._fatal.done():
             self._fatal.set_result(error)
 
     async def doomed(self) -> None:
-        """Wait until something must end this process, and raise it."""
+        """Wait for an error that must end this process, and raise it."""
         raise await asyncio.shield(self._fatal)
 
     def states(self) -> list[LoopState]:
-        """One line per loop."""
+        """Return the state of each loop."""
         return [self._state(name) for name in self._loops]
 
     def bring_forward(self, name: str, seconds: float = 0.0) -> None:
-        """Let a loop run after `seconds` instead of at its next time."""
+        """Make a loop run after `seconds` instead of at its next time."""
         if self._timer is not None and name in self._loops:
             self._timer.modify_job(name, next_run_time=self._clock.now() + timedelta(seconds=seconds))
 
@@ -250,13 +250,13 @@ class Scheduler:
         return outcome
 
     def _tell_trouble(self, name: str, error: MachineTrouble) -> None:
-        """Tell the owner, once until the loop has run again: the journal cannot."""
+        """Show the owner the error, once until the loop has run again: the journal cannot be written."""
         if name not in self._in_trouble:
             self._in_trouble.add(name)
             self._journal.show(Entry("error", name, f"{name}: {error}", line="error", reason=error.remedy))
 
     async def _tell_recovery(self, name: str) -> None:
-        """Tell that it works again, if the journal can be written."""
+        """Report that the loop works again, if the journal can be written."""
         with suppress(StorageError, Transient):  # the next run tries again
             await self._journal.record(Entry("life", name, f"{name}: works again", line="done"))
             self._in_trouble.discard(name)
@@ -278,7 +278,7 @@ class Scheduler:
             return Outcome(ran=False, reason=summary)
 
     def _busy_with(self) -> str:
-        """What has the mind, or is just about to take it; "" when it is free."""
+        """Return what holds the attention or is about to take it; "" if it is free."""
         taking = (name for name in self._running if self._loops[name].needs_idle)
         return next(taking, "" if self.attention.free else self.attention.mode)
 
@@ -298,7 +298,7 @@ class Scheduler:
         )
 
     async def _watch_clock(self) -> None:
-        """A clock set back would leave every timer waiting for the old hour: notice, tell, and set them anew."""
+        """Restart all timers when the wall clock jumps: if it is set back, they would wait for the old hour."""
         wall, mono = self._clock.now(), self._clock.monotonic()
         while True:
             await self._clock.sleep(CLOCK_WATCH_INTERVAL_MS / 1000)
@@ -309,7 +309,7 @@ class Scheduler:
                 await self.clock_jumped(jump)
 
     async def clock_jumped(self, seconds: float) -> None:
-        """The wall clock moved by `seconds` on its own: every timer starts anew from now."""
+        """Restart every timer from now, because the wall clock moved by `seconds` on its own."""
         summary = f"The clock jumped {seconds:+.0f} s; all timers start anew from now"
         for name, interval in self._intervals.items():
             self.bring_forward(name, interval)

@@ -1,4 +1,4 @@
-"""What a loop is, and what came of a run."""
+"""The interface of a loop, and the outcome of one run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 TIMER_JITTER_PERCENT = 0.12
-"""By how much of its interval a timer may differ from one SOUL to another."""
+"""The share of its interval by which a timer may differ from one SOUL to another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run. `next_in_s` asks for the next run after that many seconds instead of the interval."""
+    """The outcome of one run. `next_in_s` asks for the next run after that many seconds instead of the interval."""
 
     ran: bool
     reason: str
@@ -20,7 +20,7 @@ class Outcome:
 
 
 class Runs(Protocol):
-    """The scheduler, as far as a loop calls it that is woken between its runs."""
+    """The part of the scheduler that is needed to run a loop between its regular runs."""
 
     async def run_guarded(self, name: str) -> Outcome: ...
 
@@ -28,13 +28,13 @@ class Runs(Protocol):
 
 
 class Loop(Protocol):
-    """One thing a SOUL does again and again. Each loop derives from this class and says only where it differs.
+    """Something that a SOUL does again and again. Each loop derives from this class and overrides what differs.
 
     Attributes:
         name: unique; also the jitter key.
         interval_ms: base interval.
         jitter: share of the interval by which this SOUL's own rhythm may differ.
-        needs_idle: takes the attention lock, so that only one such loop uses the mind at a time.
+        needs_idle: takes the attention lock, so that only one such loop runs at a time.
         social_only: runs also in a `--social-only` life.
         at_start: runs once right when the scheduler starts.
 
@@ -52,5 +52,5 @@ class Loop(Protocol):
 
     @abstractmethod
     async def run(self) -> Outcome:
-        """Do it once."""
+        """Run the loop once."""
         ...
