@@ -1,1 +1,1 @@
-"""What makes one agent: its turns with the model, tools, prompt, memory, conversations and identity."""
+"""The agent: its turns with the model, the tools, the prompt and the wakeup context."""

@@ -1,8 +1,8 @@
-"""Attention: what is due, stuck or waiting right now, as a few lines for the prompt and for `workspace/PROSOCHE.md`.
+"""Renders what is due, stuck or waiting now as a few lines for the prompt and for `workspace/PROSOCHE.md`.
 
-Nothing due, no lines. The file is a view and is written anew when it would say something else; a crash costs nothing.
+If nothing is due, there are no lines. The file is a view, rewritten when its text changes; a crash loses nothing.
 
-What a model is told of services that fail: since when, and what to avoid meanwhile.
+Also tells the model which services are degraded, since when, and what to avoid meanwhile.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that a SOUL should have in mind.
+    """One thing that the SOUL should keep in mind.
 
     Attributes:
         what: the thing itself.
-        note: how far it is, or why it does not get on; "" if there is nothing to say.
-        at: when it is due; None for a thing without an hour.
-        private: only the owner may be told.
-        asked: it waits for the owner's approval.
+        note: its progress, or why it is blocked; "" for neither.
+        at: when it is due; None if it has no time.
+        private: whether only the owner may see it.
+        asked: whether it waits for the owner's approval.
 
     """
 
@@ -50,7 +50,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A kind of commitment that failed `count` times in one `place` (`owner/name`, "" if it had none) this week."""
+    """A kind of commitment that failed `count` times this week in repository `place` (`owner/name`, "" for none)."""
 
     what: str
     place: str
@@ -59,7 +59,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """Something that the SOUL learned: `code` names its words in the `prosoche` skill, `about` whom or what."""
+    """Something that the SOUL learned: `code` names its text in the `prosoche` skill, `about` its subject."""
 
     code: str
     about: str
@@ -67,7 +67,7 @@ class Insight:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What happened since SELF.md was last changed; it is due once there were enough significant events."""
+    """What happened since SELF.md last changed; a reflection is due after enough significant events."""
 
     events: int = 0
     insights: tuple[Insight, ...] = ()
@@ -79,9 +79,9 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class AttentionNeeds:
-    """What deserves attention now: `mentions` is how many posts wait to be handled.
+    """What needs attention now; `mentions` is the number of posts that wait to be handled.
 
-    Only a SOUL that wakes is told of `branches` in flight, and how many acts are `leaving`.
+    Only the wakeup context shows `branches` in progress and `leaving`, the number of acts that are not sent yet.
     """
 
     commitments: tuple[Item, ...] = ()
@@ -111,17 +111,17 @@ class AttentionNeeds:
 
 
 Source = Callable[[], Awaitable[AttentionNeeds]]
-"""What one life has to say; a service knows no life."""
+"""Returns the needs of one life; a service does not know the lives."""
 
 
 def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
-    """The lines, the earliest first in each kind; "" when nothing is due.
+    """Return the lines, earliest first within each kind; "" if nothing is due.
 
     Args:
-        attention: what there is.
-        skills: has the words.
-        timezone: of the SOUL's day.
-        public: without what is private, and without the count of posts: a turn about one of them has it at hand.
+        attention: what to render.
+        skills: provides the wording.
+        timezone: the SOUL's time zone.
+        public: leave out private items, and the count of posts: a turn about a post already shows that post.
 
     """
 
@@ -157,7 +157,7 @@ def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str
 
 
 def _reflection(reflection: Reflection, skills: Skills) -> list[str]:
-    """The lines of what is to be thought over; none before it is due."""
+    """Return the lines about a reflection; none before it is due."""
     if not reflection.is_due:
         return []
     known = skills.subsections(_SKILL, _INSIGHTS)
@@ -170,14 +170,14 @@ def _reflection(reflection: Reflection, skills: Skills) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionList:
-    """Asks every source, and renders.
+    """Asks every source and renders the result.
 
     Attributes:
-        sources: what the lives have to say.
-        skills: has the words.
+        sources: return the needs of the lives.
+        skills: provides the wording.
         files: the workspace.
-        timezone: of the SOUL's day.
-        owners: what only the owner is told, asked before the others.
+        timezone: the SOUL's time zone.
+        owners: sources that only the owner may see, asked before the others.
 
     """
 
@@ -188,18 +188,18 @@ class AttentionList:
     owners: tuple[Source, ...] = ()
 
     async def read(self, *, public: bool = False) -> AttentionNeeds:
-        """Return what all sources say now; without those for the owner where others may read what comes of it."""
+        """Return the sum of all sources; `public` leaves out those for the owner only."""
         total = AttentionNeeds()
         for source in (*(() if public else self.owners), *self.sources):
             total += await source()
         return total
 
     async def text(self, *, public: bool) -> str:
-        """The lines for a turn; without what is private if others may read what comes of it."""
+        """Return the lines for a turn; `public`, if others may read its result, leaves out what is private."""
         return self._rendered(await self.read(public=public), public=public)
 
     async def refresh(self) -> None:
-        """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
+        """Update the file that the owner can read. Raises what the workspace raises."""
         text = self._rendered(await self.read(), public=False)
         if text != (await self.files.read(FILE) or "").strip():
             await self.files.write(FILE, f"{text}\n" if text else "")
@@ -213,14 +213,14 @@ _ANY = "other"
 
 @dataclass(frozen=True, slots=True)
 class DegradedServices:
-    """Puts what `health` knows into the words of the skill; times are in `timezone`."""
+    """Describes the degraded services of `health` in the words of the skill; times are in `timezone`."""
 
     health: ServiceHealth
     skills: Skills
     timezone: str = ""
 
     def text(self) -> str:
-        """The lines for a prompt; "" when all is well."""
+        """Return the lines for a prompt; "" if no service is degraded."""
         failing = self.health.degraded()
         if not failing:
             return ""

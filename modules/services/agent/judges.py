@@ -1,6 +1,6 @@
-"""Judges that ask the model one short question, answered with YES or NO, and note the answer in the journal.
+"""Asks the model short questions that it answers with YES or NO, and records the answers in the journal.
 
-A judge that has no budget, fails or takes too long says nothing, which counts as NO.
+No answer, for lack of budget, after a failure or a timeout, counts as NO.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _OWNER_ORDER = "Owner Order"
 _FALSE_REPORT = "False Report"
 _YES = "YES"
 SAID_CHARS = 1_000
-"""So much of the end of what the SOUL said before the line of an order is shown."""
+"""How many of the last characters that the SOUL said before the owner's line are shown."""
 _NOTHING = "-"
 
 
 class JudgedTurn(Protocol):
-    """What a judge must know of the turn in which it is asked."""
+    """The fields of a turn that a judge uses."""
 
     @property
     def loop(self) -> str: ...
@@ -43,7 +43,7 @@ class JudgedTurn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class YesNoJudge:
-    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`.
+    """Judges with the skill `space-judgement`; records in `journal` what it decided, or that it could not.
 
     `timezone` is the owner's; "" for the machine's.
     """
@@ -58,16 +58,16 @@ class YesNoJudge:
         return local(self.verdicts.clock.now(), self.timezone)
 
     async def is_same(self, text: str, other: str, turn: JudgedTurn) -> bool:
-        """Return whether `text` claims what `other` claims. Raises `Fatal`."""
+        """Return whether `text` makes the same claim as `other`. Raises `Fatal`."""
         same, reason = await self._says_yes(SAME_CLAIM, turn, first=other, second=text)
         summary = f"A reply with nearly the words of another post {'repeats it' if same else 'may say something else'}"
         await self._note(summary, reason, turn)
         return same
 
     async def is_ordered(self, act: str, line: str, said: str, turn: JudgedTurn) -> bool:
-        """Return whether `line`, of the owner, asks for `act`; `said` are the SOUL's words before it. Raises `Fatal`.
+        """Return whether the owner's `line` asks for `act`; `said` is the SOUL's text before it. Raises `Fatal`.
 
-        Among others' words, none may stand in `act`, and `said` only tells what a short line answers.
+        In a turn with untrusted text, `act` must hold none of it; `said` only shows what a short line answers.
         """
         fields = {"now": spoken(self.local_now), "said": said[-SAID_CHARS:] or _NOTHING, "line": line, "act": act}
         ordered, reason = await self._says_yes(_OWNER_ORDER, turn, **fields)
@@ -76,7 +76,7 @@ class YesNoJudge:
         return ordered
 
     async def is_false_report(self, answer: str, line: str, done: str, turn: JudgedTurn) -> bool:
-        """Return whether `answer`, to a `line` of the owner, tells of an act that is not in `done`. Raises `Fatal`."""
+        """Return whether `answer`, to the owner's `line`, reports an act that is not in `done`. Raises `Fatal`."""
         false, reason = await self._says_yes(_FALSE_REPORT, turn, line=line, reply=answer, done=done)
         if false or reason:
             summary = "An answer to the owner tells as done what was not" if false else "An answer was not checked"
@@ -84,7 +84,7 @@ class YesNoJudge:
         return false
 
     async def _says_yes(self, question: str, turn: JudgedTurn, **fields: str) -> tuple[bool, str]:
-        """Return the answer, and why no answer came; "" where one did."""
+        """Return whether the answer is YES, and why no answer came; "" if one did."""
         verdicts = replace(self.verdicts, importance=turn.importance)
         try:
             answer = await verdicts.ask(question, examples=f"{question} Examples", **fields)

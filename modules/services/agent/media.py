@@ -1,8 +1,8 @@
 """Pictures, sounds and files that came in: kept in the store, so that a message carries only a reference.
 
-What was asked for lately stays in memory, up to a limit. A picture is drawn anew before a model sees it: small enough,
-and without whatever its maker had put beside what it shows. What `keep` has returned outlives a crash; `forget` can
-simply be done again.
+Recently used media stay in memory, up to a limit. A picture is redrawn before a model sees it: small enough, and
+without its metadata. A medium survives a crash once `keep` has returned its key; after a crash `forget` can be
+repeated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MEDIA_MAX_BYTES = 25 * 1024 * 1024
 MEDIA_CACHE_BYTES = 50 * 1024 * 1024
 
 _BY_CONTENT = uuid.UUID("6f1d9ad2-1c55-4a0e-9c6a-0d1f3a7c2b90")
-_TOLD_BYTES = 300  # percent-encoded three times as many, twice: just what S3 lets an object say of itself
+_TOLD_BYTES = 300  # percent-encoded up to three times as long, for two fields: fits the metadata that S3 allows
 _MEGABYTE = 1024 * 1024
 
 
 def recent_objects(capacity: int) -> LRUCache[str, StoredObject]:
-    """Return a cache by key that holds at most `capacity` bytes; the objects used longest ago go first."""
+    """Return a cache by key that holds at most `capacity` bytes and evicts the least recently used objects first."""
     return LRUCache(capacity, getsizeof=lambda found: len(found.data))
 
 
@@ -50,7 +50,7 @@ class Media:
         self._drawer = PictureDrawer()
 
     async def keep(self, data: bytes, *, mime: str, session_key: str, name: str = "") -> ApiResult[str]:
-        """Keep one medium; its key, for the message. `name` is what its sender calls it."""
+        """Store one medium and return its key, for the message. `name` is the file name that its sender gave it."""
         if len(data) > MEDIA_MAX_BYTES:
             size, most = len(data) / _MEGABYTE, MEDIA_MAX_BYTES // _MEGABYTE
             return Err(f"The file has {size:.1f} MB; at most {most} MB are kept", "invalid")
@@ -64,7 +64,7 @@ class Media:
         return Ok(key) if isinstance(kept, Ok) or kept.kind == "conflict" else kept
 
     async def load(self, key: str) -> ApiResult[StoredObject]:
-        """What lies under a message's reference; nothing that is no medium."""
+        """Return the object that a message refers to, or an `Err` if `key` is not the key of a medium."""
         if not key.startswith(MEDIA):
             return Err(f"{key!r} is no medium", "invalid")
         if recent := self._recent.get(key):
@@ -76,7 +76,7 @@ class Media:
         return found
 
     async def forget(self, session_key: str) -> ApiResult[int]:
-        """Delete all media of a session; how many there were."""
+        """Delete all media of a session; return how many there were."""
         prefix = media_prefix(session_key)
         self._forgotten += 1
         for key in [key for key in self._recent if key.startswith(prefix)]:
@@ -84,7 +84,7 @@ class Media:
         return await self._storage.delete_all(prefix)
 
     async def picture(self, data: bytes) -> ApiResult[DrawnPicture]:
-        """A picture drawn anew for a model, or why it cannot be."""
+        """Return the picture redrawn for a model, or why that failed."""
         return await self._drawer.draw(data, "model")
 
 

@@ -1,8 +1,8 @@
-"""The first talk with the owner: whether it is still to be held, and what came of it. Once in a life.
+"""The first conversation with the owner, held once for each home: whether it is still due, and its result.
 
-The mark `commissioned_at` in `soul.db` decides. It is set in one transaction with the profiles and the journal's line;
-only then `BOOTSTRAP.md` is put away. Killed between the two, the next start knows the file by its hash and puts it away
-then.
+The mark `commissioned_at` in `soul.db` decides. It is set in one transaction with the profiles and the journal entry;
+`BOOTSTRAP.md` is renamed only after that. If the process is killed in between, the next start recognises the file by
+its hash and renames it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOOP = "commissioning"
 
 
 class Onboarding:
-    """Knows whether the first talk is due, and ends it. `wake` is called once, at start."""
+    """Knows whether the first conversation is due, and completes it. `wake` is called once, at start."""
 
     def __init__(self, *, database: Database, files: OwnerFiles, journal: Journal, clock: Clock) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class Onboarding:
         self._found = ""
 
     async def wake(self) -> None:
-        """Look whether the talk is due, and finish what a crash cut short. A store out of reach is told: not now."""
+        """Find out whether the conversation is due, and finish what a crash interrupted. Only warns if it cannot."""
         try:
             text = await self._files.read(BOOTSTRAP_FILE)
         except Transient as error:
@@ -71,19 +71,19 @@ class Onboarding:
             await self._journal.record_with(ignore)
 
     def due(self) -> bool:
-        """Whether the next talk with the owner is the first."""
+        """Return whether the next conversation with the owner is the first."""
         return self._due
 
     def postpone(self) -> None:
-        """Not in this life: the owner wants to talk of something else. The next start asks again."""
+        """Put it off until the next start, because the owner wants to talk about something else."""
         self._due = False
 
     async def complete(self, agent: Mapping[str, str], user: Mapping[str, str]) -> None:
-        """End the first talk with what was learned of the SOUL and of its owner.
+        """Complete the first conversation with what was learned about the SOUL and its owner.
 
         Raises:
             PolicyBlocked: it was held already.
-            StorageError: the disk is full or refuses; nothing is changed then.
+            StorageError: the disk is full or fails; nothing is changed then.
 
         """
         now = self._clock.now()
@@ -103,7 +103,7 @@ class Onboarding:
             await self._put_away()
 
     async def _put_away(self) -> None:
-        """The file is no more than a courtesy now: that it cannot be renamed is told, and tried at the next start."""
+        """Rename the file, which no longer matters; log a failure, and leave the next attempt to the next start."""
         try:
             await self._files.rename(BOOTSTRAP_FILE, BOOTSTRAP_DONE)
         except SoulError as error:
@@ -112,7 +112,7 @@ class Onboarding:
 
 
 def held(connection: sqlite3.Connection) -> bool:
-    """Whether the first talk was held already."""
+    """Return whether the first conversation was held already."""
     return ONBOARDED_AT in _marks(connection)
 
 

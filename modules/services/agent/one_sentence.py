@@ -1,4 +1,4 @@
-"""Asks the model for one sentence in the SOUL's own voice, through a tool that takes nothing else. Keeps nothing."""
+"""Asks the model for one sentence in the SOUL's voice, through a tool that takes only that sentence. Stores nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.skills.skills import Skills
 
 MOST_CHARS = 1_000
-"""How much of what a model says is looked at."""
+"""How many characters of a model's answer are read."""
 
 _LEAST_WORDS = 3
 _RUN = 6
@@ -35,7 +35,7 @@ _SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuestion:
-    """What is asked with a `skill`; `description` is its section on the tool, `about` the same as facts."""
+    """A question in the words of `skill`; `description` is the section on the tool, `about` the question as facts."""
 
     skill: str
     asked: str
@@ -48,7 +48,7 @@ class SentenceQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SentenceAsker:
-    """Asks one question at a time; `agent` tells who is asked, as data beside the prompt."""
+    """Asks one question at a time; `agent` returns who the SOUL is, as data beside the prompt."""
 
     bluesky_username: str
     gateway: LLMGateway
@@ -58,7 +58,7 @@ class SentenceAsker:
     agent: Callable[[], AgentFacts] = AgentFacts
 
     async def ask(self, question: SentenceQuestion) -> str:
-        """Return the sentence that the model gives, or what it says without the tool; "" if nothing.
+        """Return the model's sentence, or its text if it did not call the tool; "" for neither.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -87,15 +87,15 @@ class SentenceAsker:
         called = result.arguments(question.tool)
         if called is None:
             return result.text
-        # NOTE(self): the tool takes nothing else, so a text under another name is the sentence too.
+        # NOTE(self): the tool takes only a sentence, so a text under another field name is the sentence, too.
         return next((text for text in (called.get("sentence"), *called.values()) if isinstance(text, str)), "")
 
 
 def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:
-    """The model's words on one line, at most 200 characters; "" if fewer than three words are left.
+    """Return the model's words on one line of at most 200 characters; "" if fewer than three words are left.
 
-    No sentence with a link stays in them, with a place for one, or with six words in a row of what the model was
-    `told`, and nobody is named but `handle`.
+    Sentences with a link, with a placeholder, or with six consecutive words of the instructions in `told` are removed;
+    mentions of anybody but `handle` lose their "@".
     """
     instructed = _runs(told)
     words = one_line(said, MOST_CHARS)

@@ -1,9 +1,9 @@
-"""Asks the model for one word about what somebody said.
+"""Asks the model for a one-word verdict on a text.
 
-Such calls are small and many, so they carry nothing of the SOUL: a page of instructions that stays the same, a few
-examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
-all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
-framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
+Such calls are short and frequent, so they carry nothing about the SOUL: only a constant page of instructions, a few
+examples, and the text. The text is cleaned and quoted on one line instead of framed as untrusted: no tool is offered,
+only one label comes back, and frames distract small models (of 15 repetitions, one model found 11 quoted but 1
+framed). The module keeps no state; a call that fails or takes too long raises a `SoulError`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 @dataclass(frozen=True, slots=True)
 class SkillQuestion:
-    """Asks `gateway` in the words of `skill`, whose message and examples show a text as `field`."""
+    """Asks `gateway` with the prompts of `skill`, whose message and examples hold the text in `field`."""
 
     gateway: LLMGateway
     skills: Skills
@@ -41,7 +41,7 @@ class SkillQuestion:
     async def ask(
         self, shown: str, texts: tuple[str, ...], importance: Importance, read: Callable[[str], T | None]
     ) -> T | None:
-        """Return what `read` makes of an answer about `texts`, as `shown`; None where it makes nothing of two.
+        """Return what `read` parses from an answer about `texts`, sent as `shown`; None if it can parse neither of two.
 
         Raises `SoulError`.
         """
@@ -71,7 +71,7 @@ class SkillQuestion:
 
 
 def without_quotation_marks(text: str) -> str:
-    """Return `text` with plain single quotation marks alone, so that nothing in it closes a quotation."""
+    """Return `text` with every quotation mark replaced by `'`, so that nothing in it closes a quotation."""
     return text.translate(_QUOTES)
 
 
@@ -86,14 +86,14 @@ _ANSWER = "answer"
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Asks `gateway` in the words of the skill.
+    """Asks `gateway` with the prompts of the skill.
 
     Attributes:
         gateway: the model.
-        skills: the words for it.
+        skills: provides the prompts.
         clock: measures the deadline.
-        timeout_s: how long one answer may take, in seconds, attempts and waits included.
-        importance: for whom the calls are made.
+        timeout_s: most seconds that one answer may take, including retries and waits.
+        importance: the importance of the calls for the budget.
 
     """
 
@@ -107,13 +107,13 @@ class Verdicts:
         """Return the model's answer in upper case.
 
         Args:
-            question: names two sections, `… System Prompt` and `… Message`.
-            examples: a section whose subsections fill the message, one field a line, and tell the answer; a field that
-                stands there several times is a list.
-            foreign: what others wrote, as the message's variables; several texts are numbered.
+            question: the prefix of two sections, `… System Prompt` and `… Message`.
+            examples: a section whose subsections give the fields of the message, one a line, and the answer; a field
+                that is repeated is a list.
+            foreign: untrusted texts by variable of the message; several texts are numbered.
 
         Raises:
-            SoulError: as the gateway; `Transient` where it took too long.
+            SoulError: from the gateway; `Transient` if the answer took too long.
 
         """
         messages = messages_for(self.skills, question, examples=examples, **foreign)
@@ -135,7 +135,7 @@ class Verdicts:
 
 
 def messages_for(skills: Skills, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> list[Message]:
-    """What the model is sent beside the system prompt; arguments as for `Verdicts.ask`."""
+    """Return the messages that follow the system prompt; arguments as for `Verdicts.ask`."""
     pages = skills.subsections(SKILL, examples).values() if examples else ()
     messages = []
     for example in map(_fields, pages):
@@ -151,7 +151,7 @@ def _asked(skills: Skills, question: str, fields: Mapping[str, str | Sequence[st
 
 
 def _fields(page: str) -> dict[str, list[str]]:
-    """The fields of an example; one that stands there several times has several texts."""
+    """Return the fields of an example; a repeated field has several texts."""
     found: dict[str, list[str]] = {}
     for name, text in _FIELD.findall(page):
         found.setdefault(name, []).append(text)
@@ -164,5 +164,5 @@ def quoted(text: str) -> str:
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """Several quotations, numbered, a line each."""
+    """Return the texts as numbered quotations, one a line."""
     return "\n".join(f"{number}. {quoted(text)}" for number, text in enumerate(texts, 1))

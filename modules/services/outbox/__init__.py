@@ -1,1 +1,1 @@
-"""The only way out for public acts: exactly once, or not at all."""
+"""The outbox: sends all public acts, each exactly once or not at all."""

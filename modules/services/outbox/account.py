@@ -1,8 +1,8 @@
-"""Our account on Bluesky: logging in, what the rules must know of it and of the listed peers, and whose home this is.
+"""The SOUL's account on Bluesky: its login, facts about it and the listed peers for the rules, and the home's account.
 
-What waits to leave was made for one account, and what may have left can be looked for only there; so the account's DID
-is stored, and that of each listed peer (`modules/services/pinned_names`). The rest lives in memory, and each start asks
-anew: until it is told, the account counts as young.
+Waiting acts were made for one account, and a lost try can be looked for only there; so the account's DID is stored, and
+that of each listed peer (`modules/services/pinned_names`). The rest is kept in memory and asked for at each start;
+until the answer comes, the account counts as young.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _OPEN: tuple[IntentState, ...] = ("held", "pending", "sending")
 
 
 class AccountContext:
-    """When our account was made, and who the listed peers are. Its answers may be asked for from any thread.
+    """The age of the SOUL's account, and the accounts of the listed peers. `peers` and `born_at` are thread-safe.
 
-    A handle of the owner's list stands for the account that had it when it was first looked up, whoever has it later.
+    A handle in the owner's list stands for the account that had it at the first lookup, whoever has it later.
     """
 
     def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str], names: PinnedNames) -> None:
@@ -60,17 +60,17 @@ class AccountContext:
         self._born_at: datetime | None = None
 
     def peers(self) -> frozenset[str]:
-        """Dids of the listed peers, and their handles as long as these are theirs."""
+        """Return the DIDs of the listed peers, and their handles while they still have them."""
         dids = {handle: did for handle in self._handles if (did := self._names.get("bluesky", handle))}
         theirs = (handle for handle in dids if not self._names.has_passed_on("bluesky", handle))
         return frozenset((*dids.values(), *theirs))
 
     def born_at(self) -> datetime | None:
-        """When our account was made; None if nobody knows."""
+        """Return when the account was created; None if that is not known."""
         return self._born_at
 
     async def learn_new_peers(self) -> None:
-        """Look up the listed peers that nobody looked up yet; until then each counts as a stranger. `learn` warns."""
+        """Look up the listed peers without a stored DID; until then each counts as a stranger. Only `learn` warns."""
         for handle in self._handles:
             if self._names.get("bluesky", handle) is not None:
                 continue
@@ -78,7 +78,7 @@ class AccountContext:
                 await self._names.check("bluesky", handle, did)
 
     async def learn(self) -> None:
-        """Ask the network. What cannot be learnt now is told as a warning, and what was known stays."""
+        """Read the account's age and the peers' DIDs from the network. A failure is a warning; known values stay."""
         profile = await self._atproto.get_profile(self._atproto.did)
         if isinstance(profile, Err):
             await self._warn(f"The age of the account could not be read: {profile.error}")
@@ -96,7 +96,7 @@ class AccountContext:
 
 
 class AccountServices(Protocol):
-    """What the client of the account is built from; `stack` closes it."""
+    """The services that the account's client is built from; `stack` closes the client."""
 
     settings: Settings
     home: Home
@@ -108,7 +108,7 @@ class AccountServices(Protocol):
 
 
 def open_atproto(services: AccountServices, transport: Callable[[], httpx.AsyncBaseTransport]) -> Atproto:
-    """Return the client of our account, which is not logged in yet."""
+    """Return the client of the SOUL's account, not logged in yet."""
     settings = services.settings
     atproto = Atproto(
         service_url=settings.atproto_service_url,
@@ -127,11 +127,11 @@ def open_atproto(services: AccountServices, transport: Callable[[], httpx.AsyncB
 
 
 async def log_in(atproto: Atproto, journal: Journal, clock: Clock, *, username: str) -> Actor:
-    """Return the account that we are logged in as.
+    """Log in, and return the account.
 
     Raises:
         Auth: the credentials of `username` are refused.
-        Fatal: the service refuses for good.
+        Fatal: the service refuses permanently.
         Transient: it could not be reached for hours.
 
     """
@@ -162,10 +162,10 @@ async def log_in(atproto: Atproto, journal: Journal, clock: Clock, *, username: 
 
 
 async def settle_account(database: Database, journal: Journal, clock: Clock, *, account: Actor, timezone: str) -> None:
-    """Remember whose home this is, after each login.
+    """Record after a login which account this home belongs to.
 
     Raises:
-        ConfigError: it is another account's, and something made for that one still waits to leave.
+        ConfigError: it belongs to another account whose acts still wait to leave.
 
     """
     now = clock.now()
@@ -187,7 +187,7 @@ async def settle_account(database: Database, journal: Journal, clock: Clock, *, 
 
 
 def known_account(connection: sqlite3.Connection) -> Actor | None:
-    """Return the account as which the SOUL last logged in, with its DID and handle; None where it never did."""
+    """Return the account of the SOUL's last login, with its DID and handle; None if it never logged in."""
     known = marks.get_all(connection, (_DID, _HANDLE))
     return Actor(known[_DID], known.get(_HANDLE, "")) if _DID in known else None
 
@@ -197,7 +197,7 @@ def _remember(connection: sqlite3.Connection, account: Actor) -> None:
 
 
 def _waiting(connection: sqlite3.Connection, now: datetime) -> list[Intent]:
-    """What was made for Bluesky, has not come to its end, and has not lost its sense."""
+    """Return the intents for Bluesky that are not finished and have not expired."""
     found = [intent for state in _OPEN for intent in store.in_state(connection, state)]
     return [intent for intent in found if intent.kind not in NON_BLUESKY_KINDS and parse_iso(intent.expires_at) > now]
 

@@ -1,7 +1,6 @@
-"""What an act is and how it ended, for the owner: whom it is done to, what of theirs, and our own words.
+"""Describes acts and how they ended for the owner: the target, the words of others, and the SOUL's own words.
 
-All surfaces word acts by it.
-Nothing in it is cut but the words of others, and those at a word; a link stays whole.
+All surfaces describe acts with it. Only the words of others are cut, at the end of a word; links stay whole.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class ActWords:
     """An act in words.
 
     Attributes:
-        what: the act and whom it is done to, without anybody's words: `like of @kit.test`.
-        theirs: the words of the post that it is done to; "" where these are not known.
-        author: who wrote these words, by handle.
-        ours: what it says; "" for an act without words.
+        what: the act and its target, without anybody's words: `like of @kit.test`.
+        theirs: the words of the post that it is done to; "" if they are not known.
+        author: the handle of who wrote `theirs`.
+        ours: the SOUL's own words; "" for an act without words.
 
     """
 
@@ -52,24 +51,24 @@ class ActWords:
 
     @property
     def line(self) -> str:
-        """All of it on one line: our own words whole, else the beginning of theirs."""
+        """The act on one line with the SOUL's whole words, or else the beginning of theirs."""
         return f"{self.what}: '{shortened(self.theirs, _THEIRS_CHARS)}'" if self.theirs and not self.ours else self.own
 
     @property
     def own(self) -> str:
-        """What it is with our own words alone, on one line."""
+        """The act on one line, with the SOUL's words only."""
         return f"{self.what}: {' '.join(self.ours.split())}" if self.ours else self.what
 
     @property
     def with_theirs(self) -> str:
-        """All of it on one line, the beginning of their words also where it has words of ours."""
+        """The act on one line, with the beginning of their words even if it has words of the SOUL's."""
         if not (self.ours and self.theirs):
             return self.line
         return f"{self.what}, who wrote '{shortened(clean(self.theirs), _THEIRS_CHARS)}': {' '.join(self.ours.split())}"
 
 
 def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
-    """Return what an act is, with the author and the words of the post that it is done to."""
+    """Return an act in words, with the author and the words of the post that it is done to."""
     body = intent.body
     if isinstance(body, LikeBody | RepostBody | ReplyBody):
         theirs = _their_post(connection, intent.target, body.theirs)
@@ -114,7 +113,7 @@ def end_of(connection: sqlite3.Connection, intent: Intent) -> str:
 
 
 def _answered(connection: sqlite3.Connection, body: DirectMessageBody) -> str:
-    """Return what a direct message answers, a line each: what its recipient wrote since the answer before; or ""."""
+    """Return what a direct message answers, one a line: the messages since the previous answer; "" for none."""
     if not body.answers:
         return ""
     said = messages.said_in(connection, body.conversation_id, _MOST_MESSAGES)
@@ -126,7 +125,7 @@ def _answered(connection: sqlite3.Connection, body: DirectMessageBody) -> str:
 
 
 def _their_post(connection: sqlite3.Connection, uri: str, noted: TheirPost | None) -> TheirPost:
-    """Return the author and words of a post: as it reached us, as it was read for the act, or what is known of it."""
+    """Return the author and words of a post: as received, as read for the act, or as far as they are known."""
     if (post := received.get(connection, uri)) is not None and post.payload:
         return TheirPost(handle=post.handle, text=post.text)
     if noted is not None:

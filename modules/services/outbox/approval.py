@@ -1,6 +1,6 @@
-"""Approvals and rejections as steps of a transaction, for the running SOUL and for other processes beside it.
+"""Approvals and rejections as steps of a transaction, for the running SOUL and for other processes.
 
-An approved intent keeps its record key and waits for its turn like any other: the running SOUL finds it by itself.
+An approved intent keeps its record key and waits for its turn like any other; the running SOUL finds it by itself.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _SHOW = "`soul drafts` (or /drafts) shows what waits, `soul today` what has left
 
 
 def held(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's approval, oldest first."""
+    """Return what waits for the owner's approval, oldest first."""
     return store.in_state(connection, "held")[::-1]
 
 
 def waiting(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's approval, oldest first, and then what waits to leave, by when it is due."""
+    """Return what waits for the owner's approval, oldest first, and then what waits to leave, by when it is due."""
     return [*held(connection), *store.on_the_way(connection)]
 
 
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The waiting act that the owner means: by its number, its id, or 4 or more of its first characters.
+    """Return the waiting act with a number, an id, or 4 or more first characters of an id.
 
     Raises:
-        NotWaiting: none waits under it, or more than one does.
+        NotWaiting: no waiting act matches, or more than one does.
 
     """
     given = asked = given.strip().lower()
@@ -77,9 +77,9 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
 
 def read_answer(line: str) -> tuple[bool, str, str] | None:
-    """Return the owner's yes or no, to what (numbers, `all` or ""), and why not; None where a line is anything else.
+    """Return whether a line is a yes, its targets (numbers, `all` or ""), and the reason; None if it is no answer.
 
-    A yes with more words, such as "yes 2 but shorter", is something else.
+    A yes with more words, such as "yes 2 but shorter", is not an answer.
     """
     found = _ANSWER.fullmatch(line.strip())
     if found is None or (found[1] and found[4]):
@@ -88,9 +88,9 @@ def read_answer(line: str) -> tuple[bool, str, str] | None:
 
 
 def as_command(connection: sqlite3.Connection, line: str) -> str:
-    """Return the command that all of a line of the owner's is: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
+    """Return the owner's line as a command: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
 
-    Return any other line as it is, also where no draft ever was, or with more words that reject no act which waits.
+    Any other line is returned unchanged, also without any draft, or if a reason follows other than one waiting number.
     """
     answer, of = read_answer(line), store.draft_numbers(connection)
     is_yes, which, why = answer or (False, "", "")
@@ -103,7 +103,7 @@ def as_command(connection: sqlite3.Connection, line: str) -> str:
 
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
-    """Return the ids of the waiting acts that all of these name, each once. Raises `NotWaiting` where one does not."""
+    """Return the ids of the waiting acts with these names, each once. Raises `NotWaiting` if one name matches none."""
     try:
         return [*dict.fromkeys(find(connection, one).id for one in given)]
     except NotWaiting as problem:
@@ -112,7 +112,7 @@ def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
 
 
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
-    """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
+    """Approve an intent, and with the push of a task its pull request; it leaves in its turn. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
         raise NotWaiting(f"{_named(connection, intent)} needs no approval: it leaves by itself", remedy=_SHOW)
@@ -129,10 +129,10 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
 def edit(
     connection: sqlite3.Connection, intent_id: str, text: str, rules: Sequence[Rule], now: datetime
 ) -> tuple[Intent, Entry]:
-    """Give a post, reply or direct message the owner's words, ask `rules` as if it were proposed so, and approve it.
+    """Give a post, reply or direct message the owner's words, check it with `rules` like a proposal, and approve it.
 
     Raises:
-        NotWaiting: it does not wait for approval, or has no words that could be edited.
+        NotWaiting: it does not wait for approval, or has no words to edit.
         PolicyBlocked: a rule forbids these words; nothing is changed.
 
     """
@@ -146,7 +146,7 @@ def edit(
     if intent.dedup_key.startswith(ONCE):
         once = intent.dedup_key.removeprefix(ONCE)
     action = ProposedAction(body, media_id=media, once=once, cause_id=intent.cause_id, by_owner=True)
-    store.update(connection, replace(intent, state="blocked"))  # it is not held against itself
+    store.update(connection, replace(intent, state="blocked"))  # so that it does not count as its own duplicate
     said = [verdict for rule in rules for verdict in rule(connection, action, now)]
     before = store.stored_before(connection, action, now)
     found = policy.admit(action, said, before, intent_id=intent.id, now=now).intent
@@ -174,7 +174,7 @@ Stopped = Literal["rejected", "withdrawn"]
 def reject(
     connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime, outcome: Stopped = "rejected"
 ) -> tuple[Intent, Entry]:
-    """Reject or withdraw it, what is decided with it, and the changes of it that wait. Raises `NotWaiting`."""
+    """Reject or withdraw an intent, those decided with it, and its held changes. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     why = "the owner asked for it" if outcome == "withdrawn" else " ".join(reason.split())
     error = ": ".join(filter(None, (STANDS[outcome], why)))
@@ -187,10 +187,10 @@ def reject(
 
 
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
-    """Take back the post or reply whose place an act takes that the owner's turn proposes; return it as it waited.
+    """Block the waiting post or reply that an action of the owner's turn replaces; return it as it was, or None.
 
-    One that needs no approval gives way only to what the owner asked for in a turn with their own words alone, unless
-    that needs approval (`restored`). To any other change gives way the change of it that is held.
+    One that needs no approval is replaced only by what the owner asked for in a turn with their own words alone, and
+    comes back if that needs approval (`restored`). Any other change replaces only a held change of it.
     """
     if not (action.is_for_owner and action.kind in {"post", "reply"}):
         return None
@@ -208,7 +208,7 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
 
 
 def restored(connection: sqlite3.Connection, older: Intent) -> Intent | None:
-    """Let what was on its way wait to leave as it did, as its change is held; return the held change that gives way."""
+    """Let `older` wait to leave again, because its change is held; return the earlier held change, now blocked."""
     store.update(connection, older)
     if earlier := _change_of(connection, older):
         store.update(connection, replace(earlier, state="blocked", error=store.REPLACED))
@@ -216,12 +216,12 @@ def restored(connection: sqlite3.Connection, older: Intent) -> Intent | None:
 
 
 def _change_of(connection: sqlite3.Connection, intent: Intent) -> Intent | None:
-    """Return the held change of what is on its way."""
+    """Return the held change of an intent that waits to leave, or None."""
     return next((one for one in held(connection) if one.replaces == intent.id), None)
 
 
 def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
-    """Take back what waits and is replaced by an approved change, which gets its number. Raises `NotWaiting`."""
+    """Block the waiting intent that an approved change replaces, and pass its number on. Raises `NotWaiting`."""
     older = store.get(connection, change.replaces) if change.replaces else None
     if older and older.is_unsent:
         store.update(connection, replace(older, state="blocked", error=store.REPLACED))
@@ -231,13 +231,13 @@ def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
 
 
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
-    """Give up a follow of an account that has not set out, as the owner asked for an unfollow; return its entry."""
+    """Withdraw an unsent follow of an account, because the owner asked for an unfollow; return the entries."""
     withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", "follow")
     return [audit.stopped(one) for one in withdrawn]
 
 
 def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:
-    """Return what waits with an act under the same word: a push and the pull request of one claim on a task."""
+    """Return what is decided together with an act: a push and the pull request of one claim on a task."""
     body = intent.body
     if not isinstance(body, PushBody | PullRequestBody) or not body.task:
         return []
@@ -259,6 +259,6 @@ def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> In
 
 
 def _named(connection: sqlite3.Connection, intent: Intent) -> str:
-    """Return how the owner is told of an act that waits: by its number, else by its id."""
+    """Return the owner's name for a waiting act: its number, or else its id."""
     number = store.draft_numbers(connection).get(intent.id)
     return f"Number {number}" if number else intent.id

@@ -1,4 +1,4 @@
-"""How the journal tells each movement of an intent."""
+"""The journal entries for each step of an intent."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FOR_PROPOSERS = {"instead", "retry_in_s", "body"}
 
 
 def admission_entry(admission: Admission, what: str, number: int, timezone: str, older: Intent | None) -> Entry:
-    """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict.
+    """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds the rules' verdicts.
 
-    `what` is the act in words, and `number` that of the draft, for the owner who is to approve it; `older` is
-    what had that number before. A moment is told in `timezone`.
+    `what` is the act in words, and `number` its draft number, for the owner's approval; `older` is the act that it
+    replaced. Times are shown in `timezone`.
     """
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
@@ -49,27 +49,27 @@ def held(intent: Intent, what: str, number: int = 0) -> Entry:
 
 
 def approved(intent: Intent) -> Entry:
-    """Return the entry of an intent that the owner approved: it waits for its turn."""
+    """Return the entry of an intent that the owner approved."""
     entry = _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
     return replace(entry, data={**entry.data, "approved": True})
 
 
 def edited(intent: Intent, before: str) -> Entry:
-    """Return the entry of an intent that the owner edited and so approved; `data` has its words and those `before`."""
+    """Return the entry of an intent that the owner edited and so approved; `data` has the new and the old words."""
     summary = f"Edited and approved {_what(intent, PREVIEW_CHARS)}"
     entry = _entry(intent, "done", summary, "the owner gave its words", what="edited")
     return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
 
 
 def stopped(intent: Intent) -> Entry:
-    """Return the entry of an intent that the owner rejected, or that was withdrawn before it set out."""
+    """Return the entry of an intent that the owner rejected, or that was withdrawn before it was sent."""
     is_withdrawn = intent.outcome == "withdrawn"
     summary = f"{'Withdrew' if is_withdrawn else 'Rejected'} {_what(intent, PREVIEW_CHARS)}"
     return _entry(intent, "done", summary, intent.error or "", what="withdrawn" if is_withdrawn else "rejected")
 
 
 def kept_in(intent: Intent, wait: Wait) -> Entry:
-    """Return the entry of a due intent that a gate keeps in; it tells until when, where that is known."""
+    """Return the entry of a due intent that a gate holds back; it says for how long, if that is known."""
     reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason
     return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason, what="kept in")
 
@@ -81,7 +81,7 @@ def sending(intent: Intent) -> Entry:
 
 
 def done(intent: Intent, *, earlier: bool) -> Entry:
-    """Return the entry of a delivered intent; `earlier`: by a former try whose answer was lost."""
+    """Return the entry of a delivered intent; `earlier` if an earlier try, whose answer was lost, delivered it."""
     where = intent.result_uri or ""
     words = intent.kind in {"post", "reply"} and intent.body.public_text
     line: LineKind = "said" if words else "social"
@@ -89,24 +89,24 @@ def done(intent: Intent, *, earlier: bool) -> Entry:
 
 
 def put_off(intent: Intent, retry_in_s: float) -> Entry:
-    """Return the entry of an intent that will be tried again, as it failed or its outcome is unknown."""
+    """Return the entry of an intent that will be tried again, because a try failed or its outcome is unknown."""
     return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {span(retry_in_s)}", intent.error or "")
 
 
 def not_found(intent: Intent, again_in_s: float) -> Entry:
-    """A try got no answer and is not found; it may still arrive, so it is looked for once more."""
+    """Return the entry of a try without an answer that was not found; it may still arrive, so a look follows."""
     summary = f"Looking again for {_what(intent, PREVIEW_CHARS)} in {again_in_s:.0f} s"
     return _entry(intent, "queue", summary, "it was not found, but it may still arrive")
 
 
 def duplicates_closed(intent: Intent, count: int) -> Entry:
-    """An earlier try arrived after all, and what it made was closed."""
+    """Return the entry of duplicates that late tries made, and that were closed."""
     summary = f"Closed {counted(count, 'duplicate')} of {_what(intent, PREVIEW_CHARS)}"
     return _entry(intent, "warn", summary, f"an earlier try arrived late; what counts is {intent.result_uri}")
 
 
 def ended(intent: Intent) -> Entry:
-    """Return the entry of an intent that failed for good or is not wanted any more."""
+    """Return the entry of an intent that failed permanently or expired."""
     verb = "Expired" if intent.state == "expired" else "Failed"
     line: LineKind = "warn" if intent.state == "expired" else "error"
     return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")

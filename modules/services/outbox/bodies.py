@@ -1,7 +1,7 @@
 """The body of an intent: all that its sender needs, one frozen type for each kind.
 
-A body is stored as one JSON object without its kind, which has a column of its own. Fields that this version does not
-know are kept, and written back as they were read.
+A body is stored as one JSON object without its kind, which has a column of its own. Fields that are unknown to this
+version are kept, and written back as they were read.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ IntentKind = Literal[
     "direct_message",
 ]
 ReplyRule = Literal["mentioned", "followers", "following"]
-"""Who may reply in a thread of ours: those whom its first post mentions, who follow us, or whom we follow."""
+"""Who may reply in the SOUL's thread: those whom its first post mentions, its followers, or those whom it follows."""
 ListUri = Annotated[StrictStr, Field(pattern=r"^at://[^/\s]+/app\.bsky\.graph\.list/[^/\s]+$")]
 """A list of accounts; those on it may reply too."""
 AllowedReplies = tuple[ReplyRule | ListUri, ...] | None
-"""Who may: all whom one of the rules names, nobody without a rule, everybody if it is None."""
+"""Who may reply: everybody named by one of the rules, nobody if it is empty, everybody if it is None."""
 
 
 class RecordRef(StoredValue):
-    """A version of a record: its `at://` uri and its cid."""
+    """A version of a record: its `at://` URI and its CID."""
 
     uri: StrictStr
     cid: StrictStr
@@ -53,9 +53,9 @@ class TheirPost(StoredValue):
 
 
 class PictureSource(StoredValue):
-    """Where a picture was found; "" for what is not known. Written to the post log as it stands.
+    """Where a picture was found; "" for what is not known. Written to the post log unchanged.
 
-    `image_url` is the picture itself, `page_url` the page that shows it, `original_url` where its maker shows it.
+    `image_url` is the picture itself, `page_url` the page that shows it, `original_url` where its maker published it.
     """
 
     type: Literal["arena", "web", "url", "generated", "other"] = "url"
@@ -73,10 +73,10 @@ class PictureSource(StoredValue):
 
 
 class AttachedPicture(StoredValue):
-    """A picture of a post: a file of ours, by its hash, which is uploaded when the post leaves.
+    """A picture of a post: a local file, by its hash, which is uploaded when the post leaves.
 
-    `sha256` is in hexadecimal digits, `size` in bytes, `width` and `height` in pixels. `alt` says what it shows, for
-    those who cannot see it; `why` says why it was picked.
+    `sha256` is in hexadecimal digits, `size` in bytes, `width` and `height` in pixels. `alt` describes it for those who
+    cannot see it; `why` says why it was picked.
     """
 
     sha256: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -99,7 +99,7 @@ class _WithPictures(OfCommitment):
 
     @property
     def preview(self) -> str:
-        """The text, and a line for each picture: what it shows, and where it was found."""
+        """The text, and a line for each picture with its description and its source."""
         return "\n".join((self.text, *map(_picture_line, self.pictures)))
 
     @property
@@ -108,9 +108,9 @@ class _WithPictures(OfCommitment):
 
 
 class PostBody(_WithPictures):
-    """A post of our own, with the pictures that it shows; `replies` says who may reply in its thread.
+    """A post with its pictures; `replies` says who may reply in its thread.
 
-    Where it does not say so, or whether it may be quoted, what our account chose on Bluesky is filled in.
+    If `replies` or `may_be_quoted` is not given, the account's setting on Bluesky is filled in.
     """
 
     kind: ClassVar[Literal["post"]] = "post"
@@ -119,11 +119,11 @@ class PostBody(_WithPictures):
 
 
 class ReplyBody(_WithPictures):
-    """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows.
+    """A reply to `parent` in the thread that begins with `root`, with its pictures.
 
-    `about_rights`: it answers what somebody asked about their own data; `is_last_word`: all that is held of them is
-    deleted soon, and it confirms that. `told_to` is the DID of who is told something
-    by a reply below words of our own; "" where who is answered is told. `theirs` is `parent` where it never reached us.
+    `about_rights`: it answers somebody's request about their own data; `is_last_word`: it confirms that all data about
+    them will be deleted soon. `told_to` is the DID of the addressee of a reply below a post of the SOUL's own; "" if
+    that is the author of `parent`. `theirs` is the post `parent`, if it was never received.
     """
 
     kind: ClassVar[Literal["reply"]] = "reply"
@@ -150,7 +150,7 @@ class _OnRecord(Body):
 
 
 class LikeBody(_OnRecord):
-    """A like of a record; `theirs` is that post where it never reached us."""
+    """A like of a record; `theirs` is that post, if it was never received."""
 
     kind: ClassVar[Literal["like"]] = "like"
 
@@ -162,7 +162,7 @@ class RepostBody(_OnRecord):
 
 
 class FollowBody(Body):
-    """A follow of the account `did`, which had the handle `handle` when it was proposed; "" if that was not known."""
+    """A follow of the account `did`, with its `handle` at the time of the proposal; "" if that was not known."""
 
     kind: ClassVar[Literal["follow"]] = "follow"
     did: StrictStr
@@ -178,7 +178,7 @@ class FollowBody(Body):
 
 
 class DeleteBody(Body):
-    """The deletion of our record at `uri`. `did` and `handle` are the account's, where the record is a follow."""
+    """The deletion of the SOUL's record at `uri`. If that is a follow, `did` and `handle` name the followed account."""
 
     kind: ClassVar[Literal["delete"]] = "delete"
     uri: StrictStr
@@ -195,7 +195,7 @@ class DeleteBody(Body):
 
 
 class ThreadgateBody(Body):
-    """Who may reply in the thread that begins with our post `uri`, from now on."""
+    """A new rule on who may reply in the thread that begins with the SOUL's post `uri`."""
 
     kind: ClassVar[Literal["threadgate"]] = "threadgate"
     uri: StrictStr
@@ -212,10 +212,10 @@ class ThreadgateBody(Body):
 
 
 class SpaceChatBody(OfCommitment):
-    """A line for the room in which a commitment was made in the words `said`.
+    """A line for the room in which a commitment was made with the words `said`.
 
-    `room_id` is that room's id, "" if it told none. `room` is its address: "" if it is not known, None if the line is
-    for whichever room we are in.
+    `room_id` is that room's id, "" if it gave none. `room` is its address: "" if it is not known, None if the line is
+    for whichever room the SOUL is in.
     """
 
     kind: ClassVar[Literal["space_chat"]] = "space_chat"
@@ -230,13 +230,13 @@ class SpaceChatBody(OfCommitment):
 
 
 class DirectMessageBody(Body):
-    """A message for the account with the did `to`, in our conversation with it.
+    """A message to the account with the DID `to`, in the SOUL's conversation with it.
 
     `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
-    the ids of the acts of which it tells the owner that they wait for approval, `forgotten` the moments of the
-    forgettings of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about
-    their own data, `is_last_word` as in `ReplyBody`. `is_notice`: the program says it to the owner, and not the SOUL.
+    the ids of the acts that it reports to the owner as waiting for approval, and `forgotten` the times of the deletions
+    of personal data after which it reports where somebody is still named. `about_rights` and `is_last_word` as in
+    `ReplyBody`. `is_notice`: the program sends it to the owner, not the SOUL.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -263,14 +263,14 @@ class DirectMessageBody(Body):
 
 @dataclass(frozen=True, slots=True)
 class OpaqueBody:
-    """A body of which nothing was kept, or that this version cannot read. It is never sent."""
+    """A body that was not stored, or that this version cannot read. It is never sent."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     subject: ClassVar[str] = ""
     deed: ClassVar[str] = ""
 
     def stored(self) -> dict[str, Any]:
-        """The JSON object as it was read."""
+        """Return the JSON object as it was read."""
         return dict(self.fields)
 
     @property
@@ -280,7 +280,7 @@ class OpaqueBody:
 
     @property
     def public_text(self) -> str:
-        """The words in it that Bluesky may show under our name; "" if there are none."""
+        """The words in it that Bluesky may show under the SOUL's name; "" if there are none."""
         text = self.fields.get("text")
         return text if isinstance(text, str) else ""
 
@@ -313,16 +313,16 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {body.kind: body for body in get_a
 
 
 def parse_body(kind: IntentKind, text: str) -> IntentBody:
-    """The body of an intent of `kind` from the text that was stored; an `OpaqueBody` if it is not what that kind needs.
+    """Parse the stored text of the body of an intent of `kind`; an `OpaqueBody` if it does not fit that kind.
 
-    An `OpaqueBody` of a text that holds no JSON object is empty.
+    The `OpaqueBody` of a text without a JSON object is empty.
     """
     stored = json_object(text)
     return OpaqueBody() if stored is None else read_body(kind, stored)
 
 
 def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
-    """The body of an intent of `kind` from its JSON object; an `OpaqueBody` if it is not what that kind needs."""
+    """Read the body of an intent of `kind` from its JSON object; an `OpaqueBody` if it does not fit that kind."""
     try:
         return _BY_KIND[kind].model_validate(stored, by_alias=True, by_name=False)
     except ValidationError:

@@ -1,9 +1,9 @@
-"""How intents leave: whose turn it is, what a failed try means, and what became of an act whose answer never came.
+"""Sends intents: chooses the next one, handles failed tries, and finds out what became of acts without an answer.
 
-A row found in `sending` may have arrived or not, so the sender looks before anything else happens to it; sending
-again goes under the same record key. A service without such keys is given a minute and is looked at twice before that,
-and once more later. One act is on its way at a time, and nobody holds the delivery lock while waiting. Gates are asked
-before each departure, also before a repeat; one that fails keeps everything in.
+A row found in `sending` may have arrived or not, so the sender looks first; it is sent again under the same record
+key. A service without such keys is given a minute and looked at twice before that, and checked for duplicates later.
+One act is sent at a time, and the delivery lock is never held while waiting. Gates are asked before each departure,
+also before a repeat; one that fails holds everything back.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from modules.services.outbox.types import (
 
 @dataclass(frozen=True, slots=True)
 class Rechecks:
-    """Looks for duplicates when it is time.
+    """Looks for duplicates of done intents when a look is due.
 
     Attributes:
-        database: where intents are kept.
-        journal: told what was closed.
+        database: stores the intents.
+        journal: records the closed duplicates.
         clock: the time.
-        senders: those that are `KeylessSender` are asked.
+        senders: each `KeylessSender` among them is asked.
         ask: calls a sender within the deadline.
-        may_leave: whether the gates are open for an intent.
+        may_leave: returns whether the gates are open for an intent.
 
     """
 
@@ -63,12 +63,12 @@ class Rechecks:
     may_leave: Callable[[sqlite3.Connection, Intent, datetime], bool]
 
     def first_at(self, intent: Intent) -> str | None:
-        """When an intent that is now done must be looked at again, or None."""
+        """Return when a newly done intent must be checked for duplicates, or None."""
         needed = intent.was_repeated and isinstance(self.senders[intent.kind], KeylessSender)
         return self._after(replace(intent, looks=0)) if needed else None
 
     def next_in_s(self, connection: sqlite3.Connection, now: datetime) -> list[float]:
-        """Seconds until each look that is to be made within the hour."""
+        """Return the seconds until each look that is due within the hour."""
         horizon = now + timedelta(seconds=max(policy.RECHECKS_S))
         return [
             max(policy.RETRY_BASE_S, policy.retry_in_s(one, now)) for one in store.due_for_recheck(connection, horizon)
@@ -116,7 +116,7 @@ BROKEN_GATE_WAIT_S = 60.0
 
 
 class _Overtaken(Exception):
-    """Between its choice and its departure an intent became something else, for example taken back."""
+    """The intent changed between its choice and its departure; for example, it was withdrawn."""
 
     def __init__(self, intent: Intent) -> None:
         super().__init__(intent.id)
@@ -125,7 +125,7 @@ class _Overtaken(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """Moves accepted intents towards their end, one step at a time. `moved` is set, and another one, as one moves."""
+    """Moves accepted intents forward, one step at a time. Each step sets the event `moved` and replaces it."""
 
     database: Database
     journal: Journal
@@ -140,7 +140,7 @@ class Delivery:
     _is_unconfirmed: bool = field(default=False, init=False)
     _started: datetime = field(init=False)
     _delivery_lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _kept: dict[str, datetime] = field(default_factory=dict, init=False)  # when a gate last kept an intent in
+    _kept: dict[str, datetime] = field(default_factory=dict, init=False)  # when a gate last held an intent back
     _untold: list[Entry] = field(default_factory=list, init=False)
     _rechecks: Rechecks = field(init=False)
 
@@ -156,12 +156,12 @@ class Delivery:
         )
 
     async def deliver_due(self) -> DeliveryReport:
-        """Let out everything whose turn it is, and look after what an earlier process left unfinished.
+        """Send everything that may leave now, and finish what an earlier process left unfinished.
 
-        The round ends early when the service puts something off: the rest would fare no better.
+        The round ends early if a service puts an act off, because the others would not succeed either.
 
         Raises:
-            Fatal: a service refuses us for good; the intent is kept.
+            Fatal: a service refuses the account permanently; the intent is kept.
 
         """
         tally: Counter[IntentState] = Counter()
@@ -177,13 +177,13 @@ class Delivery:
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
 
     def wait_of(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        """Return why an intent may not leave at this moment, as the gates see it; None if it may."""
+        """Return the longest wait that the gates demand of an intent now; None if they let it leave."""
         return max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
 
     def expected_waits(self, connection: sqlite3.Connection, now: datetime, of: str = "") -> Mapping[str, Wait]:
-        """Return how long each act that waits for its turn will wait and why, by its id; scheduled ones are left out.
+        """Return how long each act that waits for its turn will wait and why, by id, without scheduled ones.
 
-        With an id, `of`, the gates are asked about that act only.
+        With an id in `of`, the gates are asked about that act only.
         """
         acts = store.last_acts(connection, now)
         latest = store.last_departures(connection, now, self.pacing.per_tick)
@@ -197,7 +197,7 @@ class Delivery:
         return policy.expected_waits(pending, alone, self.pacing)
 
     def expected_wait(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait:
-        """Return the same of one intent, also of one that is scheduled; no wait for one that needs no turn."""
+        """Return the expected wait of one intent, even a scheduled one; 0 s if it does not wait."""
         return self.expected_waits(connection, now, intent.id).get(intent.id) or policy.due_wait(intent, now)
 
     async def _step(self) -> Intent | None:
@@ -215,7 +215,7 @@ class Delivery:
                 return await self._move(intent, now, hold)
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
-        """Whose turn it is, and why it must wait for the owner's approval instead of leaving, or ""."""
+        """Return the next intent to move, or None, and why it must wait for approval instead of leaving, or ""."""
         for intent in sorted(store.in_state(connection, "sending"), key=policy.due_since):
             if self._pause_s(connection, intent, {}, now) <= 0:
                 return intent, ""
@@ -249,7 +249,7 @@ class Delivery:
         now: datetime,
         latest: Sequence[datetime] = (),
     ) -> float:
-        """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
+        """Return the seconds until `intent` may leave. The gates are asked only if nothing else holds it back."""
         pause = self._pace_wait(connection, intent, acts, now, latest).seconds
         if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
             return wait.seconds
@@ -263,7 +263,7 @@ class Delivery:
         now: datetime,
         latest: Sequence[datetime],
     ) -> Wait:
-        """Return how long its moment, its pace and its target keep `intent`, and why."""
+        """Return how long `intent` waits for its scheduled time, its pace and its target, and why."""
         waits = [policy.due_wait(intent, now)]
         if intent.state == "pending":
             pace = policy.pace_wait(
@@ -290,9 +290,9 @@ class Delivery:
         return [wait for gate in self.gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
 
     def _look_ahead(self, connection: sqlite3.Connection) -> float | None:
-        """Note when each act is expected to leave, and return the seconds until the next has its turn.
+        """Store when each act is expected to leave, and return the seconds until the next may leave.
 
-        What waits for the owner since an earlier version, or since it was held back on its way, gets its number.
+        Also numbers drafts from an earlier version, and those that were held on their way.
         """
         now = self.clock.now()
         store.number_drafts(connection)
@@ -307,15 +307,15 @@ class Delivery:
         return min(waits, default=None)
 
     async def _move(self, intent: Intent, now: datetime, hold: str) -> Intent:
-        """One step: look where it may have arrived, give up what has lost its sense, hold back, or send."""
+        """Take one step: look if it may have arrived, expire it, hold it for approval, or send it."""
         expired = policy.is_expired(intent, now)
         if intent.state == "sending" or (expired and intent.deferrals):
             return await self._look_then_send(intent, now)
         if expired:
             return await self._end(intent, "expired", _waited(intent))
         if intent.first_sent_at and (hold or intent.by_owner):
-            # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more;
-            # nor is it known what became of it while it waited for the owner's approval.
+            # NOTE(self): a try that was put off may still have arrived, before or during the wait for approval; then
+            # nobody can reject it any more.
             return await self._look_then_send(intent, now)
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
@@ -340,7 +340,7 @@ class Delivery:
                 return await self._send_again(intent, now)
 
     async def _send_again(self, intent: Intent, now: datetime) -> Intent:
-        """Looking may have taken long, and a gate may have shut meanwhile."""
+        """Ask the gates again, as the look may have taken long; then send or hold the intent."""
         wait = await self.database.run(lambda connection: self._ask_gates(connection, intent, self.clock.now()))
         if wait:
             return intent
@@ -348,7 +348,7 @@ class Delivery:
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     def _hold_reason(self, intent: Intent) -> str:
-        """Why it must wait for the owner's approval although it was admitted without, or ""."""
+        """Return why an admitted intent must now wait for the owner's approval, or ""."""
         verdicts = [_asked_rule(rule, intent) for rule in self.at_departure]
         return policy.decide([verdict for verdict in verdicts if verdict.says == "hold"], "")[1]
 
@@ -375,7 +375,7 @@ class Delivery:
             return await self._arrived(out, result.data, earlier=False)
         step = policy.after_send(out, result)
         if step.state == "failed" and intent.first_sent_at:
-            # NOTE(self): the request of an earlier try may arrive right before this one, which is then refused for it.
+            # NOTE(self): a late request of an earlier try may arrive just before this one, and cause its refusal.
             found = await self._asked(self.senders[out.kind].find(out), on_bug="invalid")
             if isinstance(found, Ok) and found.data is not None:
                 return await self._arrived(out, found.data, earlier=True)
@@ -437,7 +437,7 @@ class Delivery:
         return after
 
     async def _asked(self, call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
-        """What the sender answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""
+        """Return the sender's answer within the deadline; an unexpected exception becomes an `Err` of kind `on_bug`."""
         try:
             async with asyncio.timeout(self.sender_deadline_s):
                 return await call
@@ -455,7 +455,7 @@ def _waited(intent: Intent) -> str:
 
 
 def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> Wait:
-    """What is still on its way is deleted after it has come to its end: else it could arrive later."""
+    """Return how long an intent waits for the one that it depends on, which could otherwise arrive after it."""
     waits = store.waits_for_another(connection, intent)
     return Wait("what it is about has not left yet", policy.RETRY_BASE_S) if waits else policy.NO_WAIT
 
@@ -475,5 +475,5 @@ def _asked_rule(rule: DepartureRule, intent: Intent) -> Verdict:
 
 
 def named(asked: object) -> str:
-    """What a rule or a gate is called, for the owner: the name of the function, or of its class."""
+    """Return the name of a rule or gate for the owner: that of the function, or of its class."""
     return getattr(asked, "__name__", type(asked).__name__)

@@ -1,7 +1,7 @@
 """When each act that waits for its turn is expected to leave, and why not sooner.
 
-The outbox notes it after each round, so that every reader of the database can tell it, also beside the running SOUL.
-It loads little: `soul status` reads it.
+The outbox stores this after each round, so that any process that reads the database can show it. The module imports
+little, because `soul status` uses it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """When an act is expected to leave: `at` is ISO-8601, "" where nobody knows; `reason` is why not sooner."""
+    """When an act is expected to leave: `at` is ISO-8601, "" if it is not known; `reason` is why not sooner."""
 
     at: str
     reason: str
@@ -50,7 +50,7 @@ SOON_S = 60.0
 
 
 def departure_of(wait: Wait | None, now: datetime) -> Departure | None:
-    """Return when what waits so leaves; None where it leaves within a minute."""
+    """Return when an act with this wait leaves; None if it leaves within a minute."""
     if wait is None or (wait.ends and wait.seconds < SOON_S) or not wait.reason:
         return None
     at = (now + timedelta(seconds=wait.seconds)).replace(microsecond=0)
@@ -58,7 +58,7 @@ def departure_of(wait: Wait | None, now: datetime) -> Departure | None:
 
 
 def note(connection: sqlite3.Connection, waits: Mapping[str, Wait], now: datetime) -> None:
-    """Keep when each act leaves, by its id; what leaves within a minute is left out."""
+    """Store when each act leaves, by its id, without those that leave within a minute."""
     found = {of: asdict(departure) for of, wait in waits.items() if (departure := departure_of(wait, now))}
     text = json.dumps(found) if found else ""
     if text != marks.get(connection, _MARK):
@@ -66,6 +66,6 @@ def note(connection: sqlite3.Connection, waits: Mapping[str, Wait], now: datetim
 
 
 def expected(connection: sqlite3.Connection) -> dict[str, Departure]:
-    """Return when each act is expected to leave that waits for longer than a minute, by its id."""
+    """Return the expected departures of the acts that wait for longer than a minute, by id."""
     text = marks.get(connection, _MARK)
     return {of: Departure(**fields) for of, fields in json.loads(text).items()} if text else {}

@@ -1,9 +1,9 @@
-"""What is asked each time before an intent leaves: the pause, and the newest post on the account's own feed.
+"""Gates that are asked each time before an intent leaves: the pause, and the newest post on the account's own feed.
 
 Nothing public leaves while the owner has paused the SOUL, or while it only listens; messages to the owner do.
 
-The pace of the outbox counts what `soul.db` knows. A SOUL that lost it, or whose account was also used by hand, has
-newer posts on its feed. That gate lives in memory: the feed is read at each start, and then four times an hour.
+The pace of the outbox counts what `soul.db` knows. If the database was lost, or the account is also used by hand, the
+feed has newer posts. That gate keeps its state in memory: the feed is read at each start, and then four times an hour.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class PauseGate:
 
 @dataclass(slots=True)
 class FeedPaceGate:
-    """Asked before each departure. `cooldown_s` is the time between two posts; what goes first does not wait for it."""
+    """Keeps `cooldown_s` seconds between two posts on the feed; acts that go first do not wait."""
 
     cooldown_s: float
     newest: datetime | None = field(default=None, init=False)
-    """When the newest post on the feed was made, by what it says itself; None while that is not known."""
+    """When the newest post on the feed was created, as the post itself says; None while that is not known."""
 
     def note(self, own: Iterable[Post]) -> None:
-        """Take in our own posts and replies, as the feed shows them now. Replies have a pace of their own."""
+        """Read the newest post from the SOUL's own feed. Replies are skipped, because they have a pace of their own."""
         made = (parse_iso_or_none(post.created_at) for post in own if post.reply is None)
         self.newest = max((moment for moment in made if moment is not None), default=None)
 

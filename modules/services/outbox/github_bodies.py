@@ -1,7 +1,7 @@
-"""The bodies of what is done on GitHub: one frozen type for each kind of intent.
+"""The bodies of acts on GitHub: one frozen type for each kind of intent.
 
-What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
-the line that tells of it and `text` what follows.
+The owner is shown an act as GitHub receives it. If that says too little, as for a push, `about` is the line that
+describes the act and `text` what follows it.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from modules.services.plans.types import Task
 
 
 class StoredValue(BaseModel):
-    """A value that is kept as JSON."""
+    """A value that is stored as JSON."""
 
     model_config = ConfigDict(
         frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True, defer_build=True
     )
 
     def stored(self) -> dict[str, Any]:
-        """The JSON object of this value: the fields that were given, and those that this version does not know."""
+        """Return the JSON object of this value: the fields that were given, and those unknown to this version."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class Body(StoredValue):
-    """What all bodies can tell."""
+    """The base of all bodies."""
 
     @property
     def subject(self) -> str:
-        """The uri or did that the act is done to; "" if it stands alone."""
+        """The URI or DID that the act is done to; "" if there is none."""
         return ""
 
     @property
     def public_text(self) -> str:
-        """The words that Bluesky shows under our name; "" if there are none."""
+        """The words that Bluesky shows under the SOUL's name; "" if there are none."""
         return ""
 
     @property
@@ -52,12 +52,12 @@ class Body(StoredValue):
 
     @property
     def short_preview(self) -> str:
-        """What the owner is shown where there is room for one line; "" if there is nothing."""
+        """What the owner is shown on a single line; "" if there is nothing."""
         return self.preview
 
     @property
     def deed(self) -> str:
-        """What it does, in one line for the owner, without the words that it publishes; "" where its kind says it."""
+        """What it does, in one line for the owner, without the words that it publishes; "" if its kind says it."""
         return ""
 
     @property
@@ -70,9 +70,9 @@ class OfCommitment(Body):
     """A body that may belong to a commitment.
 
     `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named. It
-    is `github` for an answer in a thread on GitHub, and `workspace` for work in a workspace that is watched; neither
-    belongs to a commitment.
-    `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
+    is `github` for an answer in a thread on GitHub, and `workspace` for work in a watched workspace; neither belongs to
+    a commitment.
+    `host_request` and `host_named` say whether the host of a room asked for the act, or named the repository.
     """
 
     commitment_id: StrictStr = Field(default="", alias="promise")
@@ -82,14 +82,14 @@ class OfCommitment(Body):
 
 
 def json_of(stored: Mapping[str, Any]) -> str:
-    """The JSON object of a body as it is stored."""
+    """Return the JSON text of a body in the form that is stored."""
     return json.dumps(stored, sort_keys=True, separators=(",", ":"))
 
 
 Names = tuple[StrictStr, ...]
 _Sha = Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
 MOST_LINE_COMMENTS = 10
-"""So many lines one review speaks of."""
+"""The most line comments of one review."""
 _Number = Annotated[StrictInt, Field(ge=1)]
 
 
@@ -120,7 +120,7 @@ class OnGitHub(OfCommitment):
 
     @property
     def words(self) -> str:
-        """What people read there; "" if nothing is."""
+        """What people read there; "" if there is nothing to read."""
         return without_html_comments(getattr(self, "body", "")).strip()
 
 
@@ -138,9 +138,9 @@ class OfTask(OnGitHub):
 
 
 class IssueBody(OnGitHub):
-    """A new issue, assigned to ourselves where `assignees` is empty.
+    """A new issue, assigned to the SOUL itself if `assignees` is empty.
 
-    Where the text of an open issue holds `only_one`, none is made; "" makes it in any case.
+    If the text of an open issue holds `only_one`, none is made; "" makes it in any case.
     """
 
     kind: ClassVar[Literal["issue"]] = "issue"
@@ -155,7 +155,7 @@ class IssueBody(OnGitHub):
 class IssueCommentBody(_OnIssue):
     """A comment on issue or pull request `number`.
 
-    `line` is the id of the comment on a line of a pull request that it answers; with 0 it answers none.
+    `line` is the id of the line comment of a pull request that it answers; 0 for none.
     """
 
     kind: ClassVar[Literal["issue_comment"]] = "issue_comment"
@@ -166,11 +166,11 @@ class IssueCommentBody(_OnIssue):
 
 
 class IssueUpdateBody(_OnIssue):
-    """A change of issue `number`: of what is given.
+    """A change of the given fields of issue `number`.
 
-    `title` and `body` stay as they are where they are "", the others where they are None. `over` is the SHA-256 of the
-    body that was read: where another stands there by then, nothing is changed; "" overwrites whatever stands there.
-    `tasks` are added to the plan that stands there by then, those whose titles it lacks; with them there is no `body`.
+    `title` and `body` are not changed if they are "", the others if they are None. `over` is the SHA-256 of the body
+    that was read: if the body is another when this is sent, nothing is changed; "" overwrites any body. The `tasks`
+    whose titles are missing are added to the plan that is the body at that time; with them there is no `body`.
     """
 
     kind: ClassVar[Literal["issue_update"]] = "issue_update"
@@ -192,7 +192,7 @@ class IssueUpdateBody(_OnIssue):
 
 
 class LabelBody(_OnIssue):
-    """Labels that issue `number` gets, and labels that it loses; all others stay."""
+    """Labels to add to and to remove from issue `number`; all others stay."""
 
     kind: ClassVar[Literal["label"]] = "label"
     add: Names = ()
@@ -204,7 +204,7 @@ class LabelBody(_OnIssue):
 
 
 class AssigneeBody(_OnIssue):
-    """Accounts to which issue `number` is assigned, and one from which it is taken unless it is the only one."""
+    """Accounts to assign issue `number` to, and one to unassign unless it is the only one."""
 
     kind: ClassVar[Literal["assignee"]] = "assignee"
     add: Names = ()
@@ -228,7 +228,7 @@ class ReactionBody(_OnIssue):
 
 
 class CommentDeletionBody(_OnIssue):
-    """The deletion of our comment `comment_id` on issue or pull request `number`."""
+    """The deletion of the SOUL's comment `comment_id` on issue or pull request `number`."""
 
     kind: ClassVar[Literal["comment_deletion"]] = "comment_deletion"
     does: ClassVar[str] = "delete our comment {0.comment_id} on {0.repo}#{0.number}"
@@ -243,7 +243,7 @@ class StarBody(OnGitHub):
 
 
 class AccountFollowBody(OnGitHub):
-    """That an account is followed. `repo` is the repository of its page, `login/login`."""
+    """A follow of an account. `repo` is the repository of its page, `login/login`."""
 
     kind: ClassVar[Literal["account_follow"]] = "account_follow"
     does: ClassVar[str] = "follow {0.login} on GitHub"
@@ -271,7 +271,7 @@ class PullRequestBody(OfTask):
 
 
 class ReviewRequestBody(_OnIssue):
-    """The accounts that are asked to review pull request `number`."""
+    """A request to accounts to review pull request `number`."""
 
     kind: ClassVar[Literal["review_request"]] = "review_request"
     reviewers: Annotated[Names, Field(min_length=1)]
@@ -282,7 +282,7 @@ class ReviewRequestBody(_OnIssue):
 
 
 class ReviewBody(_OnIssue):
-    """A review of pull request `number`, of its commit `commit_id` (the newest where it is ""), also line by line."""
+    """A review of commit `commit_id` of pull request `number` ("" for the newest), with comments on its lines."""
 
     kind: ClassVar[Literal["review"]] = "review"
     event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
@@ -301,7 +301,7 @@ class ReviewBody(_OnIssue):
 
 
 class MergeBody(_OnIssue):
-    """The merge of pull request `number`, if its newest commit is `head_sha` still ("" for whichever it is)."""
+    """The merge of pull request `number` if its newest commit is still `head_sha` ("" for any commit)."""
 
     kind: ClassVar[Literal["merge"]] = "merge"
     does: ClassVar[str] = "merge {0.repo}#{0.number}"
@@ -312,7 +312,7 @@ class MergeBody(_OnIssue):
 
 
 class BranchUpdateBody(_OnIssue):
-    """The merge of its base into the branch of pull request `number`, which GitHub makes if it is clean.
+    """The merge of its base into the branch of pull request `number`, which GitHub makes if there is no conflict.
 
     Nothing is done unless the newest commit of the branch is `head_sha`.
     """
@@ -323,10 +323,10 @@ class BranchUpdateBody(_OnIssue):
 
 
 class RefBody(OfTask):
-    """The branch `branch`, created on the commit `sha`, or deleted.
+    """The creation of `branch` at the commit `sha`, or its deletion.
 
-    With `own_commit` it is created on an empty commit upon `sha` whose message names the intent: then nobody else's
-    branch of the same name can be taken for ours, also where an answer was lost. A lock needs that.
+    With `own_commit` it is created at an empty commit on top of `sha` whose message names the intent, so that nobody
+    else's branch of the same name can be mistaken for it, even if an answer was lost. A lock needs that.
     """
 
     kind: ClassVar[Literal["ref"]] = "ref"
@@ -338,10 +338,10 @@ class RefBody(OfTask):
 
 
 class ContentsBody(OfTask):
-    """A file that is written, or deleted, in one commit on `branch` ("" for the default branch).
+    """A file to write or delete in one commit on `branch` ("" for the default branch).
 
-    `content` is the whole file; None deletes it. `sha` is that of the file as it was read, "" where there was none;
-    where another stands there by then, nothing is changed. `message` is that of the commit.
+    `content` is the whole file; None deletes it. `sha` is that of the file as it was read, "" if there was none; if the
+    file is another when this is sent, nothing is changed. `message` is that of the commit.
     """
 
     kind: ClassVar[Literal["contents"]] = "contents"
@@ -358,12 +358,12 @@ class ContentsBody(OfTask):
 
 
 class PushBody(OfTask):
-    """The commit `sha` of a clone of ours, pushed to `branch` by Git.
+    """A push of the commit `sha` of a local clone to `branch` by Git.
 
-    `folder` is where the clone lies, from the home; where it is gone by then the push fails. `before` is the commit on
-    which the branch stands there, "" where it is new: where another stands there by then, nothing is pushed. `paths`
-    are the files that it changes. `summary_text` is what whoever wrote it says of it, and `description_text` what its
-    pull request says once it is pushed; "" for nothing new.
+    `folder` is the path of the clone in the home; if it is gone, the push fails. `before` is the commit at the tip of
+    the remote branch, "" for a new branch: if the tip is another when this is sent, nothing is pushed. `paths` are the
+    changed files. `summary_text` is its author's summary, and `description_text` the new text of its pull request after
+    the push; "" for no change.
     """
 
     kind: ClassVar[Literal["push"]] = "push"
@@ -380,7 +380,7 @@ class PushBody(OfTask):
 class RepositoryBody(OnGitHub):
     """The repository `repo`, made from `template` (`owner/name`).
 
-    Where its owner has a repository whose name begins with `only_one`, none is made; "" makes it in any case.
+    If its owner has a repository whose name begins with `only_one`, none is made; "" makes it in any case.
     """
 
     kind: ClassVar[Literal["repository"]] = "repository"
@@ -438,9 +438,9 @@ GitHubKind = Literal[
 GITHUB_KINDS: tuple[GitHubKind, ...] = get_args(GitHubKind)
 """The kinds of intents that go to GitHub."""
 CREATING: frozenset[GitHubKind] = frozenset({"issue", "issue_comment", "pull_request", "review", "repository"})
-"""What GitHub counts as content that is created, and notifies people of."""
+"""The kinds that GitHub counts as creating content, and notifies people of."""
 NOT_IN_A_REPOSITORY: frozenset[GitHubKind] = frozenset({"account_follow", "repository"})
-"""What is done in no repository that is there already."""
+"""The kinds that need no existing repository."""
 
 _CHANGES = {"closed": "close", "open": "reopen", None: "change"}
 
@@ -449,12 +449,12 @@ _SAID = ("title", "body", "message")
 
 
 def body_digest(body: str) -> str:
-    """The SHA-256 of the body of an issue in hexadecimal digits, whatever its line ends are."""
+    """Return the SHA-256 of the body of an issue in hexadecimal digits, the same for any kind of line ends."""
     return hashlib.sha256(body.replace("\r\n", "\n").rstrip().encode()).hexdigest()
 
 
 def without_closing(body: B) -> B:
-    """Return a body that closes no issue by what it says. A file, and a text that is changed in places, stay."""
+    """Return the body without words that close issues. A file's content, and an issue changed with `over`, stay."""
     if isinstance(body, IssueUpdateBody) and body.over:
         return body
     said = {name: text for name in _SAID if (text := getattr(body, name, ""))}

@@ -1,4 +1,4 @@
-"""When an act leaves after the owner's approval, in a few words for the owner."""
+"""Tells the owner when an approved act leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def leaving(
     now: datetime,
     expected: Mapping[str, Departure] | None = None,
 ) -> str:
-    """Return when what was approved leaves; `expected` is what the running SOUL expects, by id, where it is asked."""
+    """Return when the approved acts leave, in words; `expected` holds the running SOUL's departures by id, if known."""
     later = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
     if later and standing.may_act:
         return f"It leaves by itself on {local(parse_iso(max(later)), timezone):%Y-%m-%d %H:%M}"

@@ -1,7 +1,7 @@
-"""The one way out for public acts. An act is first a committed row, then a request; never the other way round.
+"""The outbox, which sends all public acts. An act is first a committed row, then a request; never the other way round.
 
-What survives a crash: every accepted intent, with its record key and its state. Each movement and its journal entry
-are one transaction. How intents leave is told in `delivery`; `OutboxLoop` lets out what is due.
+Every accepted intent survives a crash, with its record key and its state. Each step and its journal entry are one
+transaction. `delivery` sends the intents; `OutboxLoop` triggers it when something is due.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from modules.services.outbox.types import (
     standing_of,
 )
 
-# NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
+# NOTE(self): longer than the longest wait that a service may demand of its adapter within one call.
 SENDER_DEADLINE_S = 420.0
 INQUIRY_DEADLINE_S = 80.0
 _ASK_AGAIN_S = 300.0
@@ -68,7 +68,7 @@ async def _confirmed() -> str:
 class Outbox:
     """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace.
 
-    `prepared` fills in what an action leaves open, before any rule looks at it. `confirm` is awaited before each
+    `prepared` fills in the fields that an action leaves open, before any rule sees it. `confirm` is awaited before each
     departure, and returns why nothing may leave now, "" if it may.
     """
 
@@ -102,7 +102,7 @@ class Outbox:
         )
 
     async def submit(self, action: ProposedAction) -> Submitted:
-        """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
+        """Store a proposed action as an intent, and return it with the advice. Never raises for policy."""
         action, found = await self._inquire(policy.without_closing_words(self.prepared(action)))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
@@ -119,12 +119,12 @@ class Outbox:
             intent = replace(admission.intent, replaces=older.replaces if older else target)
             is_change = older is not None and intent.state != "blocked"
             if older and not is_change:
-                store.update(connection, older)  # it waits as it did
+                store.update(connection, older)  # it waits as before
                 older = None
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
-            keeps_number = is_change and action.by_owner  # NOTE(self): else the owner may mean what they read under it
+            keeps_number = is_change and action.by_owner  # NOTE(self): else they may approve words they never read
             if older and keeps_number:
                 store.pass_number_on(connection, older.id, intent.id)
             store.number_drafts(connection)
@@ -143,7 +143,7 @@ class Outbox:
         return submitted
 
     async def _inquire(self, action: ProposedAction) -> tuple[ProposedAction, list[Verdict]]:
-        """Return what the inquiries found, and the act as it reads with that; all rules see it so."""
+        """Return the action, with its body changed by what the inquiries found, and their verdicts."""
         found = [verdict for inquiry in self.inquiries for verdict in await _inquired(inquiry, action)]
         body = next((one.body for one in found if one.body is not None), action.body)
         return replace(action, body=body), found
@@ -151,12 +151,12 @@ class Outbox:
     async def do_once(
         self, action: ProposedAction, tries: int = 1, again_after: timedelta | None = None
     ) -> ActStanding:
-        """Propose an act unless it is done, may still be, or is left alone; return how it stands then.
+        """Propose an act unless it is done, may still be, or is left alone; return how it stands after that.
 
-        `tries` and `again_after` are those of `standing`. Never raises for policy, and never waits for the network.
+        `tries` and `again_after` are those of `standing`. Never raises for policy, and never waits until it is sent.
 
         Raises:
-            ValueError: the act has no target, so that nothing tells it from others.
+            ValueError: the act has no target to identify it.
 
         """
         if not action.target:
@@ -169,14 +169,14 @@ class Outbox:
     ) -> ActStanding:
         """Return how an act stands that is done once for its target.
 
-        What came to nothing `tries` times is left alone for `again_after` of lived time, or for good if that is None.
+        An act that failed `tries` times is left alone for `again_after` of lived time, or forever if that is None.
         """
         return standing_of(await self.by_target(kind, target), tries, again_after, self.clock.since)
 
     async def advise(self, action: ProposedAction) -> Advice:
-        """Answer what would become of an act now, at admission and at departure, and keep nothing of it.
+        """Return what admission and the gates would say to an act now, without storing anything.
 
-        It is for what loses its sense in a queue: `admitted` is only what may leave at this moment.
+        It is for acts that are useless if they wait: only an act that may leave at this moment is `admitted`.
         """
         action, found = await self._inquire(action)
 
@@ -193,15 +193,15 @@ class Outbox:
         return await self.database.run(judge)
 
     async def held(self) -> list[Intent]:
-        """What waits for the owner's approval, oldest first."""
+        """Return what waits for the owner's approval, oldest first."""
         return await self.database.run(approval.held)
 
     async def scheduled(self) -> list[Intent]:
-        """What waits for a moment of its own, also where it needs approval first; the latest moment first."""
+        """Return the intents that wait for a scheduled time, even if they need approval first; the latest first."""
         return await self.database.run(store.scheduled)
 
     async def waiting(self, given: str) -> tuple[Intent, str]:
-        """Return an act that waits, named as in `approval.find`, and its number and own words, without anybody else's.
+        """Return a waiting act, named as in `approval.find`, and its number and words, without anybody else's words.
 
         Raises `NotWaiting`.
         """
@@ -213,7 +213,7 @@ class Outbox:
         return await self.database.run(read)
 
     async def own_record(self, uri: str) -> tuple[Intent | None, str]:
-        """Return the intent whose record stands, or would stand, at `uri`, or None, and what it is, as in `waiting`."""
+        """Return the intent whose record is, or would be, at `uri`, or None, and its words as in `waiting`."""
 
         def read(connection: sqlite3.Connection) -> tuple[Intent | None, str]:
             found = store.at_address(connection, uri)
@@ -229,31 +229,31 @@ class Outbox:
         return intent
 
     async def departures(self, intents: Collection[Intent]) -> dict[str, Departure]:
-        """Return when these leave and why not sooner, by id, without what leaves within a minute or is scheduled."""
+        """Return when these intents leave and why not sooner, by id, without those within a minute or scheduled."""
         now = self.clock.now()
         waits = await self.database.run(lambda connection: self._delivery.expected_waits(connection, now))
         found = {one.id: departure_of(waits[one.id], now) for one in intents if one.id in waits}
         return {of: departure for of, departure in found.items() if departure}
 
     async def edit(self, intent_id: str, text: str, rules: Sequence[Rule]) -> Intent:
-        """The owner gave a draft their own words; all as in `approval.edit`."""
+        """Give a draft the owner's words and approve it, as in `approval.edit`."""
         now = self.clock.now()
         intent = await self.journal.record_with(lambda rows: approval.edit(rows, intent_id, text, rules, now))
         self._work.set()
         return intent
 
     async def reject(self, intent_id: str, reason: str = "", outcome: approval.Stopped = "rejected") -> Intent:
-        """The owner said no, or had it withdrawn; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+        """Reject or withdraw an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
         now = self.clock.now()
         return await self.journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
 
     async def deliver_due(self) -> DeliveryReport:
-        """Let out everything whose turn it is, and look after what an earlier process left unfinished.
+        """Send everything that may leave now, and finish what an earlier process left unfinished.
 
-        The round ends early when the service puts something off: the rest would fare no better.
+        The round ends early if a service puts an act off, because the others would not succeed either.
 
         Raises:
-            Fatal: a service refuses us for good; the intent is kept.
+            Fatal: a service refuses the account permanently; the intent is kept.
 
         """
         return await self._delivery.deliver_due()
@@ -266,7 +266,7 @@ class Outbox:
         return came
 
     async def _until(self, event: asyncio.Event, timeout_s: float) -> None:
-        """Wait for an event, or as long as that."""
+        """Wait for an event, at most `timeout_s` seconds."""
         waiters = [asyncio.create_task(event.wait()), asyncio.create_task(self.clock.sleep(timeout_s))]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
@@ -276,7 +276,7 @@ class Outbox:
             await asyncio.gather(*waiters, return_exceptions=True)
 
     async def warm_up_from_feed(self, items: Iterable[tuple[str, str]]) -> int:
-        """Learn from `(uri, text)` of our own feed, newest first, what was said before; returns how many were new."""
+        """Remember the words of the SOUL's own feed, given as `(uri, text)`, newest first; return how many were new."""
         own = f"at://{self.own_did()}/"
         keys = [(dedup_key(text), uri) for uri, text in items if uri.startswith(own) and text.strip()]
         now = self.clock.now()
@@ -287,9 +287,9 @@ class Outbox:
         return await self.database.run(lambda connection: store.get(connection, intent_id))
 
     async def settled(self, intent_id: str, within_s: float = _SENT_WITHIN_S) -> Intent | None:
-        """Wait until an intent left, or was given up, at most `within_s` seconds; return it as it stands then.
+        """Wait until an intent left or was given up, at most `within_s` seconds, and return it in its new state.
 
-        One that waits for the owner's approval is returned at once; None where there is none of that id.
+        One that waits for the owner's approval is returned at once; None if the id is unknown.
         """
         end = self.clock.monotonic() + within_s
         while True:
@@ -300,15 +300,15 @@ class Outbox:
             await self._until(moved, min(_SETTLED_LOOK_S, end - self.clock.monotonic()))
 
     async def made(self, uri: str) -> Intent | None:
-        """The intent that made the record at `uri`."""
+        """Return the intent that made the record at `uri`, or None."""
         return await self.database.run(lambda connection: store.at_result(connection, uri))
 
     async def opened(self, url: str) -> Intent | None:
-        """The intent that opened the issue at `url`, where we did."""
+        """Return the intent that opened the issue at `url`, or None."""
         return await self.database.run(lambda connection: store.opened_at(connection, url))
 
     async def note_undone(self, uri: str) -> None:
-        """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
+        """Note that somebody deleted the record at `uri`, so that the act that made it may be repeated."""
         await self.database.run(lambda connection: store.mark_undone(connection, uri))
 
     async def accepted(self, cause_id: str, *kinds: IntentKind) -> list[Intent]:
@@ -317,7 +317,7 @@ class Outbox:
         return [one for one in rows if one.state in ACTIVE_STATES and (not kinds or one.kind in kinds)]
 
     async def done(self, cause_id: str, *kinds: IntentKind) -> list[Intent]:
-        """Return the intents of one cause that are done, newest first; of all kinds if none is named."""
+        """Return the intents of one cause that are done, newest first; any kind if none is given."""
         return [one for one in await self.accepted(cause_id, *kinds) if one.state == "done"]
 
     async def was_proposed(self, cause_id: str) -> bool:
@@ -325,7 +325,7 @@ class Outbox:
         return bool(await self.by_cause(cause_id))
 
     async def by_cause(self, cause_id: str) -> list[Intent]:
-        """All intents of one cause, newest first."""
+        """Return all intents of one cause, newest first."""
         return await self.database.run(lambda connection: store.by_cause(connection, cause_id))
 
     async def ends(self, acts: Sequence[Intent]) -> list[str]:
@@ -333,29 +333,29 @@ class Outbox:
         return await self.database.run(lambda connection: [end_of(connection, one) for one in acts])
 
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
-        """All intents of a kind for one target, newest first."""
+        """Return all intents of a kind for one target, newest first."""
         return await self.database.run(lambda connection: store.by_target(connection, kind, target))
 
     async def waits(self, kind: IntentKind, prefix: str) -> bool:
-        """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
+        """Return whether an intent of a kind whose target begins with `prefix` was accepted and is not done yet."""
         return await self.database.run(lambda connection: store.waits(connection, kind, prefix))
 
     async def with_picture(self, sha256: str) -> Intent | None:
-        """The newest post or reply, not given up, that shows the picture with that hash."""
+        """Return the newest active post or reply that shows the picture with that hash, or None."""
         return await self.database.run(lambda connection: store.with_picture(connection, sha256))
 
     async def responds_to(self, did: str, since: datetime) -> bool:
-        """Whether a reply or a like for a record of this account was accepted since then."""
+        """Return whether a reply to or a like of a record of this account was accepted since then."""
         return await self.database.run(lambda connection: store.responds_to(connection, did, since))
 
     async def said_to(self, did: str, *, apart_from: str, most: int) -> list[Intent]:
-        """Our newest replies to an account outside the thread `apart_from` (`people.said_to`), newest first."""
+        """Return the newest replies to an account outside the thread `apart_from` (`people.said_to`), newest first."""
         return await self.database.run(
             lambda connection: people.said_to(connection, did, apart_from=apart_from, most=most)
         )
 
     async def of_kind(self, kind: IntentKind, limit: int) -> list[Intent]:
-        """The last `limit` intents of a kind, newest first."""
+        """Return the last `limit` intents of a kind, newest first."""
         return await self.database.run(lambda connection: store.of_kind(connection, kind, limit))
 
     async def at_place(self, kinds: Collection[IntentKind], place: str, *, since: str = "") -> list[Intent]:
@@ -367,11 +367,11 @@ class Outbox:
         return await self.database.run(lambda connection: store.since(connection, kinds, moment))
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
-        """When the latest intent of a kind, not given up, was accepted or left."""
+        """Return when the latest active intent of a kind was accepted or, if that is later, sent; None for none."""
         return await self.database.run(lambda connection: store.last_active(connection, kind))
 
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
-        """How many intents of a kind, not given up, were accepted at `moment` or later."""
+        """Return how many active intents of a kind were accepted at `moment` or later."""
         return await self.database.run(lambda connection: store.active_since(connection, kind, moment))
 
 
@@ -381,7 +381,7 @@ def _numbered(connection: sqlite3.Connection, intent: Intent) -> str:
 
 
 def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
-    """What the rule says. One that fails lets nothing pass."""
+    """Return the verdicts of a rule. One that fails lets nothing pass."""
     try:
         return list(rule(connection, action, now))
     except PolicyBlocked as refusal:
@@ -391,7 +391,7 @@ def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, n
 
 
 async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdict]:
-    """What the inquiry found. One that fails, or takes too long, lets nothing pass."""
+    """Return the verdicts of an inquiry. One that fails, or takes too long, lets nothing pass."""
     try:
         async with asyncio.timeout(INQUIRY_DEADLINE_S):
             return list(await inquiry(action))
@@ -405,7 +405,7 @@ async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdic
 
 
 def _new_id(action: ProposedAction, created_at: datetime) -> str:
-    """Return an id for a new intent, from which its record key follows."""
+    """Return an id for a new intent; its record key is derived from it."""
     tried = [uuid.uuid4().hex for _ in range(_KEYS_TRIED if action.key_fits else 1)]
     fits = action.key_fits or bool
     return next((one for one in tried if fits(tid_for(created_at, one))), tried[0])
@@ -413,7 +413,7 @@ def _new_id(action: ProposedAction, created_at: datetime) -> str:
 
 @dataclass(slots=True)
 class OutboxLoop(Loop):
-    """Lets out what is due, once `ready` says that it is known whether anything may; woken by each new intent."""
+    """Sends what is due, once `ready` returns that it is known whether anything may leave; new intents wake it."""
 
     name = "outbox"
     jitter = 0.0
@@ -431,6 +431,6 @@ class OutboxLoop(Loop):
             return Outcome(ran=False, reason="whether it may act is still to be seen")
         report = await self.outbox.deliver_due()
         reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
-        # NOTE(self): what another process approves is found at the next look only, however long the rest waits.
+        # NOTE(self): an approval by another process is found only at the next look, so no wait exceeds the interval.
         next_in_s = None if report.next_in_s is None else min(report.next_in_s, self.interval_ms / 1000)
         return Outcome(ran=True, reason=reason, next_in_s=next_in_s)

@@ -1,4 +1,4 @@
-"""What the intents hold of a person. Each function is one step of a transaction that its caller opened."""
+"""What the intents hold about a person. Each function is one step of a transaction that its caller opened."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) A
 
 
 def intents_of(connection: sqlite3.Connection, person: Person, posts: Collection[str]) -> frozenset[str]:
-    """Return the ids of the intents that reach an account, came of its `posts`, or wait to reply in its threads.
+    """Return the ids of the intents that reach an account, were caused by its `posts`, or wait to reply in its threads.
 
-    What another act says of it makes that act nobody's: those words are redacted. The connection must know the person.
+    Acts that only mention the account are not its own; those words are redacted. The connection must know the person.
     """
     if not person.did:
         return frozenset()
@@ -48,7 +48,7 @@ def intents_of(connection: sqlite3.Connection, person: Person, posts: Collection
 
 
 def counts_by_end(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str, int]:
-    """Return how many of these intents were sent, wait for the owner or for their turn, and were never sent."""
+    """Return how many of these intents were sent, wait for the owner or for their turn, or were never sent."""
     rows = connection.execute(
         "SELECT state, count(*) FROM intents WHERE id IN (SELECT value FROM json_each(?)) GROUP BY state",
         (json.dumps(sorted(ids)),),
@@ -66,7 +66,7 @@ def texts_of(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:
 
 
 def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
-    """Return the ids of our last few replies to an account, the newest first."""
+    """Return the ids of the SOUL's last few replies to an account, newest first."""
     query = (
         "SELECT id FROM intents WHERE kind = 'reply' AND state = 'done' AND substr(target, 1, ?) = ?"
         " ORDER BY created_at DESC LIMIT ?"
@@ -76,16 +76,16 @@ def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
 
 
 def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: int) -> list[Intent]:
-    """Return our newest `most` public replies to an account, waiting ones included, newest first.
+    """Return the SOUL's newest `most` public replies to an account, waiting ones included, newest first.
 
-    Answers about its data are left out, and what stands in the thread whose root is `apart_from`.
+    Answers about its data are left out, and so are replies in the thread whose root is `apart_from`.
     """
     rows = connection.execute(
         "SELECT id FROM intents WHERE kind = 'reply' AND state IN (SELECT value FROM json_each(:states))"
         " AND json_valid(body) AND coalesce(place, '') <> :place AND coalesce(body ->> 'about_rights', 0) = 0"
         " AND ((target > :first AND target < :last) OR body ->> 'told_to' = :did)"
         " ORDER BY created_at DESC LIMIT :most",
-        # NOTE(self): "0" follows "/": the records of this account and of no other.
+        # NOTE(self): "0" is the character after "/", so this range holds the records of this account only.
         {
             "states": json.dumps(sorted(ACTIVE_STATES)),
             "first": f"at://{did}/",
@@ -99,7 +99,7 @@ def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: 
 
 
 def spoken(connection: sqlite3.Connection, since: datetime, did: str) -> list[Intent]:
-    """Return our acts with words since then that were not deleted, newest first; with a `did` our replies to it."""
+    """Return the SOUL's acts with words since then, except deleted ones, newest first; with `did`, replies to it."""
     to_them = said_to(connection, did, apart_from="", most=_MOST_SPOKEN) if did else []
     said = to_them if did else store.since(connection, _SPOKEN, since)
     acts = (one for one in said[:_MOST_SPOKEN] if one.created_at >= iso(since) and one.state in ACTIVE_STATES)
@@ -107,7 +107,7 @@ def spoken(connection: sqlite3.Connection, since: datetime, did: str) -> list[In
 
 
 def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
-    """Return the ids of our last few direct messages to an account, but for answers about its data, newest first."""
+    """Return the ids of the last few direct messages to an account, without answers about its data, newest first."""
     query = (
         "SELECT id FROM intents WHERE kind = 'direct_message' AND state = 'done' AND json_valid(body)"
         " AND json_extract(body, '$.to') = ? AND json_extract(body, '$.about_rights') IS NOT 1"
@@ -117,7 +117,7 @@ def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
 
 
 _STANDS = " ".join(f"WHEN '{state}' THEN '{words}'" for state, words in STANDS.items())
-# NOTE(self): what has left still counts against all limits, the person's own too, as a write to a hash.
+# NOTE(self): acts that have left still count against all limits, also the person's own, under a hash.
 ACTS_OF_PEOPLE = PersonalRows(
     "acts",
     (
@@ -136,7 +136,7 @@ ACTS_OF_PEOPLE = PersonalRows(
     ),
     counts_on=lambda connection, trace: counts.keep(connection, trace.intents),
 )
-"""The acts that reached a person or came of what they wrote, and those that wait, which then do not leave.
+"""The acts that reached a person or were caused by what they wrote, and waiting ones, which then do not leave.
 
-What was said to others in the person's threads stays, with somebody in their place.
+What was said to others in the person's threads stays, with a placeholder for the person.
 """

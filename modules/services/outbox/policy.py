@@ -1,6 +1,6 @@
-"""What may leave, and when: pure rules on frozen values. Nothing here reads a clock or a row.
+"""Decides what may leave, and when: pure rules on frozen values. Nothing here reads a clock or a row.
 
-Pace is computed from the times of past acts, so it holds across restarts by itself.
+The pace is computed from the times of past acts, so it holds across restarts.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ RETRY_STEPS = 6
 RETRY_MAX_S = 1800.0
 HOLD_MAX_S = 6 * 3600.0
 LATE_ARRIVAL_S = 60.0
-"""How long a request that got no answer may still arrive, as far as sending it again is concerned."""
+"""How long a request without an answer may still arrive; it is not sent again before."""
 LOOKS_BEFORE_REPEAT = 2
 RECHECKS_S = (60.0, 600.0, 3600.0)
-"""Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
+"""Seconds between the looks for a duplicate, after a repeated act whose service takes no key."""
 
 _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
     ("post", "follow", "delete", "threadgate", *GITHUB_KINDS), POST_EXPIRY_MS
@@ -70,15 +70,15 @@ _STRICTEST_FIRST: tuple[tuple[AdviceCode, Instead], ...] = (
 )
 
 Lane = IntentKind | Literal["unfollow"]
-"""What has a pace of its own: a kind, or of the deletions those of our follows."""
+"""A group of acts with a pace of its own: a kind, or the deletions of follows."""
 NO_WAIT = Wait("", 0.0, ends=True)
 Acts = Mapping[Lane, datetime]
-"""When something last left in each lane, or set out to."""
+"""When an act was last sent in each lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The intent whose turn it is, or else the seconds until one's turn comes (None: nothing waits)."""
+    """The intent to send next, or else the seconds until one may leave (None: nothing waits)."""
 
     intent: Intent | None = None
     wait_s: float | None = None
@@ -86,7 +86,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStep:
-    """Where a try that brought no result leaves an intent. `counts` says that it used up one of its attempts."""
+    """The state of an intent after a try without a result. `counts` says that it used up one of its attempts."""
 
     state: IntentState
     retry_in_s: float | None = None
@@ -94,7 +94,7 @@ class DeliveryStep:
 
 
 def expires_at(kind: IntentKind, now: datetime) -> datetime:
-    """When an act of this kind has lost its sense: answers, likes, words in a room after 6 h, the rest after 24 h."""
+    """Return when an act of this kind expires: replies, likes, reposts and messages after 6 h, the rest after 24 h."""
     return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, REPLY_EXPIRY_MS))
 
 
@@ -105,12 +105,12 @@ def lane_of(kind: IntentKind, target: str) -> Lane:
 
 
 def _sharing(lane: Lane) -> tuple[Lane, ...]:
-    """Return the lanes whose acts keep one distance: likes and reposts share theirs."""
+    """Return the lanes that share a cool-down with this one, itself included: likes and reposts share theirs."""
     return ("like", "repost") if lane in {"like", "repost"} else (lane,)
 
 
 def cooldown_s(lane: Lane, pacing: Pacing) -> float:
-    """Seconds between two acts of a lane."""
+    """Return the seconds between two acts of a lane."""
     match lane:
         case "post":
             return pacing.post_s
@@ -132,18 +132,18 @@ def goes_first(intent: Intent) -> bool:
 def pace_wait(
     intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime, departures: Sequence[datetime] = ()
 ) -> Wait:
-    """Return how long the pace keeps `intent`, and why; 0 s when it may leave.
+    """Return how long the pace keeps `intent`, and why; 0 s if it may leave.
 
-    What `goes_first` only takes a breath, and what does not go to Bluesky has but its own lane. A queue that was asleep
-    wakes slowly: what was old when it was set free (`started`: this process woke, or a gate opened) keeps its distance
-    from the last act of its lane. The act before a pause decides by how much it is longer, so that none of those that
-    wait overtakes another.
+    An act that `goes_first` only waits for `breath_s`, and an act outside Bluesky only for its own lane. A backlog
+    leaves slowly: acts that were old when they could first leave (`started`: the process started, or a gate opened)
+    keep a distance from the last act of their lane. The random extra length of a pause depends on the act before it, so
+    that no waiting act overtakes another.
 
     Args:
         intent: the act.
-        acts: when something last left in each lane.
+        acts: when an act last left in each lane.
         pacing: the cool-downs.
-        now: the time.
+        now: the current time.
         started: since when the intent could have left.
         departures: when the latest acts left, newest first.
 
@@ -176,9 +176,9 @@ def pace_wait(
 
 
 def expected_waits(pending: Sequence[Intent], wait_of: Callable[[Intent], Wait], pacing: Pacing) -> Mapping[str, Wait]:
-    """Return for each of the `pending` acts how long it waits and why, those before it in its lane included.
+    """Return how long each of the `pending` acts waits and why, by id, counting those before it in its lane.
 
-    `wait_of` tells how long an act would wait if it were alone.
+    `wait_of` returns how long an act would wait alone.
     """
     expected: dict[str, Wait] = {}
     before: dict[Lane, float] = {}
@@ -198,10 +198,10 @@ def choose(
     pause_s: Callable[[Intent], float],
     was_asleep: Callable[[Intent], bool] = lambda _: False,
 ) -> Choice:
-    """Whose turn it is: what `goes_first`, answers before posts before the rest, then what has been due for longest.
+    """Return the intent to send next: first what `goes_first`, then replies, posts, the rest, and the longest due.
 
-    `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others. What
-    `was_asleep`, the backlog, comes after what is new, the newest of it first.
+    `pause_s` returns in how many seconds an intent may leave; those that must wait are skipped. The backlog
+    (`was_asleep`) comes after what is new, the newest of it first.
     """
     shortest: float | None = None
     for intent in sorted(pending, key=lambda one: _turn(one, was_asleep=was_asleep(one))):
@@ -213,19 +213,19 @@ def choose(
 
 
 def due_wait(intent: Intent, now: datetime) -> Wait:
-    """Return how long it waits for its scheduled moment, or for another try after one that failed."""
+    """Return how long an intent waits for its scheduled moment, or for another try after a failed one."""
     scheduled = Wait("it is scheduled", _ahead_s(intent.scheduled_for, now), ends=True)
     again = Wait("tried again after a failure", retry_in_s(intent, now), ends=True)
     return max(scheduled, again, key=lambda wait: wait.seconds)
 
 
 def is_for_later(intent: Intent, now: datetime) -> bool:
-    """Whether its scheduled moment is still to come."""
+    """Return whether its scheduled moment is in the future."""
     return _ahead_s(intent.scheduled_for, now) > 0
 
 
 def retry_in_s(intent: Intent, now: datetime) -> float:
-    """Seconds until a failed try may be repeated; a date further ahead than any retry means that the clock jumped."""
+    """Return the seconds until a failed try may be repeated; 0 beyond `HOLD_MAX_S`, as the clock must have jumped."""
     if intent.not_before is None:
         return 0.0
     left = (parse_iso(intent.not_before) - now).total_seconds()
@@ -233,32 +233,32 @@ def retry_in_s(intent: Intent, now: datetime) -> float:
 
 
 def due_since(intent: Intent) -> datetime:
-    """Since when it could leave, or from when on: since it was made, its moment, or the pause after its last try."""
+    """Return from when on an intent may leave: its next try, else its scheduled moment, else its creation."""
     return parse_iso(intent.not_before or intent.scheduled_for or intent.created_at)
 
 
 def is_expired(intent: Intent, now: datetime) -> bool:
-    """Whether the act has lost its sense."""
+    """Return whether the act has expired."""
     return parse_iso(intent.expires_at) <= now
 
 
 def is_backlog(intent: Intent, started: datetime) -> bool:
-    """Whether the intent was already old when it was set free; what the owner ordered or approved never is."""
+    """Return whether the intent was old when it could first leave; False if the owner ordered or approved it."""
     return not intent.by_owner and started - parse_iso(intent.scheduled_for or intent.created_at) > timedelta(
         milliseconds=BACKLOG_AGE_MS
     )
 
 
 def backoff_s(tries: int) -> float:
-    """Seconds before the next try after `tries` (≥ 1) that failed: 5, 15, 45 … at most half an hour."""
+    """Return the seconds before the next try after `tries` (≥ 1) failed ones: 5, 15, 45 … at most half an hour."""
     return min(RETRY_MAX_S, RETRY_BASE_S * RETRY_FACTOR ** min(tries - 1, RETRY_STEPS))
 
 
 def after_send(intent: Intent, error: Err) -> DeliveryStep:
-    """What a failed try means.
+    """Return the next step after a failed try.
 
-    Only a try whose outcome is unknown uses up an attempt: the request was sent. A service that is down, or that does
-    not know us for the moment, may take its time; the intent lives until it expires.
+    Only a try with an unknown outcome uses up an attempt, because the request was sent. If a service is down or refuses
+    the login for now, the intent waits until it expires.
     """
     match error.kind:
         case "invalid" | "not_found":
@@ -270,7 +270,7 @@ def after_send(intent: Intent, error: Err) -> DeliveryStep:
 
 
 def after_find(intent: Intent, error: Err) -> DeliveryStep:
-    """Return what follows a look that could not tell whether an earlier try arrived: another, if that can help."""
+    """Return the next step after a look that could not tell if an earlier try arrived: another look, or failure."""
     if isinstance(error, AmbiguousErr):
         return DeliveryStep("failed")
     refused = error.kind in {"invalid", "not_found"}
@@ -280,24 +280,24 @@ def after_find(intent: Intent, error: Err) -> DeliveryStep:
 
 
 def not_arrived(intent: Intent, now: datetime) -> IntentState:
-    """Where an intent goes when its earlier tries did not arrive: out again (`sending`), or to its end."""
+    """Return the next state of an intent whose earlier tries did not arrive: `sending` again, or its end."""
     if is_expired(intent, now):
         return "expired"
     return "failed" if intent.attempts >= OUTBOX_MAX_ATTEMPTS else "sending"
 
 
 def look_again_in_s(intent: Intent) -> float | None:
-    """Seconds until the next look for a request without a key that was not found; None if it may be sent again."""
+    """Return the seconds until the next look for a request without a key; None if it may be sent again."""
     return LATE_ARRIVAL_S if intent.looks + 1 < LOOKS_BEFORE_REPEAT else None
 
 
 def recheck_in_s(intent: Intent) -> float | None:
-    """Seconds until the next look for a duplicate of what is done; None after the last one."""
+    """Return the seconds until the next look for a duplicate of a done intent; None after the last one."""
     return RECHECKS_S[intent.looks] if intent.looks < len(RECHECKS_S) else None
 
 
 def without_closing_words(action: ProposedAction) -> ProposedAction:
-    """Return an act that closes no issue by its words, which others may have said, unless the owner asked for it."""
+    """Return the act without words that close issues, as others may have said them, unless the owner asked for it."""
     if action.by_owner or not isinstance(action.body, OnGitHub):
         return action
     return replace(action, body=without_closing(action.body))
@@ -310,7 +310,7 @@ def admit(
 
     Args:
         action: what is proposed.
-        said: the verdicts of the rules; one verdict on repetition is added.
+        said: the verdicts of the rules; verdicts on repetition and on its schedule are added.
         before: what was stored before.
         intent_id: the id of the new intent, in hexadecimal digits.
         now: when it is proposed.
@@ -324,7 +324,7 @@ def admit(
     too_much = schedule_reason(action.scheduled_for, before.scheduled, now)
     verdicts = [*said, Verdict("once", "block", reason) if reason else Verdict("once")]
     verdicts += [Verdict("schedule", "block", too_much)] if too_much else []
-    # NOTE(self): what another rule says may quote the action, so for a withheld one no other verdict is kept.
+    # NOTE(self): other verdicts may quote the action, so they are dropped if it is withheld.
     withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
     verdicts = withheld or verdicts
     state, why = decide(verdicts, action.hold)
@@ -355,7 +355,7 @@ def admit(
 
 
 def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
-    """What becomes of an action of which all this is said, and why; `hold` is why the action itself asks to wait."""
+    """Return the state for an action with these verdicts, and why; `hold` is the action's own reason to wait."""
     block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
     if block is not None:
         return "blocked", block.reason or block.rule
@@ -366,7 +366,7 @@ def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
 
 
 def advise(state: IntentState, reason: str, verdicts: Sequence[Verdict], now: datetime) -> Advice:
-    """What to answer to an action that was decided so, for all that is said of it; the strictest refusal counts."""
+    """Return the advice for an action with this state, reason and verdicts; the strictest block counts."""
     if state != "blocked":
         return Advice("held" if state == "held" else "admitted", reason)
     for code, instead in _STRICTEST_FIRST:
@@ -378,12 +378,12 @@ def advise(state: IntentState, reason: str, verdicts: Sequence[Verdict], now: da
 
 
 def failed_rule(name: str, error: Exception, says: Literal["hold", "block"] = "block") -> Verdict:
-    """Return the verdict of a rule that broke: it lets nothing pass."""
+    """Return the verdict for a rule that raised `error`: it lets nothing pass."""
     return Verdict(name, says, f"the rule on {rule(name)} failed: {type(error).__name__}: {error}")
 
 
 def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> str:
-    """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
+    """Return why a text may not leave again, or "". `twin` is the newest active intent with the same key."""
     if twin is not None:
         age_s = max(0, int((now - parse_iso(twin.created_at)).total_seconds()))
         if twin.state != "held" and age_s * 1000 < OUTBOUND_DEDUP_WINDOW_MS:
@@ -394,7 +394,7 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
 
 
 def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
-    """Why the same thing may not be done to the same target again, or ""."""
+    """Return why the same act may not be done to the same target again, or ""."""
     if earlier is None:
         return ""
     where = {"done": "is done", "held": _waits_for(earlier)}.get(earlier.state, "is on its way")
@@ -402,7 +402,7 @@ def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
 
 
 def picture_reason(earlier: Intent | None) -> str:
-    """Why a picture may not be shown again, or ""."""
+    """Return why a picture may not be posted again, or ""."""
     if earlier is None:
         return ""
     return f"The same picture as in a {deed(earlier.kind)} that " + (
@@ -411,7 +411,7 @@ def picture_reason(earlier: Intent | None) -> str:
 
 
 def schedule_reason(moment: datetime | None, waiting: int, now: datetime) -> str:
-    """Why nothing may be scheduled for `moment`, or ""; `waiting` is how much is scheduled already."""
+    """Return why nothing may be scheduled for `moment`, or ""; `waiting` is how many acts are scheduled already."""
     if moment is None:
         return ""
     if moment <= now:

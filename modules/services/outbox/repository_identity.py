@@ -1,7 +1,7 @@
-"""Tells whether a repository is the one that its name stood for when it was first seen, by the id that answers now.
+"""Checks by its numeric id that a repository is the same one that its name stood for when it was first seen.
 
-A repository can be deleted and made anew by somebody else, or move: then its old name gives nothing until the owner
-accepts what answers there. It is asked before an act on GitHub is admitted, and again before the act leaves.
+A repository can be deleted and recreated by somebody else, or move: then its old name is refused until the owner
+accepts the new repository. The check is made before an act on GitHub is admitted, and again before the act leaves.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from modules.services.pinned_names.store import PinnedNames
 
 @dataclass(frozen=True, slots=True)
 class AnotherRepositoryErr(Err):
-    """Another repository answers under the name than when it was first seen."""
+    """The name now stands for another repository than when it was first seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryIdentity:
-    """Compares the numeric id that answers with the one that is kept in `names`; the first one is kept."""
+    """Compares the current numeric id of a repository with the first one, which is stored in `names`."""
 
     github: GitHub
     names: PinnedNames
 
     @answering
     async def check(self, repo: Repo) -> ApiResult[Repository]:
-        """Return the repository that answers; an `AnotherRepositoryErr` where it is another one.
+        """Return the repository under this name, or an `AnotherRepositoryErr` if it is another one.
 
         Raises `StorageError`.
         """
@@ -44,14 +44,14 @@ class RepositoryIdentity:
         return Ok(answered)
 
     async def write_refusal(self, repo: Repo) -> Err | None:
-        """Return why nothing may be written there now, None if it may; where there is none the write itself tells."""
+        """Return why nothing may be written there, or None; a missing repository is left for the write to report."""
         found = await self.check(repo)
         return found if isinstance(found, Err) and found.kind != "not_found" else None
 
     def since(self, repo: Repo) -> str:
-        """Return since when the name stands for the repository that it stands for, ISO-8601 UTC; "" if it is not known.
+        """Return since when the name stands for its current repository, ISO-8601 UTC; "" if it is not known.
 
-        What was said of the name before that was said of another repository.
+        Whatever was said about the name before was about another repository.
         """
         since = self.names.since("repository", repo.full_name)
         return iso(since) if since else ""

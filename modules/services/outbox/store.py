@@ -45,9 +45,9 @@ _TICK = timedelta(milliseconds=1)
 
 
 def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> StoredBefore:
-    """What is stored that bears on admitting `action` at `now`, read once."""
+    """Return the stored facts that matter for admitting `action` at `now`."""
     key, target = action.dedup_key, action.target
-    # NOTE(self): who may reply is said anew as often as the owner likes; the latest word holds.
+    # NOTE(self): the rule on who may reply can be set as often as the owner likes; the latest one holds.
     once = target and not isinstance(action.body, ThreadgateBody)
     return StoredBefore(
         same_act=active_on_target(connection, action.kind, target) if once else None,
@@ -60,19 +60,19 @@ def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: d
 
 
 def insert(connection: sqlite3.Connection, intent: Intent) -> None:
-    """Keep a new intent."""
+    """Store a new intent."""
     marks = ", ".join("?" * len(_FIELDS))
     connection.execute(f"INSERT INTO intents ({_COLUMNS}) VALUES ({marks})", _values(intent))  # noqa: S608 - our own column names
 
 
 def update(connection: sqlite3.Connection, intent: Intent) -> None:
-    """Write what can change in an intent."""
+    """Write the changeable fields of an intent, and withdraw unsent messages about it unless it is held."""
     values = {name: getattr(intent, name) for name in (*_CHANGING, "id")}
     changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
     connection.execute(f"UPDATE intents SET {changes} WHERE id = :id", values)  # noqa: S608 - our own column names
     if intent.state == "held":
         return
-    # NOTE(self): what has not told the owner of it yet tells of it no more; of the others, they are told anew.
+    # NOTE(self): an unsent message to the owner about this draft is withdrawn; one about its other drafts is sent anew.
     unsent = "kind = 'direct_message' AND state = 'pending' AND first_sent_at IS NULL AND instr(body, ?)"
     for one in _select(connection, unsent, f'"{intent.id}"'):
         update(connection, dataclasses.replace(one, state="blocked", error=STANDS["withdrawn"]))
@@ -90,12 +90,12 @@ def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
 
 
 def at_address(connection: sqlite3.Connection, uri: str) -> Intent | None:
-    """The intent whose record stands, or would stand, at `uri`: no other has its record key."""
+    """Return the intent whose record is, or would be, at `uri`, or None; record keys are unique."""
     return next(iter(_select(connection, "rkey = ?", uri.rpartition("/")[2])), None)
 
 
 def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
-    """What never set out need not be sent to be deleted. What did is deleted when it has come to its end."""
+    """Withdraw the unsent intent at `uri`, so that its deletion need not send it first; leave one that was sent."""
     unwanted = at_address(connection, uri)
     if unwanted is not None and unwanted.is_unsent:
         update(connection, dataclasses.replace(unwanted, state="blocked", error=STANDS["withdrawn"]))
@@ -104,11 +104,11 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
 def withdraw_reaching(
     connection: sqlite3.Connection, did: str, reason: str, kind: IntentKind | None = None
 ) -> list[Intent]:
-    """Give up what has not set out and would reach an account, also drafts, of any kind if none is given.
+    """Withdraw the unsent acts and drafts that would reach an account; of any kind if `kind` is None.
 
-    Return what was given up, newest first.
+    Return what was withdrawn, newest first.
     """
-    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    # NOTE(self): "0" is the character after "/", so this range holds the records of this account only.
     reaches = "(target = ? OR (target > ? AND target < ?) OR iif(json_valid(body), body ->> 'to', '') = ?)"
     unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
     reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
@@ -120,9 +120,9 @@ def withdraw_reaching(
 
 
 def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
-    """Let `newest`, which is yet to be kept, count for its target, and no earlier intent of its kind.
+    """Make `newest`, which is not stored yet, replace all earlier intents of its kind for its target.
 
-    What never set out is not sent any more, unless `newest` waits for an approval that may not come.
+    Unsent ones are blocked, unless `newest` waits for an approval that may not come.
     """
     for older in by_target(connection, newest.kind, newest.target):
         if older.is_unsent and newest.state == "pending":
@@ -132,7 +132,7 @@ def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
 
 
 def waits_for_another(connection: sqlite3.Connection, intent: Intent) -> bool:
-    """Whether what an intent is about is still on its way: the post, a branch, or an earlier word on who may reply."""
+    """Return whether an intent depends on an unfinished one: its post, its branch, or an earlier rule on replies."""
     on_its_way = {"pending", "sending"}
     if intent.kind == "delete":
         post = at_address(connection, intent.target)
@@ -149,35 +149,35 @@ def waits_for_another(connection: sqlite3.Connection, intent: Intent) -> bool:
 
 
 def mark_undone(connection: sqlite3.Connection, uri: str) -> None:
-    """The record at `uri` was deleted: a follow, like or repost that made it may be done again."""
+    """Note that the record at `uri` was deleted, so that the follow, like or repost that made it may be repeated."""
     connection.execute(f"UPDATE intents SET undone = 1 WHERE result_uri = ? AND {_REPEATABLE}", (uri,))  # noqa: S608 - a constant
 
 
 def mark_all_undone(connection: sqlite3.Connection) -> None:
-    """All that was followed, liked or reposted may be done again: another account acts from now on."""
+    """Allow all follows, likes and reposts again, because another account acts from now on."""
     connection.execute(f"UPDATE intents SET undone = 1 WHERE state = 'done' AND {_REPEATABLE}")  # noqa: S608 - a constant
 
 
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
-    """All in `state`, newest first."""
+    """Return the intents in `state`, newest first."""
     return _select(connection, "state = ?", state)
 
 
 def scheduled(connection: sqlite3.Connection) -> list[Intent]:
-    """Return what waits for a moment of its own, also where it needs approval first; the latest moment first."""
+    """Return the intents that wait for a scheduled time, even if they need approval first; the latest first."""
     waiting = "state IN ('held', 'pending') AND scheduled_for IS NOT NULL AND first_sent_at IS NULL"
     return sorted(_select(connection, waiting), key=lambda one: one.scheduled_for or "", reverse=True)
 
 
 def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
-    """Return the delivered intents that are to be looked at once more by then, newest first."""
+    """Return the done intents that must be checked for duplicates by then, newest first."""
     return _select(connection, "state = 'done' AND not_before IS NOT NULL AND not_before <= ?", iso(until))
 
 
 def next_moment(connection: sqlite3.Connection) -> str | None:
-    """Return when the outbox has something to do: ISO-8601, "" for now or when nobody knows, None where nothing waits.
+    """Return when the outbox next has something to do: ISO-8601, "" for now or an unknown time, None for never.
 
-    What waits for the owner's approval is nothing to do.
+    What waits for the owner's approval does not count.
     """
     leave = expected(connection)
     moments = [
@@ -194,31 +194,31 @@ def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:
 
 
 def by_cause(connection: sqlite3.Connection, cause_id: str) -> list[Intent]:
-    """All that one thing caused, newest first."""
+    """Return the intents with this cause, newest first."""
     return _select(connection, "cause_id = ?", cause_id)
 
 
 def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> list[Intent]:
-    """All of a kind that were meant for one target, newest first."""
+    """Return the intents of a kind for one target, newest first."""
     return _select(connection, "target = ? AND kind = ?", target, kind)
 
 
 def is_deleted(connection: sqlite3.Connection, intent: Intent) -> bool:
-    """Return whether what an act made was taken back."""
+    """Return whether the result of an act was deleted."""
     deletions = by_target(connection, "delete", intent.result_uri) if intent.result_uri else []
     return any(one.state == "done" for one in deletions)
 
 
 def waits(connection: sqlite3.Connection, kind: IntentKind, prefix: str) -> bool:
-    """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
+    """Return whether an intent of a kind whose target begins with `prefix` was accepted and is not done yet."""
     begins = "target >= ? AND target < ? || char(1114111) AND kind = ?"
     query = f"SELECT 1 FROM intents WHERE {begins} AND state IN ('held', 'pending', 'sending') LIMIT 1"  # noqa: S608 - constants
     return connection.execute(query, (prefix, prefix, kind)).fetchone() is not None
 
 
 def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bool:
-    """Whether a reply or a like for a record of this account was accepted since then."""
-    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    """Return whether a reply to or a like of a record of this account was accepted since then."""
+    # NOTE(self): "0" is the character after "/", so this range holds the records of this account only.
     query = (
         "SELECT 1 FROM intents WHERE target > ? AND target < ? AND kind IN ('reply', 'like')"  # noqa: S608 - constants
         f" AND {_ACTIVE} AND created_at >= ? LIMIT 1"
@@ -227,14 +227,14 @@ def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bo
 
 
 def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
-    """How many are in each state."""
+    """Return how many intents are in each state."""
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
 _DID = """state = 'done' AND sent_at >= ? AND NOT
     (kind = 'direct_message' AND json_valid(body) AND coalesce(json_extract(body, '$.is_notice'), 0))
     AND coalesce(result_uri, '') NOT IN (SELECT target FROM intents WHERE kind = 'delete' AND state = 'done')"""
-"""What the SOUL itself did since a moment, without what it took back and the program's own messages to the owner."""
+"""Matches what the SOUL did since a moment, without what it deleted and the program's notices to the owner."""
 
 
 def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
@@ -249,9 +249,9 @@ def left_between(connection: sqlite3.Connection, moment: str, until: str) -> lis
 
 
 def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
-    """Return what the owner ordered, approved or rejected of what was proposed in that time, newest first.
+    """Return what was proposed in that time and the owner ordered, approved or rejected, newest first.
 
-    What another version took the place of is left out, and a draft that the order did not give, until it is decided.
+    Replaced acts are left out, and so are undecided drafts whose words or target the order did not give.
     """
     theirs = "rejected OR by_owner AND NOT (own_words AND state IN ('held', 'expired'))"
     where = f"({theirs}) AND coalesce(error, '') <> ? AND created_at >= ? AND created_at < ?"
@@ -259,58 +259,58 @@ def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> 
 
 
 def done_at_since(connection: sqlite3.Connection, moment: str) -> list[str]:
-    """When each act left that is done and left at `moment` (ISO-8601) or later."""
+    """Return when each done act left that left at `moment` (ISO-8601) or later."""
     query = "SELECT sent_at FROM intents WHERE state = 'done' AND sent_at >= ?"
     return [row[0] for row in connection.execute(query, (moment,))]
 
 
 def last_done(connection: sqlite3.Connection) -> str:
-    """When the latest act that is done left, ISO-8601; "" if none is."""
+    """Return when the latest done act left, ISO-8601; "" if there is none."""
     return _moment(connection, "SELECT max(sent_at) FROM intents WHERE state = 'done'")
 
 
 def first_words(connection: sqlite3.Connection) -> str:
-    """When the first post or reply left, ISO-8601; "" if none did."""
+    """Return when the first post or reply left, ISO-8601; "" if none did."""
     return _moment(connection, "SELECT min(sent_at) FROM intents WHERE state = 'done' AND kind IN ('post', 'reply')")
 
 
 def about(connection: sqlite3.Connection, intent_id: str, posts: Iterable[str]) -> list[Intent]:
-    """The intent with this id, and all that these posts caused or that are for them, oldest first."""
+    """Return the intent with this id, and all that these posts caused or that target them, oldest first."""
     listed = json.dumps(list(posts))
     anew = "SELECT value FROM json_each(?)"
     return _select(connection, f"id = ? OR cause_id IN ({anew}) OR target IN ({anew})", intent_id, listed, listed)[::-1]
 
 
 def opened_at(connection: sqlite3.Connection, url: str) -> Intent | None:
-    """The intent that opened the issue at `url`."""
+    """Return the intent that opened the issue at `url`, or None."""
     return next(iter(_select(connection, "kind = 'issue' AND result_uri = ? AND state = 'done'", url)), None)
 
 
 def opened_thread(connection: sqlite3.Connection, repo: str, number: str) -> Intent | None:
-    """The intent that opened this issue or pull request of `repo`, in whatever capital letters."""
+    """Return the intent that opened this issue or pull request of `repo`, ignoring case, or None."""
     ends = [f"/{repo}/{part}/{number}".lower() for part in ("issues", "pull")]
     where = "kind IN ('issue', 'pull_request') AND substr(lower(result_uri), -length(?)) = ?"
     return next((one for end in ends for one in _select(connection, where, end, end)), None)
 
 
 def at_result(connection: sqlite3.Connection, uri: str, *, any_case: bool = False) -> Intent | None:
-    """The intent that made what stands at `uri`; with `any_case` capital letters make no difference."""
+    """Return the intent whose result is at `uri`, or None; `any_case` ignores case."""
     return next(iter(_select(connection, f"result_uri = ?{' COLLATE NOCASE' if any_case else ''}", uri)), None)
 
 
 def unsent_with_key(connection: sqlite3.Connection, rkey: str) -> Intent | None:
-    """The intent with this record key, if nothing of it stands on the network yet."""
+    """Return the intent with this record key if it has no result on the network yet, else None."""
     return next(iter(_select(connection, "rkey = ? AND coalesce(result_uri, '') = ''", rkey)), None)
 
 
 def names(connection: sqlite3.Connection, uri: str) -> bool:
-    """Whether an intent is for this record, or was caused by it."""
+    """Return whether an intent targets this record, or was caused by it."""
     query = "SELECT EXISTS (SELECT 1 FROM intents WHERE target = :it OR cause_id = :it)"
     return bool(connection.execute(query, {"it": uri}).fetchone()[0])
 
 
 def uris_ending_in(connection: sqlite3.Connection, tail: str) -> set[str]:
-    """The targets and results of intents whose uri ends so."""
+    """Return the URIs of targets and results of intents that end in `tail`."""
     query = """
         SELECT target FROM intents WHERE substr(target, -length(:tail)) = :tail
         UNION SELECT result_uri FROM intents WHERE substr(result_uri, -length(:tail)) = :tail
@@ -319,7 +319,7 @@ def uris_ending_in(connection: sqlite3.Connection, tail: str) -> set[str]:
 
 
 def results_in_conversation(connection: sqlite3.Connection, conversation_id: str, *, without: str) -> set[str]:
-    """The names of the direct messages in a conversation that intents made, without the intent of that id."""
+    """Return the names of the direct messages in a conversation that intents made, except the intent `without`."""
     query = """
         SELECT result_uri FROM intents
         WHERE kind = 'direct_message' AND substr(result_uri, 1, length(:prefix)) = :prefix AND id <> :without
@@ -329,10 +329,10 @@ def results_in_conversation(connection: sqlite3.Connection, conversation_id: str
 
 
 def another_goes_first(connection: sqlite3.Connection, intent: Intent, body: DirectMessageBody, now: datetime) -> bool:
-    """Whether another direct message to a conversation goes first: one that set out, or else one that is older.
+    """Return whether another direct message to a conversation goes first: one being sent, or else an older one.
 
-    One that must wait itself, because it is not known whether it arrived, holds back only what depends on it: the other
-    parts of the same answer, and the same words, which could not be told from it. What has expired does not count.
+    One that waits for a retry, because it is not known whether it arrived, holds back only the other parts of the same
+    answer and messages with the same words, which could not be told from it. Expired ones do not count.
     """
     query = """
         SELECT 1 FROM (SELECT *, iif(json_valid(body), body, '{}') AS told FROM intents
@@ -362,16 +362,16 @@ def since(connection: sqlite3.Connection, kinds: Collection[IntentKind], moment:
 
 
 def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> list[Intent]:
-    """The last `limit` of a kind, newest first."""
+    """Return the last `limit` intents of a kind, newest first."""
     return _select(connection, "kind = ?", kind, limit=limit)
 
 
 def newest_of_owner(
     connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str, since: str
 ) -> Intent | None:
-    """The newest of these kinds in a repository since a moment that the owner approved or rejected.
+    """Return the newest intent of these kinds in a repository since then that the owner ordered, approved or rejected.
 
-    `repo` is `owner/name` in any case.
+    `repo` is `owner/name` in any case; None if there is none.
     """
     said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({_marks(kinds)})"
     place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
@@ -379,12 +379,12 @@ def newest_of_owner(
 
 
 def active_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
-    """The intent that does or did the same to the same target, and was not undone."""
+    """Return the active intent of this kind for this target that was not undone, or None."""
     return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ACTIVE}", kind, target)), None)
 
 
 def active_with_picture(connection: sqlite3.Connection, action: ProposedAction) -> Intent | None:
-    """The newest active post or reply that shows a picture of `action`; None if none does."""
+    """Return the newest active post or reply that shows a picture of `action`; None if none does."""
     if not isinstance(action.body, PostBody | ReplyBody):
         return None
     found = (with_picture(connection, picture.sha256) for picture in action.body.pictures)
@@ -398,7 +398,7 @@ def with_picture(connection: sqlite3.Connection, sha256: str) -> Intent | None:
 
 
 def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
-    """`now`, or the next millisecond at which no intent was made yet: record keys are made of it."""
+    """Return `now`, or the next millisecond at which no intent was created: record keys are derived from it."""
     moment = now
     while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
         moment += _TICK
@@ -430,34 +430,34 @@ def _intent(row: sqlite3.Row) -> Intent:
 
 FEED_KEYS_MAX = 5000
 ONCE = "once:"
-"""The key of what is said only once, in whatever words, begins so."""
+"""The prefix of the deduplication key of something that is said only once, in whatever words."""
 REPLACED = "the owner had it changed"
-"""The reason of an act whose place another version took."""
+"""The reason of an act that another version replaced."""
 
 
 def in_feed(connection: sqlite3.Connection, key: str) -> bool:
-    """Whether the feed already shows these words."""
+    """Return whether the feed already shows the words with this key."""
     return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
 
 
 def feed_shows(connection: sqlite3.Connection, uri: str) -> bool:
-    """Whether our own feed showed this record."""
+    """Return whether the SOUL's own feed showed this record."""
     return connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone() is not None
 
 
 def forget_feed_but(connection: sqlite3.Connection, still_shown: Sequence[str]) -> None:
-    """Forget what our own feed showed, but for the posts that it still shows."""
+    """Forget what the SOUL's own feed showed, except the posts in `still_shown`."""
     query = "DELETE FROM feed_keys WHERE uri NOT IN (SELECT value FROM json_each(?))"
     connection.execute(query, (json.dumps(still_shown),))
 
 
 def forget_words(connection: sqlite3.Connection, uri: str) -> None:
-    """The record at `uri` was deleted: its words may be said again, but not what is said only once."""
+    """Forget the words of the deleted record at `uri`, so that they may be said again, unless said only `ONCE`."""
     connection.execute("DELETE FROM feed_keys WHERE uri = ? AND key NOT GLOB ?", (uri, f"{ONCE}*"))
 
 
 def remember_words(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
-    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
+    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; return how many were new."""
     before = connection.total_changes
     connection.executemany("INSERT OR IGNORE INTO feed_keys VALUES (?, ?, ?)", [(*pair, iso(at)) for pair in keys])
     added = connection.total_changes - before
@@ -475,12 +475,12 @@ _NUMBERED = f"SELECT id FROM intents WHERE state = 'held' OR ({_ON_THE_WAY}) ORD
 
 
 def on_the_way(connection: sqlite3.Connection) -> list[Intent]:
-    """Return what needs no approval and has not set out, without direct messages, by when it is due."""
+    """Return the unsent intents that need no approval, without direct messages, by when they are due."""
     return sorted(_select(connection, _ON_THE_WAY), key=lambda one: one.scheduled_for or one.created_at)
 
 
 def number_drafts(connection: sqlite3.Connection) -> None:
-    """Give what began to wait the next number; what waits no more keeps its number while it is free and recent."""
+    """Give new waiting acts the next numbers; acts that no longer wait keep theirs while it is free and recent."""
     waiting = [str(row[0]) for row in connection.execute(_NUMBERED)]
     kept = marks.get(connection, _NUMBERS)
     last, before = _read_numbers(kept)
@@ -497,7 +497,7 @@ def number_drafts(connection: sqlite3.Connection) -> None:
 
 
 def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> None:
-    """Give the number of an act that waited, and the changes of it that are held, to the one that took its place."""
+    """Pass the number of a waiting act, and its held changes, to the act that replaced it."""
     last, numbers = _read_numbers(marks.get(connection, _NUMBERS))
     numbers = {after if one == before else one: number for one, number in numbers.items() if one != after}
     marks.put(connection, {_NUMBERS: json.dumps({"last": last, "of": numbers})})
@@ -505,12 +505,12 @@ def pass_number_on(connection: sqlite3.Connection, before: str, after: str) -> N
 
 
 def draft_numbers(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the number of each draft, and of the last that waited, by its id."""
+    """Return the numbers of the waiting acts, and of those that waited recently, by id."""
     return _read_numbers(marks.get(connection, _NUMBERS))[1]
 
 
 def _read_numbers(text: str) -> tuple[int, dict[str, int]]:
-    """Return the number that was given last, and those that are given."""
+    """Return the last number given, and the numbers by id."""
     if not text:
         return 0, {}
     stored = json.loads(text)
@@ -521,11 +521,11 @@ _UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
 
 
 def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datetime]:
-    """When something set out in each lane in the last day. What lies ahead, because the clock was set back, is not.
+    """Return when an act was last sent in each lane in the last day, ignoring future times of a clock set back since.
 
-    Only of deletions it matters what they are of.
+    The lane depends on the target only for deletions.
     """
-    # NOTE(self): the plus keeps SQLite from looking by state: nearly all that was ever sent is done.
+    # NOTE(self): the plus keeps SQLite from using the index on the state: nearly all that was ever sent is done.
     rows = connection.execute(
         "SELECT kind, iif(kind = 'delete', target, '') AS of, max(sent_at) FROM intents"
         " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind, of",
@@ -539,7 +539,7 @@ def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datet
 
 
 def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:
-    """When the latest acts of its own accord set out for Bluesky in the last day, at most so many, newest first."""
+    """Return when the SOUL's own latest acts on Bluesky were sent in the last day, at most `most`, newest first."""
     rows = connection.execute(
         f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
         f" AND NOT urgent AND NOT by_owner AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
@@ -549,13 +549,13 @@ def last_departures(connection: sqlite3.Connection, now: datetime, most: int) ->
 
 
 def last_active(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
-    """When the latest living intent of a kind was accepted or, if it is later, set out."""
+    """Return when the latest active intent of a kind was accepted or, if that is later, sent; None for none."""
     query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ACTIVE}"  # noqa: S608 - a constant
     found = connection.execute(query, (kind,)).fetchone()[0]
     return parse_iso(found) if found else None
 
 
 def active_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
-    """How many living intents of a kind were accepted at `moment` or later."""
+    """Return how many active intents of a kind were accepted at `moment` or later."""
     query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ACTIVE}"  # noqa: S608 - a constant
     return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])

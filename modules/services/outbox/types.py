@@ -1,4 +1,4 @@
-"""The types of the outbox: proposed actions, intents, rules, gates, senders, and how an act done once stands."""
+"""The types of the outbox: proposed actions, intents, rules, gates, senders, and the standing of acts done once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 
 NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({*GITHUB_KINDS, "space_chat"})
-"""What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
+"""The kinds that go to GitHub or into the agent space instead of Bluesky. Each has a pace of its own."""
 UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
-"""What writes no record into our repository, and so costs no points and keeps to no pace but its own."""
+"""The kinds that write no record into the account's repository, so they cost no points and have only their own pace."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 Outcome = IntentState | Literal["rejected", "withdrawn"]
 STANDS: Mapping[Outcome, str] = {
@@ -34,14 +34,14 @@ STANDS: Mapping[Outcome, str] = {
     "rejected": "the owner rejected it",
     "withdrawn": "withdrawn",
 }
-"""How an act stands, in words. What was rejected or withdrawn has these words before the reason in its `error`."""
+"""How an act stands, in words. If it was rejected or withdrawn, its `error` begins with these words."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
-"""An intent that was not given up: it is done, or may still be."""
+"""The states of an active intent, which is done or may still be."""
 ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]
-"""What the id of a result is: the CID of a record, the revision of a direct message, the number of an issue or pull
-request, the id of a comment or review, the hash of a commit, file or commit in a merge queue, a repository's name."""
+"""Says what the id of a result is: the CID of a record, the revision of a direct message, the number of an issue or
+pull request, the id of a comment or review, the hash of a commit, file or queued commit, or a repository's name."""
 REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
-"""What may be done again to the same target once its record was deleted."""
+"""The kinds that may be repeated on the same target once the record was deleted."""
 
 ACTS_PER_TICK = 3
 PACING_SPREAD = 0.25
@@ -52,21 +52,21 @@ class ProposedAction:
     """A public act that a life proposes. It becomes an intent when the outbox accepts it.
 
     Attributes:
-        body: everything that its sender needs; its type tells the kind.
+        body: everything that its sender needs; its type determines the kind.
         part: the part of a commitment that it does (`commitment-…#1`), for a body that has no subject; else "".
         media_id: identifies attached media, for deduplication.
-        once: the name of what is said only once, in whatever words; "" where the words decide.
-        cause_id: what caused it: the uri of the notification, or a name such as `expression`.
+        once: the name of something that is said only once, in whatever words; "" to compare the words instead.
+        cause_id: what caused it: the URI of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
-        own_words: asked for by the owner (`by_owner`), who gave no words for it, or did not name what it is done to.
+        own_words: asked for by the owner (`by_owner`), who did not give its words or name its target.
         hold: why it must wait for the owner's approval, whatever the rules say; "" if it need not.
-        is_for_owner: proposed in a turn that the owner began: it takes the place of what waits and is meant by it.
-        replaces: the id of the waiting act whose place it takes; "": one for the same target, or with the same words.
-        scheduled_for: the moment at which it is to leave; None: as soon as it may.
-        until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
-        provenance: of the least trusted words behind it, for the journal; what is not known is a stranger's.
-        key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
+        is_for_owner: proposed in a turn that the owner began, so it may replace a waiting act.
+        replaces: the id of the waiting act that it replaces; "" for one with the same target or the same words.
+        scheduled_for: when it is to leave; None for as soon as possible.
+        until: when it expires, if that is sooner than for others of its kind.
+        provenance: that of the least trusted words behind it, for the journal; by default a stranger's.
+        key_fits: returns whether a record key is suitable; of many candidates the first suitable one is used.
 
     """
 
@@ -88,12 +88,12 @@ class ProposedAction:
 
     @property
     def kind(self) -> IntentKind:
-        """What is to be done."""
+        """The kind of act."""
         return self.body.kind
 
     @property
     def target(self) -> str:
-        """The uri answered, liked, reposted or deleted, the did followed, the part of a commitment, or ""."""
+        """The URI answered, liked, reposted or deleted, the DID followed, the part of a commitment, or ""."""
         return self.body.subject or self.part
 
     @property
@@ -103,7 +103,7 @@ class ProposedAction:
 
     @property
     def dedup_key(self) -> str:
-        """The key by which it counts as said before: its name, or its words and media; "" if it has none of these."""
+        """The deduplication key: its `once` name, or its words and media; "" if it has none of these."""
         if self.once:
             return f"once:{self.once}"
         return dedup_key(self.text, self.media_id) if self.text.strip() or self.media_id else ""
@@ -111,19 +111,19 @@ class ProposedAction:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of the outbox. `held` waits for the owner's approval; `error` then says why.
+    """A row of the outbox. A `held` intent waits for the owner's approval; `error` then says why.
 
-    Of a `blocked` one that was withheld, `body`, `target`, `body_hash` and `dedup_key` are empty.
+    If a `blocked` intent was withheld, its `body`, `target`, `body_hash` and `dedup_key` are empty.
 
     Times are ISO-8601 UTC; `rkey` is a TID derived once from `created_at` and `id`.
-    `attempts` counts the tries that left with an unknown outcome, `deferrals` those that the service put off.
-    `first_sent_at` is when it first set out: that is the time the world sees, and every later try repeats it.
-    `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
-    when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
-    `by_owner`: the owner asked for it, or approved it. `rejected`: the owner rejected it. `own_words`: the owner
-    asked for it, and has neither given nor seen its words, or what it is done to.
-    `scheduled_for` is the moment before which it does not leave, and from which its expiry counts.
-    `replaces`: while it is held, the id of the act that waits to leave, and whose place it takes once it is approved.
+    `attempts` counts the tries with an unknown outcome, `deferrals` those that the service put off.
+    `first_sent_at` is when it was first sent: the public time of the act, which every later try repeats.
+    `sent_at` is when it was last sent. `looks` counts, while it is `sending`, the looks since then that did not find
+    it; when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
+    `by_owner`: the owner asked for it, or approved it. `rejected`: the owner rejected or withdrew it.
+    `own_words`: the owner asked for it, but has neither given nor seen its words or its target.
+    `scheduled_for` is the time before which it does not leave, and from which its expiry counts.
+    `replaces`: while it is held, the id of the waiting act that it replaces once it is approved.
     """
 
     id: str
@@ -161,48 +161,48 @@ class Intent:
 
     @property
     def outcome(self) -> Outcome:
-        """How it stands; of what is `blocked`, also whether the owner rejected it, or it was withdrawn."""
+        """Its state; for a `blocked` intent, also whether the owner rejected it or it was withdrawn."""
         if self.state == "blocked" and (self.error or "").startswith(STANDS["withdrawn"]):
             return "withdrawn"
         return "rejected" if self.state == "blocked" and self.rejected else self.state
 
     @property
     def why_not(self) -> str:
-        """Why it was not done, beyond its outcome; "" for what was done, or may still be."""
+        """Why it was not done, beyond its outcome; "" if it was done, or may still be."""
         gone = "" if self.state in ACTIVE_STATES else self.error or ""
         return gone.removeprefix(STANDS[self.outcome]).removeprefix(": ")
 
     @property
     def is_unsent(self) -> bool:
-        """Whether it waits, for approval or to leave, and has not set out."""
+        """Whether it waits, for approval or to leave, and was never sent."""
         return self.state in {"held", "pending"} and self.first_sent_at is None
 
     def made(self, kind: ResultKind) -> str:
-        """Return the id of what it made, "" where it made nothing of that kind."""
+        """Return the id of what it made, "" if it made nothing of that kind."""
         return (self.result_id or "") if self.result_kind == kind else ""
 
     @property
     def issue_number(self) -> int:
-        """The number of the issue or pull request that it made or changed, 0 without one."""
+        """The number of the issue or pull request that it made or changed, 0 for none."""
         return int(self.made("issue") or 0)
 
     @property
     def was_repeated(self) -> bool:
-        """Whether it set out more than once."""
+        """Whether it was sent more than once."""
         return self.first_sent_at != self.sent_at
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBefore:
-    """What was stored before an action was proposed, as far as it bears on its admission.
+    """The stored facts that matter for the admission of a proposed action.
 
     Attributes:
-        same_act: the active intent that does or did the same to the same target.
+        same_act: the active intent of the same kind for the same target.
         same_text: the newest active intent with the same words.
-        in_feed: whether our feed shows the words already.
+        in_feed: whether the SOUL's feed shows the words already.
         same_picture: an active intent that shows one of its pictures.
-        scheduled: how many intents wait for a moment of their own.
-        created_at: the moment to store the action under; no intent has it yet.
+        scheduled: how many intents wait for a scheduled time.
+        created_at: the creation time for the new intent, which no other intent has.
 
     """
 
@@ -216,19 +216,19 @@ class StoredBefore:
 
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]
 Instead = Literal["later", "like", "silence", "other words"]
-"""What a rule that forbids an act would have done in its place."""
+"""What a rule that blocks an act allows instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What the outbox answers to a proposed action, as a code for programs and a sentence for people.
+    """The answer of the outbox to a proposed action, as a code for programs and a sentence for people.
 
     Attributes:
-        code: `admitted` and `held` (it waits for approval) are kept. The others are refused: the same may be
-            met with a like (`like_instead`), may be proposed again (`later`), or said differently (`other_words`);
-            nothing at all may be done (`silence`), or no rule says what else (`refused`).
+        code: `admitted` and `held` (it waits for approval) are accepted. The others are refused: a like is possible
+            instead (`like_instead`), or the same act later (`later`), or other words (`other_words`); nothing may be
+            done (`silence`), or no rule suggests anything (`refused`).
         reason: why it is not simply admitted; "" if it is.
-        not_before: of `later`, when it makes sense to propose it again.
+        not_before: for `later`, when it makes sense to propose it again.
 
     """
 
@@ -239,10 +239,10 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The answer to a proposed action: the row that was kept of it, and the advice.
+    """The answer to a proposed action: the stored intent and the advice.
 
-    `wait` says how long it waits for its turn, and why; `number` names it for as long as it waits, 0 without one.
-    `is_change`: it took the place of an act that waited, and has its number.
+    `wait` says how long it waits for its turn, and why; `number` is its draft number while it waits, 0 for none.
+    `is_change`: it replaced a waiting act, and took over its number.
     """
 
     intent: Intent
@@ -269,7 +269,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the rules made of a proposed action: the intent to store, the advice, and what was said of it."""
+    """The decision on a proposed action: the intent to store, the advice, and the verdicts."""
 
     intent: Intent
     advice: Advice
@@ -278,7 +278,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where the act now stands on the network, and its id there; empty for an act that leaves nothing (a delete)."""
+    """The address of the result on the network, and its id; empty for an act that leaves nothing (a deletion)."""
 
     uri: str = ""
     kind: ResultKind | None = None
@@ -287,7 +287,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """What one round of deliveries came to; `next_in_s` is when something waiting may go (None: nothing waits)."""
+    """The result of one round of deliveries; `next_in_s` is when a waiting act may leave (None: nothing waits)."""
 
     done: int = 0
     failed: int = 0
@@ -298,27 +298,27 @@ class DeliveryReport:
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousErr(Err):
-    """A look found more than one act that may be the one that was sent: it is never sent again."""
+    """A look found more than one act that may be the one that was sent, so it is never sent again."""
 
 
 class Sender(Protocol):
-    """Sends intents of one kind, or of several, to one service, and can look whether an earlier try arrived."""
+    """Sends intents of one or more kinds to one service, and can look whether an earlier try arrived."""
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
-        """Do it. Repeating with the same intent must not do it twice."""
+        """Perform the act. Repeating this with the same intent must not perform it twice."""
         ...
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether an earlier try arrived: `Ok(None)` when the service says it did not."""
+        """Return the result of an earlier try that arrived; `Ok(None)` if the service says that none did."""
         ...
 
 
 @runtime_checkable
 class KeylessSender(Sender, Protocol):
-    """Carries to a service that takes no key of ours, where a request that arrives late could be done twice."""
+    """Sends to a service that accepts no keys, so an act could be done twice if a request arrives late."""
 
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
-        """Close what repeated tries of a done intent left beside its result; how many there were."""
+        """Close the duplicates that repeated tries of a done intent left; return how many there were."""
         ...
 
 
@@ -331,11 +331,11 @@ class Verdict:
         says: `pass`, `hold` (wait for the owner's approval) or `block`.
         reason: why, in words; "" for a plain pass.
         value: what was counted or found, for example 7.
-        limit: what it was held against, for example 6.
-        withhold: of a block: nothing that the action says may be kept, not even to tell of its refusal.
-        instead: of a block: what may be done in its place; None if the rule does not know.
-        retry_in_s: of a block with `later`: in how many seconds to try again.
-        body: of an inquiry: how the act reads with what it found out; None if it changes nothing.
+        limit: the limit for the value, for example 6.
+        withhold: for a block: no content of the action may be stored, not even to report its refusal.
+        instead: for a block: what may be done instead; None if the rule does not say.
+        retry_in_s: for a block with `later`: in how many seconds to try again.
+        body: from an inquiry: the body changed by what it found out; None for no change.
 
     """
 
@@ -351,51 +351,51 @@ class Verdict:
 
 
 class Rule(Protocol):
-    """Something that stands at admission, for example etiquette, the secret scan, or the owner's approval.
+    """A check at admission, for example etiquette, the secret scan, or the owner's approval.
 
-    It runs in the writer thread, inside the transaction that admits the action: what it counts cannot change under it.
-    It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
+    It runs in the writer thread, inside the transaction that admits the action, so what it counts cannot change
+    meanwhile. It must not wait for anything. All rules are asked; one `block` is stronger than any `hold`.
     """
 
     def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime, /) -> Sequence[Verdict]:
-        """What this rule, or family of rules, says."""
+        """Return the verdicts of this rule or family of rules."""
         ...
 
 
 class Inquiry(Protocol):
-    """What must be found out in the world before an action is admitted; unlike a `Rule` it may wait.
+    """A check outside the database before an action is admitted; unlike a `Rule` it may wait.
 
-    It is asked once for each proposal, before the transaction that admits it, and its verdicts count with those of the
+    It is asked once for each proposal, before the transaction that admits it, and its verdicts count like those of the
     rules.
     """
 
     async def __call__(self, action: ProposedAction, /) -> Sequence[Verdict]:
-        """What was found; nothing for an action that it does not concern."""
+        """Return the verdicts; none for an action that it does not concern."""
         ...
 
 
 class DepartureRule(Protocol):
-    """Asked before something leaves, whenever it was admitted: the settings may have become stricter meanwhile.
+    """A check before an intent leaves, because the settings may have become stricter since it was admitted.
 
     Like a `Rule` it runs in the writer thread, inside a transaction, and must not wait for anything.
     """
 
     def __call__(self, intent: Intent, /) -> Verdict:
-        """Whether it must wait for the owner's approval; only `hold` says so."""
+        """Return whether the intent must wait for the owner's approval; only `hold` says so."""
         ...
 
 
 class Gate(Protocol):
-    """Asked each time before something leaves; it also runs inside a transaction of the writer thread."""
+    """A check each time before an intent leaves; it also runs inside a transaction of the writer thread."""
 
     def __call__(self, connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
-        """None if the intent may leave now."""
+        """Return how long the intent must wait, or None if it may leave now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why something may not leave yet, and in how many seconds to ask again; `ends` if it may leave then."""
+    """Why an intent may not leave yet, and in how many seconds to ask again; `ends` if it may leave then."""
 
     reason: str
     seconds: float
@@ -404,14 +404,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Seconds that must lie between acts: of the same lane, and between any two.
+    """The least seconds between acts, within each lane and between any two.
 
     Attributes:
         follow_s: between two follows, and between two unfollows.
-        extra: the lanes of kinds that have none of their own.
-        breath_s: between any two acts on Bluesky, also where one is urgent.
-        tick_s: a span in which at most `per_tick` acts leave for Bluesky, urgent ones besides; 0 acts: no limit.
-        spread: each pause is longer by up to this share, for each act another, so that no rhythm can be seen.
+        extra: by lane, for lanes without a field of their own.
+        breath_s: between any two acts on Bluesky, even urgent ones.
+        tick_s: the time in which at most `per_tick` acts leave for Bluesky, besides urgent ones; 0 acts for no limit.
+        spread: each pause is longer by up to this share, different for each act, so that no rhythm is visible.
 
     """
 
@@ -443,8 +443,8 @@ class Pacing:
 
 
 ActCode = Literal["done", "waits", "held", "refused", "left_alone", "free"]
-"""`waits`: accepted and not done yet; `held`: waits for the owner's yes; `refused`: by the owner, or by a rule just
-now; `left_alone`: it came to nothing too often or too lately; `free`: it may be proposed."""
+"""`waits`: accepted and not done yet; `held`: waits for the owner's approval; `refused`: by the owner, or by a rule
+just now; `left_alone`: it failed too often or too recently; `free`: it may be proposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,9 +452,9 @@ class ActStanding:
     """How an act stands.
 
     Attributes:
-        code: what may be expected of it.
+        code: its status.
         intent: the intent that counts: the one that was accepted or that the owner refused, else the latest.
-        advice: the answer of the outbox where it was proposed just now; None where it was not.
+        advice: the answer of the outbox if it was proposed just now, else None.
         tries: how often it was proposed before.
 
     """
@@ -466,7 +466,7 @@ class ActStanding:
 
     @property
     def active(self) -> Intent | None:
-        """The intent that is done, or may still be; None where there is none."""
+        """The intent that is done, or may still be; None if there is none."""
         return self.intent if self.code in {"done", "waits", "held"} else None
 
     @property
@@ -476,21 +476,21 @@ class ActStanding:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it is done, may still be, or was refused by the owner: nothing more has to be proposed."""
+        """Whether it is done, may still be, or was refused by the owner, so that nothing more has to be proposed."""
         return self.active is not None or (self.intent is not None and self.intent.rejected)
 
     @property
     def reason(self) -> str:
-        """Why it is not done, or the bare state of its intent."""
+        """Why it is not done, or else the state of its intent."""
         return (self.intent.error or self.intent.state) if self.intent else ""
 
 
 def standing_of(
     intents: Sequence[Intent], tries: int, again_after: timedelta | None, since: Callable[[datetime], timedelta]
 ) -> ActStanding:
-    """Return how an act stands by its `intents`, newest first.
+    """Return how an act stands, given its `intents`, newest first.
 
-    What came to nothing `tries` times is left alone for `again_after` since its last try, or for good if that is None.
+    An act that failed `tries` times is left alone for `again_after` since its last try, or forever if that is None.
     `since` returns how long ago a moment was.
     """
     active = next((one for one in intents if one.state in ACTIVE_STATES), None)
@@ -505,7 +505,7 @@ def standing_of(
 
 
 def standing_after(submitted: Submitted, tries: int) -> ActStanding:
-    """Return how an act stands that was proposed just now, after so many `tries`."""
+    """Return how an act stands that was proposed just now, after `tries` earlier proposals."""
     intent = submitted.intent
     return ActStanding(_code_of(intent) if submitted.accepted else "refused", intent, submitted.advice, tries)
 

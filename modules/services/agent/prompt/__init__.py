@@ -1,1 +1,1 @@
-"""What a model is told before anything else: files by priority, within a budget, in an order that caches well."""
+"""The system prompt: files by priority, within a budget of tokens, in an order that caches well."""

@@ -1,7 +1,7 @@
-"""How many tokens a text will be, without a tokenizer: characters through a ratio that each model teaches by its bills.
+"""Estimates tokens without a tokenizer: characters divided by a ratio learned from the bills (token counts) of a model.
 
-The ratio in use moves in steps, and only when the bills have drifted a step away from it, so that what is cut for lack
-of room stays cut at the same place from turn to turn. It is kept in a state file; a crash loses less than one step.
+The ratio in use moves in steps, and only when the bills have drifted a step away from it, so that texts cut for lack
+of room are cut at the same place from turn to turn. It is kept in a state file; a crash loses less than one step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modules.runtime.console import Console
 from modules.runtime.llm.dialect import ToolSpec, convert_tools
 
 MOST_CHARS_PER_TOKEN = 6.0
-"""Tokenizers make a token of four or five characters of prose, and of less in most other texts."""
+"""Upper bound: tokenizers need four or five characters of prose for a token, and fewer of most other texts."""
 
 _WORTH_TELLING_CHARS = 8_000
 _CLEARLY_LONGER = 1.25
@@ -40,19 +40,18 @@ _CUT_REMEDY = (
 
 
 def is_short(chars: int, tokens: int) -> bool:
-    """Whether that is less than what was sent can be."""
+    """Return whether `tokens` is too few for `chars` characters."""
     return chars > tokens * MOST_CHARS_PER_TOKEN
 
 
 @dataclass(slots=True)
 class PromptWindow:
-    """Notices where the service of a model keeps less of a prompt than it was sent, without a word.
+    """Detects that the service of a model silently cuts the prompts that it is sent.
 
-    A server with a small window drops what does not fit, most often the instructions, and answers all the same. Its
-    bills show it: far fewer tokens than any tokenizer makes of so many characters, and the same number for prompts of
-    different lengths, the largest of its latest bills. Only that number is taken for its window, `tokens`, which is
-    None while nothing tells of a limit: some services count wrongly in other ways, and cut nothing. It is forgotten
-    with the process.
+    A server with a small window drops what does not fit, most often the instructions, and still answers. Its bills
+    show this: far fewer tokens than any tokenizer makes of so many characters, and the same number, the largest of its
+    latest bills, for prompts of different lengths. Only that number is taken as its window, `tokens`, which is None
+    while there is no sign of a limit: some services count wrongly in other ways, and cut nothing. Not persisted.
     """
 
     tokens: int | None = None
@@ -60,7 +59,7 @@ class PromptWindow:
     _bills: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_BILLS_KEPT))
 
     def note(self, chars: int, tokens: int) -> bool:
-        """Take a bill; return whether it says what the owner has not been told."""
+        """Record a bill; return whether it is the first reason to warn the owner."""
         if self.tokens is not None and tokens > self.tokens:
             self.tokens = None
             self._bills.clear()
@@ -77,12 +76,12 @@ class PromptWindow:
 
 
 class Estimator:
-    """Estimates for `model`, and learns for any.
+    """Estimates the tokens of `model`, and learns the ratios of all models.
 
     Args:
-        path: where the ratios are kept.
-        model: whose tokens `estimate` counts; a model that has sent no bill yet is taken at 4 characters a token.
-        console: where the owner is told, once, that a service seems to cut what it is sent.
+        path: the state file with the ratios.
+        model: the model whose tokens `estimate` counts; 4 characters a token until its first bill.
+        console: where the owner is warned, once, that a service seems to cut prompts.
 
     """
 
@@ -98,27 +97,27 @@ class Estimator:
 
     @property
     def ratio(self) -> float:
-        """Characters a token, as estimates take it."""
+        """Characters per token that estimates use."""
         return self._settled.get(self._model, START_RATIO)
 
     def estimate(self, text: str) -> int:
-        """Tokens of `text`, rounded up; nothing is 0."""
+        """Return the tokens of `text`, rounded up; 0 for an empty text."""
         return math.ceil(len(text) / self.ratio - _ROUNDING)
 
     def within(self, context_tokens: int) -> int:
-        """How many tokens a request may have: as many as that, or what its service was seen to keep."""
+        """Return how many tokens a request may have: `context_tokens`, or fewer if a service has a smaller window."""
         return min([context_tokens, *filter(None, (window.tokens for window in self._windows.values()))])
 
     def prompt_within(self, prompt_tokens: int) -> int:
-        """How many of these a prompt may have: half of a window that is known to be small stays for the rest."""
+        """Return `prompt_tokens`, or fewer, so that half of a window that is known to be small stays for the rest."""
         known = self.within(2 * prompt_tokens)
         return min(prompt_tokens, known // 2)
 
     def learn(self, model: str, chars: int, tokens: int) -> None:
-        """A call to `model` sent so many characters and was counted as so many tokens. Raises `StorageError`.
+        """Learn from a call to `model` that sent `chars` and was billed `tokens`. Raises `StorageError`.
 
-        Small calls are passed over: what services add around a message weighs too much in them. So is a count that
-        cannot be one of all that was sent.
+        Small calls are ignored, because what services add around a message weighs too much in them, and so are counts
+        that are too low for all that was sent.
         """
         if tokens < _LEAST_TOKENS or chars <= 0:
             return
@@ -143,13 +142,13 @@ class Estimator:
 
 
 def tool_tokens(specs: Iterable[ToolSpec], estimate: Callable[[str], int]) -> int:
-    """Tokens of tool definitions, as they go over the wire."""
+    """Return the tokens of tool definitions in the form that is sent."""
     wire = convert_tools(specs)
     return estimate(json.dumps(wire, ensure_ascii=False)) if wire else 0
 
 
 def _ratios(found: Any) -> dict[str, float]:  # noqa: ANN401 - whatever the file holds
-    """What of the file is a ratio."""
+    """Return the valid ratios in the file, by model."""
     if not isinstance(found, dict):
         return {}
     return {

@@ -1,6 +1,6 @@
 """Fits a prompt into its budget of tokens: which parts go in by priority, and what is cut. Pure.
 
-The same input gives the same bytes: a provider finds the beginning of a prompt again only if nothing in it has moved.
+The same input gives the same bytes, because a provider finds a prompt in its cache only if its beginning is unchanged.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from common.wording import number
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, Message, PromptBlock, Text, ToolAnswer
 
 Audience = Literal["owner", "bluesky", "space"]
-"""Who may read what comes of a turn. Only with `owner` may private things be in the prompt."""
+"""Who may read the result of a turn. Only with `owner` may private things be in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """One part that wants to be in the prompt.
+    """One candidate part of the prompt.
 
     Attributes:
-        name: as the owner knows it, for example `SOUL.md`.
-        content: its text, as it will stand in the prompt.
-        priority: lower goes first, and stays longest.
+        name: the name that the owner knows, for example `SOUL.md`.
+        content: its text as the prompt shows it.
+        priority: lower goes first, and is cut last.
         group: how often it changes.
-        whole: never cut and never dropped, whatever the budget says.
+        whole: never cut and never dropped, whatever the budget.
 
     """
 
@@ -51,14 +51,14 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapResult:
-    """What came of an assembly.
+    """The result of `assemble`.
 
     Attributes:
-        included: the parts as they go into the prompt, by group and then by priority; cut ones as they were cut.
-        truncated: names of those that were cut.
-        dropped_files: names of those that had no room.
-        tokens: estimated tokens of each part that is in.
-        over_budget: whether what must be whole is alone larger than the budget.
+        included: the parts of the prompt, by group and then by priority; truncated ones in their short form.
+        truncated: names of the parts that were cut.
+        dropped_files: names of the parts that had no room.
+        tokens: estimated tokens of each included part.
+        over_budget: whether the parts that must be whole exceed the budget.
 
     """
 
@@ -87,7 +87,7 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class SystemPrompt:
-    """What a model is told before anything else, and of what it was put together."""
+    """The system prompt, and the parts that it was built from."""
 
     blocks: tuple[PromptBlock, ...]
     parts: tuple[PromptPart, ...]
@@ -103,9 +103,9 @@ class SystemPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ToldBefore:
-    """What was said with a person before, as a prompt tells it; "" for nothing.
+    """What was said with a person before, as text for a prompt; "" for nothing.
 
-    `provenance` is whose words it brings in; None where it holds only ours.
+    `provenance` is that of the least trusted words in it; None if it holds only the SOUL's own.
     """
 
     text: str = ""
@@ -129,13 +129,13 @@ def assemble(
     estimate: Estimate = estimate_roughly,
     cut_note: CutNote | None = None,
 ) -> BootstrapResult:
-    """Choose what fits.
+    """Choose the parts that fit.
 
     Args:
-        files: in any order. Blank ones are passed over, and a HEARTBEAT.md that says nothing.
-        budget: in tokens. Only what is `whole` may pass it, and then nothing else is in.
-        estimate: tokens of a text; characters through four where nobody knows better.
-        cut_note: the sentence for a file that was cut, given how many sections were left out; none without it.
+        files: in any order. Blank ones are skipped, and so is a HEARTBEAT.md without content.
+        budget: in tokens. Only `whole` parts may exceed it, and then no other part is included.
+        estimate: returns the tokens of a text; by default a quarter of its characters.
+        cut_note: returns the sentence for a cut file, given how many sections were left out; None for no sentence.
 
     """
     wanted = sorted(filter(_says_something, files), key=lambda file: (file.priority, file.name))
@@ -170,10 +170,10 @@ def assemble(
 
 
 def truncate_sections(markdown: str, max_tokens: int, estimate: Estimate, cut_note: CutNote | None = None) -> Truncated:
-    """Keep what stands before the first `## ` heading and then whole sections from the top, as far as there is room.
+    """Keep the text before the first `## ` heading, and then as many whole sections from the top as fit.
 
-    A heading in a code fence divides nothing. The note counts in the room. When not even the beginning fits, the text
-    is empty.
+    Headings in code fences do not count. The note counts towards the room. If not even the beginning fits, the text is
+    empty.
     """
     if estimate(markdown) <= max_tokens:
         return Truncated(markdown, 0)
@@ -199,10 +199,10 @@ def truncate_sections(markdown: str, max_tokens: int, estimate: Estimate, cut_no
 def history_budget(
     *, context_tokens: int, bootstrap_tokens: int, tool_tokens: int, max_output_tokens: int, parts: Iterable[PromptPart]
 ) -> int:
-    """How many tokens of conversation there is room for.
+    """Return how many tokens of conversation fit.
 
     Raises:
-        PolicyBlocked: what stands around the conversation is alone too large; the message names the largest of it.
+        PolicyBlocked: the rest of the request alone is too large; the message names its largest parts.
 
     """
     history = context_tokens - bootstrap_tokens - tool_tokens - max_output_tokens
@@ -220,7 +220,7 @@ def history_budget(
 
 
 def room_beside(parts: Sequence[PromptPart], *, context_tokens: int, tool_tokens: int) -> int:
-    """The same for a prompt of these parts and an answer of the usual length. Raises what `history_budget` raises."""
+    """Return `history_budget` for a prompt of these parts and an answer of the usual length, with the same errors."""
     return history_budget(
         context_tokens=context_tokens,
         bootstrap_tokens=sum(part.tokens for part in parts),
@@ -235,7 +235,7 @@ def _says_something(file: PromptFile) -> bool:
 
 
 def _cut(file: PromptFile, room: int, estimate: Estimate, cut_note: CutNote | None) -> PromptFile | None:
-    """As much of `file` as is worth having, or None."""
+    """Return `file` cut to `room` tokens, or None if what is left is not worth including."""
     if room < _LEAST_WORTH_CUTTING:
         return None
     cut = truncate_sections(file.content, room, estimate, cut_note)
@@ -246,16 +246,16 @@ def _cut(file: PromptFile, room: int, estimate: Estimate, cut_note: CutNote | No
 
 
 RULE = "---\n\n"
-"""What stands between any two parts of a prompt, on a line of its own."""
+"""The separator between any two parts of a prompt, on a line of its own."""
 
 
 def placed(
     blocks: Sequence[PromptBlock], messages: Sequence[Message], *, may_go_on: bool = False
 ) -> tuple[tuple[PromptBlock, ...], tuple[Message, ...]]:
-    """The blocks for the system prompt, and the messages; the turn answers the last one in which somebody speaks.
+    """Return the blocks and the messages with the dynamic blocks moved into the last message in which a user speaks.
 
-    What tools answered may follow it, where a crash cut off the turn. `may_go_on`: whether these messages will stand in
-    a later turn, too.
+    Tool answers may follow that message if a crash interrupted the turn. `may_go_on` says whether a later turn will
+    show these messages, too; a single message that no later turn shows leaves the blocks where they are.
     """
     changing = "\n\n".join(block.text for block in blocks if block.group == "dynamic")
     place = next((at for at in reversed(range(len(messages))) if _speaks(messages[at])), None)
@@ -269,5 +269,5 @@ def placed(
 
 
 def _speaks(message: Message) -> bool:
-    """Return whether a message is the user's own: no mere answers of tools."""
+    """Return whether a message holds the user's own words, not only answers of tools."""
     return message.role == "user" and not all(isinstance(one, ToolAnswer) for one in message.content)

@@ -1,8 +1,8 @@
-"""Builds what a model is told before anything else: one text for each cache group, within the budget, for one audience.
+"""Builds the system prompt: one text for each cache group, within the budget, for one audience.
 
-Nothing here survives a crash but what the estimator and the record of changes keep; everything else is read again, but
-for the ground rules, which are read once at start. What had no room, what could not be read, and a page of ours that
-was changed are told once for each change.
+Only what the estimator and the record of changes store survives a crash. Every part is read again for each prompt,
+except the ground rules, which are read once at start. A part without room, a part that could not be read, and a change
+of the ground rules on the disk are each reported once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _FILES_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class FileSnapshot:
-    """A file as it is now: its bytes, empty when it is not there, and how often it is meant to change."""
+    """A file as it is now: its bytes, empty if it does not exist, and its cache group."""
 
     content: bytes
     group: CacheGroup
@@ -84,7 +84,7 @@ class FileSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the file: SHA-256 before and after ("" for a file that is not there), and the sizes."""
+    """One line of the record: SHA-256 before and after ("" for a file that does not exist), and the sizes in bytes."""
 
     at: str
     file: str
@@ -96,12 +96,12 @@ class Change:
 
 
 class Changes:
-    """Compares each turn's files with what they were.
+    """Compares the files of each turn with their previous versions, and records the changes.
 
     Args:
-        path: the JSON lines; when it has grown too large it becomes `<name>.1`, and a new one begins.
-        hashes: the state file that remembers what each file was.
-        clock: says when.
+        path: the record, in JSON lines; a file that has grown too large becomes `<name>.1`, and a new one begins.
+        hashes: the state file with the last known hash and size of each file.
+        clock: the time of each change.
 
     """
 
@@ -115,7 +115,7 @@ class Changes:
         self._known = {name: (str(entry[0]), int(entry[1])) for name, entry in loaded.data.items()}
 
     def note(self, files: Mapping[str, FileSnapshot]) -> tuple[Change, ...]:
-        """What changed since these files were last seen. Raises `StorageError`. May be called from any thread."""
+        """Record and return the changes since these files were last seen. Raises `StorageError`. Thread-safe."""
         with self._alone:
             return self._note(files)
 
@@ -142,7 +142,7 @@ class Changes:
 
 
 def _fits(state: Json) -> bool:
-    """Whether each entry is a hash and a size."""
+    """Return whether each entry is a hash and a size."""
     return all(
         isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], int)  # noqa: PLR2004
         for entry in state.values()
@@ -153,7 +153,7 @@ _CORE, _RULES = "core", "Ground Rules"
 
 
 class Core:
-    """`skills/core`, from the folder that `skills` was loaded from."""
+    """The ground rules: the page `core` in the folder of `skills`, read once at start."""
 
     def __init__(self, skills: Skills) -> None:
         self._path = skills.folder / _CORE / FILE
@@ -162,7 +162,7 @@ class Core:
         self.text = skills.render(_CORE, _RULES).strip()
 
     def check(self) -> str:
-        """What to report: a line the first time the page is not what it was at start, else ""."""
+        """Return a line to report the first time that the page differs from what was read at start, else ""."""
         if self._told or self._now() == self._sha256:
             return ""
         self._told = True
@@ -180,12 +180,12 @@ class Core:
 _SHA256_SHOWN = 12
 _TALKS_KEPT = 8
 _MOST_GROWN_CHARS = 2_000
-"""What each turn tells anew stays much shorter than a talk, which a service reads anew where MEMORY.md changes."""
+"""Each turn resends the new sections of MEMORY.md up to this; changing the old ones uncaches the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptNotice:
-    """Something about prompts that the owner should know: a line, and why."""
+    """Something about prompts that the owner should know, and its reason."""
 
     level: Literal["warn", "error"]
     summary: str
@@ -196,8 +196,8 @@ class PromptNotice:
 class TurnPrompt(SystemPrompt):
     """The system prompt of one turn.
 
-    `provenance` is whose words it brings in, None when they are all our own; `session_key` the conversation it is for;
-    `own_skills` the pages of its own skills that are in it.
+    `provenance` is that of the least trusted words in it, None if all are the SOUL's own; `session_key` names the
+    conversation; `own_skills` holds the pages of the SOUL's own skills that are in it.
     """
 
     provenance: Provenance | None = None
@@ -205,7 +205,7 @@ class TurnPrompt(SystemPrompt):
     own_skills: str = ""
 
     def has(self, part: str) -> bool:
-        """Whether a part of that name is in it."""
+        """Return whether it has a part of that name."""
         return any(one.name == part for one in self.parts)
 
 
@@ -214,17 +214,17 @@ class Prompter:
     """Builds prompts for every life of one SOUL.
 
     Attributes:
-        home: where SELF.md lies; it is read afresh each time.
-        soul: SOUL.md, looked at in each turn.
+        home: has SELF.md, which is read for each prompt.
+        soul: SOUL.md, checked in each turn.
         core: the ground rules.
-        skills: the task at hand is a skill's system prompt.
+        skills: the task of a turn is a skill's system prompt.
         sources: everything else.
-        runtime: on what the SOUL runs.
-        budget: the most tokens of a prompt; what is whole may pass it.
-        estimate: tokens of a text.
+        runtime: the machine, version and model that the SOUL runs on.
+        budget: returns the most tokens of a prompt; parts that are never cut may exceed it.
+        estimate: returns the tokens of a text.
         tell: receives what the owner should know.
-        changes: notes what changed; without it nothing is written.
-        timezone: of the SOUL's day; "" for the machine's own.
+        changes: records changed files; None to record nothing.
+        timezone: the SOUL's time zone; "" for the machine's own.
 
     """
 
@@ -251,12 +251,12 @@ class Prompter:
 
     @property
     def notice(self) -> str:
-        """A line for the owner if what the files were before could not be read; "" if all is well."""
+        """A line for the owner if the previous hashes of the files could not be read; else ""."""
         return self.changes.notice if self.changes else ""
 
     @property
     def squeezed(self) -> tuple[str, ...]:
-        """For the status file: what had no room when last looked, for whom, and what could not be read."""
+        """The parts that had no room in the last prompt for each audience, and those that could not be read."""
         tight = (
             f"{name} {how} ({audience})" for audience, held in self._squeezed.items() for name, how in held.items()
         )
@@ -279,26 +279,26 @@ class Prompter:
         person: str = "",
         thread: str = "",
     ) -> TurnPrompt:
-        """The system prompt of one turn.
+        """Build the system prompt of one turn.
 
         Args:
-            skill: whose "System Prompt" section is the task; "" for none.
-            variables: what that section takes; what changes from turn to turn belongs into `moment`.
-            audience: who may read what comes of the turn; decides what may be told in it.
+            skill: its "System Prompt" section is the task; "" for none.
+            variables: the variables of that section; what changes from turn to turn belongs in `moment`.
+            audience: who may read the result of the turn; decides what the prompt may contain.
             session_key: the conversation.
-            query: what the turn is about; memories come to mind by it, and by `person`.
-            now: when.
-            least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
-            bare: nothing but who the SOUL is, and the task.
-            peers: the peers who take part in it, by DID or by their names on GitHub.
-            moment: how things stand now, for the owner's talk.
-            began: when that talk did; what was noted before, and MEMORY.md, stand in front of it, and stay there.
-            person: the DID of whom the turn is about: what was said with them before is told.
-            thread: the root of the thread that the turn shows; what was said there is not told again.
+            query: what the turn is about; memories are recalled by it and by `person`.
+            now: the time of the turn.
+            least: leave out words less trusted than this, so that they do not lower the turn's provenance.
+            bare: only who the SOUL is, and the task.
+            peers: the peers who take part, by DID or by their names on GitHub.
+            moment: the current state, for a conversation with the owner.
+            began: when that conversation began; MEMORY.md and earlier notes stay as they were then.
+            person: the DID of whom the turn is about; adds what was said with them before.
+            thread: the root of the thread that the turn shows; what was said there is not repeated.
 
         Raises:
-            IdentityError: SOUL.md is not what it was.
-            StorageError: what changed cannot be written down.
+            IdentityError: SOUL.md is missing or has changed, or SELF.md is unreadable.
+            StorageError: the changes cannot be recorded.
             SkillError: the skill lacks its section, or a variable.
 
         """
@@ -345,7 +345,7 @@ class Prompter:
                 yield _file(row, self._words.headed(heading, day.text), name=_page_name(day))
 
     def _memory(self, text: str, began: datetime | None) -> Iterator[PromptFile]:
-        """Yield MEMORY.md as it was when a talk `began`, and the sections added since; whole, if more changed."""
+        """Yield MEMORY.md as of when a conversation `began`, and sections added since; all anew if more changed."""
         before = text = text.strip()
         if began:
             before = self._memory_md.get(began, text)
@@ -364,13 +364,13 @@ class Prompter:
             return self._words.identity("", self.runtime.agent_name)
 
     def _look_back(self, found: Gathered, asked: PromptTurn) -> str:
-        """Note what changed; what to report of the ground rules."""
+        """Record which files changed; return what to report about the ground rules, or ""."""
         if self.changes is not None:
             self.changes.note(dict(_seen(found, asked)))
         return self.core.check()
 
     async def _note_problems(self, result: BootstrapResult, found: Gathered, audience: Audience) -> None:
-        """Tell what is new of it; forget what is well again."""
+        """Report new problems to the owner, and forget those that are solved."""
         for name, why in found.problems.items():
             if self._unread.get(name) != why:
                 self._unread[name] = why
@@ -398,18 +398,18 @@ def _row_of(day: DayText) -> str:
 
 
 def _page_name(day: DayText) -> str:
-    """The name of a day's page: that of its file, but for what was noted since a talk began."""
+    """Return the name of a day's page: its file name, marked if it holds what was noted since a conversation began."""
     return f"{day.name} (since)" if day.part == "since" else day.name
 
 
 def _extra(file: PromptFile) -> PromptFile:
-    """A caller's file goes behind the SOUL's own, and gives way before them."""
+    """Return a caller's file placed after the SOUL's own files, and dropped before them."""
     kind = ROWS[EXTRA]
     return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
 
 
 def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapshot]]:
-    """The files among what was read."""
+    """Yield the tracked files among the gathered parts, by name."""
     pages = [(name, text, ROWS[name]) for name, text in found.texts.items() if ROWS[name].tracked and name != DAYS]
     pages += [(_page_name(day), day.text, ROWS[_row_of(day)]) for day in found.days]
     for name, text, row in pages:
@@ -438,7 +438,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
 
 
 def _blocks(result: BootstrapResult) -> Iterator[PromptBlock]:
-    """One text for each group that has any; a rule stands between any two parts, also across groups."""
+    """Yield one block for each group with text; a rule stands between any two parts, also across groups."""
     groups: dict[CacheGroup, list[str]] = {group: [] for group in GROUPS}
     for file in result.included:
         groups[file.group].append(file.content)
@@ -461,7 +461,7 @@ _REMEMBERED = 500
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """On what the SOUL runs; the model may change while it lives."""
+    """The machine, version and model that the SOUL runs on; the model may change while it runs."""
 
     agent_name: str
     host: str
@@ -470,7 +470,7 @@ class Runtime:
 
 
 class PromptWords:
-    """Fills the templates. What does not change is filled once."""
+    """Fills the templates of prompts; caches the results."""
 
     def __init__(self, skills: Skills) -> None:
         self._headings = skills.subsections(_WORDS, "Headings")
@@ -481,20 +481,20 @@ class PromptWords:
         self._filled = LRUCache[str, str](_REMEMBERED)
 
     def headed(self, row: str, text: str) -> str:
-        """`text` under the heading of its row, if that has one; "" stays so."""
+        """Return `text` under the heading of its row, if that has one; "" for an empty text."""
         text = text.strip()
         heading = self._headings.get(row, "") if text else ""
         return f"{heading}\n\n{text}" if heading else text
 
     def cut(self, count: int) -> str:
-        """The last line of a file that had no room for `count` of its sections."""
+        """Return the last line of a file that had no room for `count` of its sections."""
         return self._fill(self._cut, count=count)
 
     def identity(self, text: str, agent_name: str) -> str:
-        """IDENTITY.md as a sentence, and its own text below; the agent's name where it gives none.
+        """Return IDENTITY.md as a sentence with its own text below; `agent_name` stands in for a missing name.
 
         Raises:
-            ValueError: its frontmatter is no YAML.
+            ValueError: its frontmatter is not YAML.
 
         """
         front, body = parse_frontmatter(text)
@@ -506,11 +506,11 @@ class PromptWords:
         return f"{sentence}\n\n{more}" if more else sentence
 
     def skills(self, lines: Sequence[SkillLine]) -> str:
-        """The skills that can be loaded, one a line."""
+        """Return the skills that can be loaded, one a line."""
         return self.headed(SKILLS, "\n".join(map(self._skill, lines)))
 
     def runtime(self, runtime: Runtime, asked: PromptTurn) -> str:
-        """When and where this is; the machine's name is for the owner."""
+        """Return the time, the version and the model; only the owner's prompt names the machine."""
         now = local(asked.now, asked.timezone)
         return self._fill(
             self._runtime["Public" if asked.public else "Owner"],
@@ -527,7 +527,7 @@ class PromptWords:
         return self._fill(form, name=name, description=_flat(about), when=_flat(when))
 
     def _fill(self, template: str, **values: object) -> str:
-        """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""
+        """Fill `template` with `values`; cached, because filling one takes most of a millisecond."""
         key = f"{template}\0{values}"
         if key not in self._filled:
             self._filled[key] = interpolate(template, values)

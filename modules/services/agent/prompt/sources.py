@@ -1,9 +1,9 @@
-"""Where the parts of a prompt come from: all asked at once, each failing alone; what comes to mind is asked last.
+"""Gathers the parts of a prompt from their sources: all concurrently, memories last; each source may fail alone.
 
-Nothing is kept here. A source that is briefly out of reach costs the turn its part, and is reported; what must stop
-the turn (a full disk) or the SOUL (a changed SOUL.md) is raised.
+The module keeps no state. If a source cannot be reached, the prompt lacks its part, and the failure is reported;
+errors that must stop the turn (a full disk) or the SOUL (a changed SOUL.md) are raised.
 
-The table of the parts: which go first, how often each changes, and who may be told.
+`ROWS` is the table of the parts: their order, how often each changes, and who may see it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class PromptRow:
     """One kind of part.
 
     Attributes:
-        priority: lower stays longer, and stands earlier among those of its group.
+        priority: lower is cut later, and comes earlier in its group.
         group: how often it changes.
         owner_only: whether only the owner's own conversations may hold it.
         whole: never cut and never dropped.
-        tracked: whether a change of it is noted.
+        tracked: whether its changes are recorded.
         views: whether its text differs for the owner and for everybody else.
 
     """
@@ -58,8 +58,8 @@ class PromptRow:
     views: bool = False
 
 
-# NOTE(self): a list of skills serves where any of them may be asked for, in the owner's conversations; to name in
-# another turn what it lacks misleads a small model and tells strangers.
+# NOTE(self): the list of skills is for the owner's conversations, where any skill may be asked for; in other turns it
+# would mislead a small model about what it can do, and inform strangers.
 ROWS: Mapping[str, PromptRow] = {
     CORE: PromptRow(0, "static", whole=True, tracked=True),
     BOOTSTRAP: PromptRow(0.5, "static", owner_only=True, tracked=True),
@@ -81,7 +81,7 @@ ROWS: Mapping[str, PromptRow] = {
     SKILLS: PromptRow(9, "semi-static", owner_only=True),
     OWN_SKILLS: PromptRow(9.2, "semi-static"),
     TASK: PromptRow(9.5, "semi-static", whole=True),
-    # NOTE(self): what was noted before a talk with the owner began stays as it is while they talk; so does MEMORY.md.
+    # NOTE(self): notes from before a conversation with the owner stay unchanged during it; so does MEMORY.md.
     DAYS_BEFORE: PromptRow(9.7, "semi-static", owner_only=True, tracked=True, views=True),
     EXTRA: PromptRow(10, "dynamic"),
     PEERS: PromptRow(10.5, "dynamic"),
@@ -91,14 +91,14 @@ ROWS: Mapping[str, PromptRow] = {
     RUNTIME: PromptRow(99, "dynamic", whole=True),
 }
 ONBOARDING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
-"""All that is told while the owner and the SOUL talk for the first time."""
+"""The only parts in the first conversation with the owner."""
 
 BARE = (CORE, SOUL, IDENTITY, TASK, RUNTIME)
-"""All that is told for work in which nothing else that the SOUL knows may have a say."""
+"""The only parts for work that nothing else that the SOUL knows may influence."""
 
 
 def rows_for(audience: Audience, *, onboarding: bool) -> tuple[str, ...]:
-    """The names of the rows that such a prompt may have."""
+    """Return the names of the rows that a prompt for `audience` may have."""
     if onboarding and audience == "owner":
         return tuple(name for name in ROWS if name in ONBOARDING)
     return tuple(
@@ -110,29 +110,29 @@ SkillLine = tuple[str, str, str]
 
 
 class Views(Protocol):
-    """A text that says less when others than the owner may read what comes of it."""
+    """A text that says less if others than the owner may read the result of the turn."""
 
     def __call__(self, *, public: bool) -> Awaitable[str]:
-        """The text, "" when there is none."""
+        """Return the text, "" for none."""
         ...
 
 
 class Days(Protocol):
-    """What was noted yesterday and today."""
+    """The notes of yesterday and today."""
 
     def __call__(self, *, least: Provenance, began: datetime | None) -> Awaitable[Sequence[DayText]]:
-        """The pages, without those that say nothing, and without words less trusted than `least`.
+        """Return the pages with content, without words less trusted than `least`.
 
-        What was noted before a talk `began` has pages of its own.
+        Notes from before a conversation `began` have pages of their own.
         """
         ...
 
 
 class Recall(Protocol):
-    """What comes to mind."""
+    """The memories recalled for a turn."""
 
     def __call__(self, turn: PromptTurn, /, *, shown: Collection[int]) -> Awaitable[Recalled]:
-        """Return what came to mind in a turn; its text tells none of `shown`."""
+        """Return the memories that fit a turn; the text leaves out those with ids in `shown`."""
         ...
 
 
@@ -140,7 +140,7 @@ class Peers(Protocol):
     """What the SOUL and its peers did together in public."""
 
     def __call__(self, peers: Collection[str], *, least: Provenance) -> Awaitable[str]:
-        """The text about `peers`, "" where there is none, or words in it would be less trusted than `least`."""
+        """Return the text about `peers`; "" if there is none or its words are less trusted than `least`."""
         ...
 
 
@@ -148,54 +148,54 @@ class Before(Protocol):
     """What the SOUL and a person said to each other before."""
 
     def __call__(self, did: str, /, *, apart_from: str, least: Provenance) -> Awaitable[ToldBefore]:
-        """Return what was said outside the thread `apart_from`; nothing on words less trusted than `least`."""
+        """Return what was said outside the thread `apart_from`, without words less trusted than `least`."""
         ...
 
 
 async def nothing(*_: object, **__: object) -> str:
-    """A source that has no text."""
+    """Return no text."""
     return ""
 
 
 async def none(*_: object, **__: object) -> tuple[Any, ...]:
-    """A source that has no items."""
+    """Return no items."""
     return ()
 
 
 async def nothing_recalled(*_: object, **__: object) -> Recalled:
-    """A memory that is empty."""
+    """Return no memories."""
     return Recalled()
 
 
 async def nothing_said(*_: object, **__: object) -> ToldBefore:
-    """Nothing was said before."""
+    """Return an empty `ToldBefore`."""
     return ToldBefore()
 
 
 def never() -> bool:
-    """The owner and the SOUL have met before."""
+    """Return False: the first conversation with the owner is over."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What there is to ask, besides SOUL.md and SELF.md.
+    """The sources of the prompt besides SOUL.md and SELF.md.
 
     Attributes:
         owner_files: USER.md, AGENTS.md, IDENTITY.md, GOALS.md, HEARTBEAT.md, CONTEXT.md, BOOTSTRAP.md.
         profile: who the SOUL is; for the owner also who the owner is.
         memory_md: MEMORY.md.
         daily: the notes of yesterday and today.
-        recall: what comes to mind in a turn.
+        recall: the memories recalled for a turn.
         degraded: the services that do not work now.
-        attention_list: what asks for attention.
-        wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
-        skills_listing: name, description, and when to load each skill.
-        own_skills: the pages of its own skills that are read in turns with a task.
+        attention_list: what needs attention.
+        wakeup_context: what the SOUL reads once after its start; the session's key decides how much of it.
+        skills_listing: name and description of each skill, and when to load it.
+        own_skills: the pages of the SOUL's own skills for a turn, by its task.
         peers: what the SOUL and the peers in a turn did together.
         said_before: what the SOUL and the person in a turn said to each other before.
         extra: more files for a session.
-        onboarding: whether the owner and the SOUL are to talk for the first time.
+        onboarding: whether the first conversation with the owner is due.
 
     """
 
@@ -219,9 +219,9 @@ class Sources:
 class PromptTurn:
     """The turn for which a prompt is built.
 
-    `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
-    `peers`, the peers who take part in it; `began`, when the talk with the owner did that it belongs to; `person`, the
-    DID of whom it is about, `thread` the root of the thread that it shows, and `task` the skill that is its task.
+    `query` is what it is about, in the words of whoever began it; `least` the lowest provenance that may be included;
+    `peers` the peers who take part; `began` when its conversation with the owner began; `person` the DID of whom it is
+    about; `thread` the root of the thread that it shows; and `task` the skill that is its task.
     """
 
     audience: Audience
@@ -238,7 +238,7 @@ class PromptTurn:
 
     @property
     def public(self) -> bool:
-        """Whether others than the owner may read what comes of it."""
+        """Whether others than the owner may read its result."""
         return self.audience != "owner"
 
     @property
@@ -248,7 +248,7 @@ class PromptTurn:
 
 @dataclass(slots=True)
 class Gathered:
-    """What came back: texts by row, "" for what is not there; a row that could not be read is in `problems` only."""
+    """The gathered parts: texts by row, "" for a missing one; a row that could not be read is in `problems` only."""
 
     texts: dict[str, str] = field(default_factory=dict)
     skills: Sequence[SkillLine] = ()
@@ -262,9 +262,9 @@ class Gathered:
 async def gather(
     sources: Sources, home: Home, soul: SoulDocument, asked: PromptTurn, wanted: Collection[str]
 ) -> Gathered:
-    """Ask the sources of the `wanted` rows at once, then what comes to mind beside what the notes show.
+    """Ask the sources of the `wanted` rows concurrently, then recall memories that the notes do not show already.
 
-    Raises `Fatal`, `IdentityError` among it.
+    Raises `Fatal`, which includes `IdentityError`.
     """
     found = Gathered()
     questions = {name: ask for name, ask in _questions(sources, home, soul, asked, found).items() if name in wanted}

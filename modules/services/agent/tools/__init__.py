@@ -1,1 +1,1 @@
-"""Tools: registry and executor."""
+"""The tools of the model: their types, the registry and the executor."""

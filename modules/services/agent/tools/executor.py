@@ -1,6 +1,6 @@
-"""Knows every tool and which of them exist in a turn, and runs what the model asked for after checking that again.
+"""Registers the tools, offers those that exist in a turn, and runs the model's calls after checking that again.
 
-Nothing survives a crash here; a handler that acts in public hands an intent to the outbox, which does.
+Nothing here survives a crash; a handler that acts in public passes an intent to the outbox, which does.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Registry:
     Args:
         tools: all of them, in the order in which the model sees them.
         social_only: whether this life has only `social` and `self` tools.
-        families: what each family does, in one line, by its name; it stands in the description of `MORE_TOOLS`.
+        families: a line on what each family does, by its name, for the description of `MORE_TOOLS`.
 
     Raises:
         ValueError: two tools have the same name.
-        SkillError: a skill describes a field that a tool does not take.
+        SkillError: a skill describes a field that its tool does not have.
 
     """
 
@@ -68,7 +68,7 @@ class Registry:
         self._specs = {(tool.name, tool.description, frozenset[str]()): _spec(tool) for tool in tools}
 
     def available(self, turn: Turn, only: Collection[str] | None = None) -> list[Tool]:
-        """The tools that exist in `turn`; `only` narrows them further by name."""
+        """Return the tools that exist in `turn`; `only` narrows them further by name."""
         return [
             tool
             for tool in self._tools.values()
@@ -81,7 +81,7 @@ class Registry:
         """Return the tools of a turn as the model sees them.
 
         With `opened_by`, the conversation so far, tools of a family are left out until a call in it asks for the family
-        or for one of its tools; those of the family opened last stand last. Tools named by `only` are never left out.
+        or for one of its tools; the family opened last comes last. Tools named by `only` are never left out.
         """
         tools = self.available(turn, only)
         if opened_by is not None and only is None:
@@ -91,7 +91,7 @@ class Registry:
         return [self._shown(tool, hidden_fields(tool, turn)) for tool in tools]
 
     def _listing(self, tool: Tool, usable: Collection[str]) -> Tool:
-        """Return the tool that opens families, described with those that have a tool in the turn."""
+        """Return the tool that opens families, with those that have a tool in the turn in its description."""
         lines = (f"{family}: {does}" for family, does in self._families.items() if family in usable)
         return replace(tool, description="\n".join((tool.description, *lines)))
 
@@ -110,18 +110,18 @@ class Registry:
         return tool.family if tool else ""
 
     def _shown(self, tool: Tool, hidden: frozenset[str]) -> ToolSpec:
-        """The tool without the `hidden` fields; the same one each time."""
+        """Return the tool without the `hidden` fields; the same object each time."""
         key = tool.name, tool.description, hidden
         if key not in self._specs:
             self._specs[key] = _spec(tool, hidden)
         return self._specs[key]
 
     def __iter__(self) -> Iterator[Tool]:
-        """All tools, whether or not any turn may use them."""
+        """Iterate over all tools, whether or not any turn may use them."""
         return iter(self._tools.values())
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name, whether or not any turn may use it."""
+        """Return the tool of that name, whether or not any turn may use it, or None."""
         return self._tools.get(name)
 
 
@@ -132,7 +132,7 @@ def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
 _ERROR_LENGTH = 300
 _DEED_CHARS = 200
 _END_CHARS = 1_000
-"""So much of the beginning and of the end of an answer is shown to the judge."""
+"""How many characters of the beginning and of the end of a long answer the judge is shown."""
 _SKILL = "tool-calls"
 
 
@@ -141,14 +141,14 @@ class Executor:
     """Executes calls one at a time.
 
     Attributes:
-        registry: says which tools exist.
+        registry: the tools that exist.
         skills: has the answers to calls that did not run.
-        on_call: receives every call with its result; `result.traceback` is there when a handler broke.
-        redactor: takes secrets out of what the model is told; a call that holds one is refused.
+        on_call: receives every call with its result; `result.traceback` is set if a handler broke.
+        redactor: removes secrets from results; a call that holds a secret is refused.
         console: where the owner is told of such a call.
-        tracing: tells of each call, without its words.
-        judge: judges whether the owner's line asks for an act that comes after a look; None where nobody judges.
-        asks_assent: whether it also judges if the line says yes to a question: where each act needs approval.
+        tracing: traces each call, without its text.
+        judge: judges whether the owner's line asks for an act that follows a look; None to judge nothing.
+        asks_assent: whether it also judges if the line says yes to a question, as when each act needs approval.
 
     """
 
@@ -169,11 +169,11 @@ class Executor:
         only: Collection[str] | None = None,
         opened_by: Sequence[Message] = (),
     ) -> ToolResult:
-        """Return the result of `call`; whatever goes wrong becomes an error for the model to read, except `Fatal`.
+        """Return the result of `call`; any failure except `Fatal` becomes an error for the model to read.
 
-        What a call to no tool names as available is what `Registry.specs` shows.
+        The error of a call to an unknown tool lists the tools that `Registry.specs` shows.
         """
-        # NOTE(self): what names no tool of ours is the model's own text.
+        # NOTE(self): an unknown tool name is text by the model, so it is kept out of the trace.
         name = call.name if self.registry.get(call.name) else "unknown"
         with self.tracing.span(
             "execute_tool", name, {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
@@ -214,7 +214,7 @@ class Executor:
         return result
 
     async def _run_in_order(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
-        """Run a call, after a judge's word where it is open whether the owner's line asks for it."""
+        """Run a call; first ask the judge if it is open whether the owner's line asks for it."""
         held = approval_reason(tool, turn)
         if not (is_order_open(tool, turn) and turn.request):
             turn, refused = await self._assented(tool, arguments, turn)
@@ -238,10 +238,10 @@ class Executor:
         return replace(result, content=f"{result.content}\n{told.strip()}")
 
     async def _assented(self, tool: Tool, arguments: BaseModel, turn: Turn) -> tuple[Turn, str]:
-        """Return the turn of a call, with the SOUL's question in the owner's words where their line says yes to it.
+        """Return the turn for a call, with the SOUL's question added to the owner's words if their line agrees to it.
 
-        Also return why the line does not order what the question names, where a judge found that; else "". Only a talk
-        without others' words has such a question; what it does not give of the call is not theirs.
+        Also return why the line does not order what the question names if a judge found so; else "". Only a
+        conversation without others' words counts; what the question does not give of the call is not the owner's.
         """
         request, is_asked = turn.request, tool.needs_name or (self.asks_assent and tool.holdable)
         if not (self.judge and is_asked and request and request.said_before):
@@ -250,7 +250,7 @@ class Executor:
             return turn, ""
         own = await tool.own_act(arguments, turn) if tool.own_act else ""
         question = request.said_before[-SAID_CHARS:]
-        # NOTE(self): the handles in the question are looked up for this call alone.
+        # NOTE(self): handles in the question are added to a copy, for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
         missing, with_both = (shown_call(one, arguments, self.judge.local_now, own)[1] for one in (request, both))
         if not missing or with_both:
@@ -261,10 +261,10 @@ class Executor:
     async def _not_ordered(
         self, tool: Tool, arguments: BaseModel, own: str, turn: Turn, *, both: OwnerRequest | None = None
     ) -> str:
-        """Return why the owner's line does not ask for this call: it does not give all of it, or a judge said so.
+        """Return why the owner's line does not ask for this call: arguments are missing, or a judge said no; else "".
 
-        With `both`, the line and the question before it, these give it. What the SOUL said before it among others'
-        words is shown only for what ends or moves an act of its own.
+        With `both`, the line or the question before it must give the arguments. The judge sees what the SOUL said
+        before; if that rests on others' words, only for a call that ends or moves an act of the SOUL's own.
         """
         request = turn.request
         if self.judge is None or request is None:
@@ -278,13 +278,13 @@ class Executor:
         return "" if ordered else self._lacking()
 
     def _lacking(self, *, field: str = "", is_asked: bool = False, is_held: bool = False) -> str:
-        """Return what the owner's line lacks so that a call is at their word, for them and for the model."""
+        """Return what the owner's line lacks to order a call, as text for the owner and the model."""
         return self.skills.render(
             _SKILL, "Answers", "Line Lacks", field=field, is_asked=is_asked, is_held=is_held
         ).strip()
 
     def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:
-        """Return what the model sent, as the tool takes it, or the answer to what it does not take."""
+        """Return the validated arguments of a call, or the error for the model."""
         sent = without_empty_options(tool.input_model, call.input)
         if withheld := sorted(withheld_fields(tool, turn) & sent.keys()):
             takes = taken_fields(tool, turn)
@@ -296,7 +296,7 @@ class Executor:
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 
     def not_done(self, calls: Iterable[ToolAnswer], held: Collection[str]) -> str:
-        """Return calls, in words, where none of them did anything, else ""; those with ids in `held` await approval."""
+        """Return the calls in words if none of them acted, else ""; those with ids in `held` await approval."""
         told: list[str] = []
         for call in calls:
             tool = self.registry.get(call.name)
@@ -307,22 +307,22 @@ class Executor:
         return ", ".join(dict.fromkeys(told)) or "nothing"
 
     async def is_false_report(self, text: str, turn: Turn, done: str) -> bool:
-        """Return whether a judge finds that `text` tells the owner of an act for their line that is not in `done`."""
+        """Return whether a judge finds that `text` reports an act for the owner's line that is not in `done`."""
         if not (self.judge and turn.request):
             return False
         shown = text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
         return await self.judge.is_false_report(shown, turn.request.text, done, turn)
 
     def told_false(self, name: str, **values: object) -> str:
-        """Return what the model (`False Report`) or the owner (`Nothing Done`) is told of a false report."""
+        """Return the text about a false report for the model (`False Report`) or the owner (`Nothing Done`)."""
         return self.skills.render(_SKILL, "Answers", name, **values).strip()
 
     def refuse_second_reply(self) -> ToolResult:
-        """Return the answer to a reply to a post that was replied to in the same turn."""
+        """Return the answer to a second reply to one post in the same turn."""
         return replace(self._answer("Replied Already", "SKIPPED"), outcome=Disposition("silent"))
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
-        """Return what the model is told of tools that it has no more, because a call brought in others' words."""
+        """Return what the model is told about tools that it lost because a call brought in others' words."""
         return self.skills.render(
             _SKILL, "Answers", "Lost", names=", ".join(names), is_owners=turn.request is not None
         ).strip()
@@ -344,18 +344,18 @@ class Executor:
             return replace(broken, provenance=Provenance.STRANGER, went_wrong=True, traceback=traceback.format_exc())
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
-        """Return the answer of a call that did not run, after the status that marks it as a failure."""
+        """Return the answer to a call that did not run, with `status` in front to mark the failure."""
         told = self.skills.render(_SKILL, "Answers", name, **values).strip()
         return ToolResult(f"{status}: {told}", is_error=True, answer=name)
 
 
 def _said(error: Exception) -> str:
-    """An error may quote what somebody sent us."""
+    """Return the error on one line, cut, because it may quote untrusted text."""
     return one_line(str(error), _ERROR_LENGTH)
 
 
 Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
-"""Looks up the DID of a handle anew."""
+"""Looks up the current DID of a handle."""
 
 KnownAccount: TypeAlias = tuple[str, str, str, bool]
 """An account that the SOUL met or follows: its DID, its handle, its display name, and whether it is followed."""
@@ -364,11 +364,11 @@ _MOST_NAMES = 10
 
 
 async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Collection[KnownAccount] = ()) -> None:
-    """Put into `request.named` the account of each handle in its text, but for those looked up before and those marked.
+    """Add the account of each handle in the text to `request.named`, except those looked up before and those marked.
 
-    A handle that cannot be looked up just now is looked up at the next call; one that is nobody's stays nobody's.
-    Of the `known` accounts that are followed one also counts that the text names as no other of them: by its display
-    name, or by the first part of its handle. Any other might call itself by a word of the text.
+    A handle whose lookup fails transiently is looked up at the next call; one without an account is stored as "".
+    A followed account in `known` also counts if the text holds its display name, or the first part of its handle, and
+    no other known account has that name. Accounts that are not followed could call themselves by any word of the text.
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
     due = [

@@ -1,4 +1,4 @@
-"""What the owner's newest line gives of a call: what a judge is shown, and which words count as theirs. Pure."""
+"""Compares a call with the owner's newest line: what a judge is shown, and which words count as theirs. Pure."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _LETTER = rf"[^\W{UNSPACED}]"
 _BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
 _BEHIND = rf"(?![-.]?{_LETTER})"
 _NUMBER = regex.compile(r"S?[0-9T:.+Z-]{1,32}")
-"""A number, the name of a schedule or a moment: nothing that anybody could say something in."""
+"""A number, the name of a schedule or a time: too narrow to carry a message."""
 
 _ADDRESS = regex.compile(r"(https?://)([^\s/?#]+)(\S*)", regex.IGNORECASE)
 _BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
 _MARKER = regex.compile(r"^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?\s+|[.,;]$")
-"""The sign before a line of a list, and the one after it: the model's own way of writing what the owner listed."""
+"""The marker before a list item and the punctuation after it, which the model adds to what the owner listed."""
 _WHOLE_LINE = "the whole line"
 
 
 def is_said(text: str, line: str) -> bool:
-    """Return whether `text` stands in `line` word for word: in any case, with any quotation marks, as words of its own.
+    """Return whether `line` holds `text` as whole words, ignoring case and the kind of quotation marks.
 
-    In scripts without spaces it may stand anywhere. A full stop at its end says nothing.
+    In scripts without spaces, `text` may begin and end anywhere. A full stop at its end is ignored.
     """
     words = _plain(text).removesuffix(".")
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
 def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own: str = "") -> BaseModel:
-    """Return a call with the owner's whole line in each text of `tool.from_line` that has other words than theirs.
+    """Return the call with the owner's whole line in each text of `tool.from_line` that has other words than theirs.
 
-    Numbers and moments stay. Anything else in such a field, such as a list, is left out. A call to something of the
-    SOUL's own, told in the words `own`, keeps a text of that, and leaves out one that is neither's.
+    Numbers and times stay. Other values in such a field, such as a list, are reset to its default. With `own`, the
+    words of an act of the SOUL's own that the call changes, its texts stay, and texts of neither are reset.
     """
     instead: dict[str, object] = {}
     for name in tool.from_line:
@@ -59,13 +59,13 @@ def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own:
 
 
 def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: str = "") -> tuple[str, str]:
-    """Return all arguments of a call, in the words of the owner's line; also the first that is not theirs, else "".
+    """Return the arguments of a call in the words of the owner's line, and ""; or "" and the first field not in it.
 
-    An account counts as theirs by its handle, a post by its address or by its author, an address with or without its
-    scheme, all else word for word, or line for line as a list. What stands in `own`, the SOUL's own act that a call is
-    done to, counts like the line. Numbers and choices are shown as they are, and moments as people say them at the
-    local time `now`. Whatever was set is shown, also where it is the default or empty; choices always, and where a text
-    is not set what stands beside its type, but where `own` keeps its own.
+    The line gives an account by its handle, a post by its address or its author, an address with or without its scheme,
+    and all else word for word, or line by line as a list. Text in `own`, the SOUL's own act that the call is done to,
+    counts like the line. Numbers and choices are shown as they are, and times as people say them at the local time
+    `now`. Each field that was set is shown, even with its default or empty. Without `own`, choices are always shown,
+    and so is the note beside the type of a text that was not set; with `own`, the act keeps its own values.
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
@@ -87,7 +87,7 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
 
 
 def _choices(*kinds: object) -> Iterator[object]:
-    """Yield the values that types list, or sets beside a type, which allow others, too."""
+    """Yield the values that types list, and those in sets beside a type, which allow other values, too."""
     for one in kinds:
         if isinstance(one, frozenset):
             yield from one
@@ -95,7 +95,7 @@ def _choices(*kinds: object) -> Iterator[object]:
 
 
 def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be anything
-    """Return the single values in an argument, without the empty ones."""
+    """Yield the single values in an argument, except empty ones."""
     if isinstance(value, BaseModel):
         value = value.model_dump()
     if isinstance(value, dict):
@@ -108,7 +108,7 @@ def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be a
 
 
 def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
-    """Return a text as the owner's line gives it, or as it is where nobody can say anything in it; else ""."""
+    """Return a text as the owner's line gives it, or a number or time as it is; else ""."""
     if text == request.text.strip():
         return _WHOLE_LINE
     if _NUMBER.fullmatch(text):
@@ -130,14 +130,14 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
 
 
 def _gives_address(text: str, line: str) -> bool:
-    """Return whether a line gives an address, whole and exact after its host, with the same scheme or without one."""
+    """Return whether a line holds a whole address, exact after its host, with the same scheme or without one."""
     scheme, host, rest = map(regex.escape, _ADDRESS.split(text.rstrip("/"))[1:4])
     whole = rf"(?:(?i:{scheme})|(?<![\w/@.-]))(?i:{host}){rest}{_BEHIND_ADDRESS}"
     return regex.search(whole, line) is not None
 
 
 def _account(text: str, request: OwnerRequest) -> str:
-    """Return the name by which the line gives an account, by its DID or its handle; "" for any other."""
+    """Return the name by which the line gives the account with this DID or handle; "" if it does not."""
     if text.startswith("did:"):
         names = request.names_of(text) or ([text] if is_said(text, request.text) else [])
         return " = ".join(names)
@@ -147,12 +147,12 @@ def _account(text: str, request: OwnerRequest) -> str:
 
 
 def is_worded(text: str, line: str) -> bool:
-    """Return whether `text` stands in `line`, but for the sign before or after it."""
+    """Return whether `line` holds `text`, ignoring a list marker before it and punctuation after it."""
     return is_said(_MARKER.sub("", text.strip()), line)
 
 
 def _moment(text: str, now: datetime) -> str:
-    """Return a date and time as people say it, with how far ahead it is; any other text as it is."""
+    """Return a date and time as people say it, with how far ahead it is; return any other text unchanged."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""Which tools a turn may use, which calls are repeats, and how a wrong call is explained to the model. Pure.
+"""Decides which tools a turn may use and which calls are repeats, and explains wrong calls to the model. Pure.
 
-Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
-its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
-asks for it. Where the owner asked and others' words came in, an act waits for the owner's approval, unless their newest
-line gives it and a judge who reads that line finds that it asks for it.
+The provenance of the words in a turn decides. To look, only whoever asked for the turn must be trusted enough: a look
+leaves nothing behind, and its answer reaches only them. To act, every word in the turn must be trusted enough, since
+any of them may ask for it. If the owner asked and others' words came in, an act waits for the owner's approval, unless
+their newest line gives all of it and a judge who reads that line finds that it asks for it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ REPLY_TOOL = "bluesky_reply"
 MIXED = "other people's words were read before it"
 _SOCIAL = {"social", "self"}
 _EMPTY: tuple[object, ...] = (None, "", [], {})
-"""Values of an unknown field that say nothing."""
+"""Values of an unknown field that mean "not given"."""
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
-    """Whether `tool` exists in `turn`: it can serve it, fits the mode, and the texts are trusted enough."""
+    """Return whether `tool` exists in `turn`: it applies to it, fits the mode, and the words are trusted enough."""
     if tool.subject is not None and not isinstance(turn.subject, tool.subject):
         return False
     if social_only and tool.capability not in _SOCIAL:
@@ -39,18 +39,18 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
 
 
 def approval_reason(tool: Tool, turn: Turn) -> str:
-    """Why what `tool` does in `turn` must wait for the owner's approval; "" if it need not, or cannot.
+    """Return why an act of `tool` in `turn` must wait for the owner's approval; "" if it need not, or cannot.
 
-    It holds even for what a stranger's turn may do freely: that turn saw nothing private, this one may have.
+    This applies even to acts that a stranger's turn may do freely: that turn saw nothing private, this one may have.
     """
     mixed = turn.asked_by is Provenance.OWNER and turn.provenance < Provenance.OWNER
     return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
 
 
 def is_order_open(tool: Tool, turn: Turn) -> bool:
-    """Return whether it is open that the owner's line asks for what `tool` does: the turn holds others' words, too.
+    """Return whether it is open if the owner's line asks for an act of `tool`, as the turn also holds others' words.
 
-    These may have talked the model into it, so the line alone is judged then.
+    These may have talked the model into the act, so a judge then reads the line alone.
     """
     is_owners = turn.asked_by is Provenance.OWNER and turn.request is not None and turn.provenance < Provenance.OWNER
     return is_owners and (tool.named_only or bool(approval_reason(tool, turn)))
@@ -62,20 +62,20 @@ def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
 
 
 def hidden_fields(tool: Tool, turn: Turn) -> frozenset[str]:
-    """Return the fields of `tool` that the model is not shown: those withheld, and those that the subject gives."""
+    """Return the fields of `tool` that the model is not shown: those withheld, and those that the subject sets."""
     given = tool.given.get(type(turn.subject), frozenset())
     return withheld_fields(tool, turn) | (given - tool.named_fields if turn.asked_by is Provenance.OWNER else given)
 
 
 def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
-    """`turn` after `words` came in; None are our own. It never rises."""
+    """Return `turn` with its provenance lowered to `words`, if that is lower; None stands for the SOUL's own words."""
     if words is None or words >= turn.provenance:
         return turn
     return replace(turn, provenance=words, origin=turn.asked_by)
 
 
 def replied_uri(call: ToolCall) -> str | None:
-    """The uri of the post that `call` replies to; None if it is no reply."""
+    """Return the URI of the post that `call` replies to; None if it is not a reply."""
     uri = call.input.get("post_uri")
     return uri if call.name == REPLY_TOOL and isinstance(uri, str) and uri else None
 
@@ -83,7 +83,7 @@ def replied_uri(call: ToolCall) -> str | None:
 def deduplicate_reply_tool_calls(
     calls: Iterable[ToolCall], replied_uris: Collection[str]
 ) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Split `calls` into `(kept, skipped)`: a post is replied to once in a session, and once in a batch."""
+    """Split `calls` into `(kept, skipped)`: skip replies to a post in `replied_uris` or of an earlier call."""
     seen = set(replied_uris)
     kept: list[ToolCall] = []
     skipped: list[ToolCall] = []
@@ -96,7 +96,7 @@ def deduplicate_reply_tool_calls(
 
 
 def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[str, Any]:
-    """What the model sent, without the nulls by which small models say "not given" and without empty unknown fields."""
+    """Return what the model sent without nulls, by which small models say "not given", and empty unknown fields."""
     fields = model.model_fields
     return {
         name: value
@@ -106,7 +106,7 @@ def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[
 
 
 def left_out(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
-    """Return the unknown fields of a call, and the choices that are none of those allowed, with these; "" for none."""
+    """Return the ignored fields of a call: unknown ones, and invalid choices with what is allowed; "" for none."""
     fields = type(arguments).model_fields
     choices = (
         f"`{name}` (allowed: {', '.join(filter(None, get_args(field.annotation)))})"
@@ -127,7 +127,7 @@ def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
 
 
 def taken_fields(tool: Tool, turn: Turn) -> str:
-    """Return the names of the fields that `tool` takes in `turn`, as a model reads them."""
+    """Return the names of the fields that `tool` takes in `turn`, as text for the model."""
     withheld, fields = withheld_fields(tool, turn), tool.input_model.model_fields.items()
     taken = (name if field.is_required() else f"{name} (optional)" for name, field in fields if name not in withheld)
     return ", ".join(taken) or "nothing"

@@ -1,4 +1,4 @@
-"""Tools: what a SOUL can do when the model asks. A tool is an input model and a small handler."""
+"""The types of tools, which the model can call. A tool is an input model and a small handler."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Capability = Literal["social", "github", "code", "self"]
 
 
 Effect = Literal["look", "fetch", "act"]
-"""What a call leaves behind: a `look` nothing at all, anywhere; a `fetch` a request to an address that the model chose,
-so that it needs what an act needs; an `act` something, here or in the world."""
+"""What a call leaves behind: a `look` nothing anywhere; a `fetch` a request to an address that the model chose, so it
+needs the same trust as an act; an `act` something, here or in the world."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRequest:
-    """What the owner wrote that a turn is about: the words by which an act of theirs is checked.
+    """The owner's words that a turn is about; the acts that they ask for are checked against them.
 
     Attributes:
-        text: the words alone, without what was put beside them; all lines that the turn answers.
-        mentions: the accounts that they name, where their program marked these: the words and the DID of each.
-        named: the DIDs of the handles in the text, in lower case, as they answered when the turn began; "" for nobody.
-        authors: the accounts of which it liked or reposted a post that the words do not give by its address.
-        made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
-        called: the answers of tools that came after the line before this turn began, as it was begun before a restart.
+        text: all lines that the turn answers, without anything added to them.
+        mentions: the accounts that the owner's app marked in them: the words and the DID of each.
+        named: the DIDs, as of the start of the turn, by handle in the text, in lower case; "" for nobody.
+        authors: the accounts of which it liked or reposted a post whose address the words do not give.
+        made: the ids of the intents that resulted from it in this turn, not before a restart.
+        called: tool answers after the line from before this turn, if a restart interrupted it.
         said_before: the SOUL's last words before the line. They tell a judge what a short line answers.
-        said_among: the least trusted words behind these.
-        question: for one call: the part of them to which a judge found that the line says yes; `text` holds it, too.
+        said_among: the provenance of the least trusted words behind `said_before`.
+        question: for one call: the part of `said_before` that the line agrees to, as a judge found; also in `text`.
 
     """
 
@@ -59,34 +59,34 @@ class OwnerRequest:
         return [name for name, named in (*self.named.items(), *self.mentions) if named == did]
 
     def account_of(self, handle: str) -> str:
-        """Return the DID of a handle in lower case as the words name it; "" if they do not."""
+        """Return the DID of a handle (in lower case) that the words name; "" if they do not."""
         marked = {words.removeprefix("@").lower(): did for words, did in self.mentions}
         return marked.get(handle) or self.named.get(handle, "")
 
     def names(self, did: str) -> bool:
-        """Return whether the words name the account `did`. A mention that was marked counts as it was marked."""
+        """Return whether the words name the account `did`. A marked mention counts as the account in its mark."""
         return did in {*(marked for _, marked in self.mentions), *_DID.findall(self.text), *self.named.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One stretch of thinking with tools.
+    """One turn of the model with tools.
 
     Attributes:
-        loop: who thinks, for example `awareness`.
-        provenance: the least trusted text in the turn so far: computed by code, never by the model. It sinks when a
-            tool brings in somebody's words, and never rises.
-        cause_id: what caused it: a notification's uri, or a name such as `expression`.
+        loop: the loop that runs it, for example `awareness`.
+        provenance: that of the least trusted text in the turn so far: computed by code, never by the model. It drops
+            when a tool brings in somebody's words, and never rises.
+        cause_id: what caused it: a notification's URI, or a name such as `expression`.
         subject: the life's own value, for its own tools.
-        importance: for whom it is, as the budget sees it.
-        origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
-        told_of: the provenance of the least trusted words that its task tells of; they take no tool away from it.
-        hold: set by the executor for one call: why what it does was not ordered and waits for approval, else "".
-        request: the owner's words that it is about; None where somebody else's are, or nobody's.
+        importance: its importance for the budget.
+        origin: the provenance of who asked for the turn; by default the initial `provenance`.
+        told_of: the provenance of the least trusted words that its task reports; they take no tool away from it.
+        hold: set by the executor for one call: why the act was not ordered and waits for approval, else "".
+        request: the owner's words that it is about; None if it is about somebody else's words or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
         accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
-        written: set by the executor for one call: what the model wrote where the owner's line took the place of some of
-            it; None where all of it was kept. It may repeat others' words.
+        written: set by the executor for one call: the model's arguments if the owner's line replaced some of them,
+            else None. They may repeat others' words.
 
     """
 
@@ -115,18 +115,18 @@ class Turn:
 
     @property
     def is_at_owner_word(self) -> bool:
-        """Whether only the owner's words are in it, or a judge found that their line asks for the call."""
+        """Whether the turn holds only the owner's words, or a judge found that their line asks for the call."""
         return self.provenance is Provenance.OWNER or self.is_ordered
 
 
 @dataclass(slots=True)
 class Revision:
-    """Whether the model was asked for another text in this turn already."""
+    """Tracks whether the model was already asked for another text in this turn."""
 
     asked: bool = False
 
     def ask(self) -> bool:
-        """Note that another text is asked for; return whether this is the first time."""
+        """Record that another text is asked for; return whether this is the first time."""
         is_first, self.asked = not self.asked, True
         return is_first
 
@@ -136,23 +136,23 @@ _NO_ACT = Disposition("")
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a handler answers.
+    """The result of a call.
 
     Attributes:
         content: what the model reads.
-        is_error: whether the call came to nothing.
-        ends_turn: whether nothing more needs to be asked of the model.
-        provenance: whose words the content holds, if they are not our own: the turn sinks to it.
-        outcome: which act came of it, and what the turn came to where this ends it.
-        draft: the text that was sent back to be written anew.
-        url: where that which it made, or found in its place, stands.
-        words: those of the request for which it did something.
-        told: values for the words that tell of the act, beside the arguments of the call.
-        decision: what the call decided, as the life that offers the tool reads it.
-        went_wrong: whether it ran and did not end: its words may be those of somebody outside.
-        malformed: whether the tool does not take the call as it was written: that tells the model what to write.
-        answer: the name of the answer of its skill, where the call came to nothing by it.
-        traceback: where a handler broke.
+        is_error: whether the call failed.
+        ends_turn: whether the turn ends with this call.
+        provenance: that of the words in the content, None for the SOUL's own: the turn's is lowered to it.
+        outcome: the act that resulted, and the disposition of the turn if this ends it.
+        draft: the text that was sent back to be rewritten.
+        url: the address of what it made, or found instead.
+        words: the words of the request for which it did something.
+        told: values for the text about the act, beside the arguments of the call.
+        decision: what the call decided, for the life that offers the tool.
+        went_wrong: whether it ran and failed: its content may hold untrusted text.
+        malformed: whether the tool rejected the call as written; the content then says how to write it.
+        answer: the name of the answer in the skill, if the call did not run or failed.
+        traceback: the traceback of a handler that broke.
 
     """
 
@@ -177,32 +177,32 @@ class Tool:
     """A capability with a name.
 
     Attributes:
-        name: as the model calls it, for example `bluesky_reply`.
-        description: as the model reads it.
+        name: the name by which the model calls it, for example `bluesky_reply`.
+        description: the description that the model reads.
         input_model: validates what the model sent; its JSON Schema is what the model sees.
-        capability: `social` tools are the only ones in a social-only life, besides `self`.
-        needs: the least provenance at which the tool exists. A `look` is judged by who asked for the turn, an `act` by
+        capability: a social-only life has only `social` and `self` tools.
+        needs: the lowest provenance at which the tool exists. A `look` is judged by who asked for the turn, an `act` by
             the least trusted text in it.
-        handler: does it.
-        subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
-        fits: whether it can serve a turn in which it would exist otherwise; None for always. It only takes tools away.
+        handler: runs a call.
+        subject: the type of `Turn.subject` that a turn needs for this tool; None for any.
+        fits: whether it applies to a turn in which it would exist otherwise; None for always. It only removes the tool.
         time_limit_s: seconds after which the handler is stopped.
         effect: what it leaves behind.
         fields: descriptions of the input model's fields, by name, as the model reads them.
-        given: the fields that the subject of a turn gives, by its type: they are taken there, and not shown.
-        owner_fields: the fields that only a turn which the owner asked for shows and takes.
+        given: fields that the subject of a turn sets, by its type: they are accepted there, but not shown.
+        owner_fields: fields that are shown and accepted only in a turn that the owner asked for.
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
-        named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
-        named_only: whether it stays among others' words, where it is run only if a judge finds that the owner's newest
-            line asks for it, and gives what it does not take from that line.
-        needs_name: whether the owner must name whom it is done to: so a yes to a question that does is always judged.
-        from_line: the fields of which among others' words only what is the owner's is taken (`in_owner_words`).
+        named_fields: those of `given` that a turn which the owner asked for shows: they may name another target.
+        named_only: whether it stays available among others' words, where it runs only if a judge finds that the owner's
+            newest line asks for it and the line gives its arguments.
+        needs_name: whether the owner must name the target, so that a yes to a question that names it is always judged.
+        from_line: fields that take only the owner's words if others' words are in the turn (`in_owner_words`).
         own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
             any other call.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
-            for always. It says nothing of who may use it.
+            for always. It does not affect who may use the tool.
 
     """
 

@@ -1,1 +1,1 @@
-"""A turn: one call of the model with its tools, until the matter is settled."""
+"""A turn: one call of the model with its tools, until the model has nothing more to do."""

@@ -1,4 +1,4 @@
-"""Who the SOUL is, as data beside a prompt. Pure but for reading SELF.md."""
+"""Facts about the SOUL, as data beside a prompt. Pure except for reading SELF.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from modules.services.identity.owner import Me
 
 
 def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:
-    """The facts about `me`; `soul` is the text of SOUL.md."""
+    """Return the facts about `me`; `soul` is the text of SOUL.md."""
     return AgentFacts(
         name=identity.display_name,
         handle=me.bluesky_username,

@@ -1,6 +1,6 @@
-"""Runs a turn: asks the model, does what it asks for, tells it what came of it, until the matter is settled.
+"""Runs a turn: asks the model, runs the tools that it calls, and returns it the results, until the turn ends.
 
-Every turn is in the journal before it begins.
+Every turn is written to the journal when it ends or fails.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ MAX_TOOL_ROUNDS = 12
 TURN_WALL_CLOCK_S = 600.0
 
 _MOST_REPEATS = 2
-"""A call that brought the same again so often, with nothing new since, ends the turn."""
+"""A turn ends when one call has repeated its result this often and no call brought anything new."""
 
 _LEAST_ANSWER_CHARS = 1_000
-"""What a tool brought is not shown shorter than this, whatever room there is."""
+"""Tool results are never shortened below this, however little room there is."""
 
 Fits = Callable[[Sequence[Message], Sequence[ToolSpec]], bool]
-"""Tells whether the model has room for a conversation and the tools offered in it."""
+"""Returns whether the model has room for a conversation and the tools offered in it."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
-"""Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
+"""Stores new messages, each with the provenance of the least trusted words behind it, before it returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What a stretch of thinking came to.
+    """The result of a turn.
 
-    `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
-    words in it; `refusal` says why the model service gave no answer, in its words.
+    `text` is the model's last text, without secrets; `usage` the sum over all rounds; `provenance` that of the least
+    trusted words in the turn; `refusal` the model service's own reason for giving no answer.
     """
 
     text: str
@@ -90,7 +90,7 @@ class TurnResult:
 
     @property
     def cut_off(self) -> str:
-        """Why the turn stopped before it was at its end, in words; "" if it did not."""
+        """Why the turn stopped early, in words; "" if it did not."""
         why = CUT_OFF.get(self.stopped, "")
         return f"{why}: {self.refusal}" if self.refusal else why
 
@@ -113,29 +113,29 @@ async def run_turn(
     facts: TurnFacts | None = None,
     fits: Fits = lambda *_: True,
 ) -> TurnResult:
-    """Think with the tools that exist in `turn`.
+    """Run one turn with the tools that exist in `turn`.
 
     Args:
         gateway: the model.
-        executor: does what the model asks for, one call after the other.
-        turn: whose words shape this thinking, as it begins.
+        executor: runs the model's calls, one after the other.
+        turn: the turn as it begins, with its provenance.
         system: the system prompt.
         messages: the conversation so far.
         purpose: one word for the records.
         clock: measures the wall clock.
-        keep: receives each round of calls with its answers, and the last words.
-        tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
-        nudge: said once if a required call does not come.
+        keep: receives each round of calls with its answers, and the last text.
+        tool_choice: any value but `auto` applies to every round, so one of the tools must end the turn.
+        nudge: sent once if a required call is missing.
         max_rounds: how often the model may be asked.
-        wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
+        wall_clock_s: seconds after which no new round begins; a running request is not interrupted.
         only: narrows the tools by name.
-        facts: what the turn is about, as data; what came of its calls is added in each round.
-        fits: whether there is room for the conversation; where there is none, less of what tools brought is shown.
+        facts: what the turn is about, as data; each round adds the outcomes of the calls.
+        fits: whether there is room for the conversation; if not, tool results are shortened.
 
     Raises:
-        PromptTooLong: from the model, with as little of what tools brought as may be.
+        PromptTooLong: from the model, even with the shortest tool results.
         Fatal: from the model or from a tool.
-        Transient: the model is unavailable, and nothing has been done yet.
+        Transient: the model is unavailable, and no tool was called yet.
         SoulError: the model rejects the request.
 
     """
@@ -154,7 +154,7 @@ async def run_turn(
 
 @dataclass(slots=True)
 class _Session:
-    """What has been said and done so far."""
+    """The state of a running turn."""
 
     gateway: LLMGateway
     executor: Executor
@@ -182,7 +182,7 @@ class _Session:
     repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
 
     async def round(self) -> Stopped | None:
-        """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
+        """Ask the model once and run its calls; return why to stop, or None. The gateway limits each request's time."""
         try:
             result = await self._ask()
         except SoulError as error:
@@ -201,7 +201,7 @@ class _Session:
         return await self._run(result)
 
     async def finish(self, stopped: Stopped) -> TurnResult:
-        """Return what it came to; the program's note stands below words that tell of what was not done."""
+        """Return the result; a note by the program follows a text that reports what was not done."""
         note = ""
         if self.rejected and not self.text:
             note = self.executor.told_false("Nothing Done") if self._not_done() else ""
@@ -216,7 +216,7 @@ class _Session:
         return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal)
 
     async def _ask(self) -> ChatResult:
-        """Ask with what the tools brought, in the length for which there is room."""
+        """Ask the model, with the tool results shortened until the request fits."""
         tools = self._offered(self.turn)
         while not self.fits(self._shown(), tools) and self._shorten():
             pass
@@ -232,7 +232,7 @@ class _Session:
         return self.conversation if whole else with_shorter_answers(self.conversation, self.answer_chars)
 
     def _shorten(self) -> bool:
-        """Show half as much of the longest answers of tools from now on; return whether there was more to show."""
+        """Halve the length limit of tool results from now on; return False if it was at its minimum already."""
         longest = min(longest_answer(self.conversation), self.answer_chars)
         self.answer_chars = max(longest // 2, _LEAST_ANSWER_CHARS)
         return longest > _LEAST_ANSWER_CHARS
@@ -265,25 +265,25 @@ class _Session:
         return None
 
     async def _is_false_report(self) -> bool:
-        """Return whether the words that the owner would read tell of what was not done about their line."""
+        """Return whether the text for the owner reports an act for their line that was not done."""
         done = self._not_done() if self.tool_choice == "auto" and self.text.strip() else ""
         return bool(done) and await self.executor.is_false_report(self.text, self.turn, done)
 
     def _not_done(self) -> str:
-        """Return the calls since the owner's line, in words; "" where one of them did something."""
+        """Return the calls since the owner's line, in words; "" if one of them did something."""
         before = self.turn.request.called if self.turn.request else ()
         since = (ToolAnswer(call.id, call.name, "", result.is_error) for call, result in self.calls)
         held = {call.id for call, result in self.calls if result.outcome.held}
         return self.executor.not_done((*before, *since), held)
 
     async def _add(self, *messages: Message) -> None:
-        """More of the conversation, kept before anything else happens."""
+        """Add messages to the conversation, and store them before anything else happens."""
         self.conversation += messages
         if self.keep:
             await self.keep([(message, self.turn.provenance) for message in messages])
 
     async def _run(self, result: ChatResult) -> Stopped | None:
-        """Run the calls in order; nothing runs after a reason to stop."""
+        """Run the calls in order, up to the first reason to stop; return that reason, or None."""
         _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
         answers: list[ToolAnswer] = []
         stopped: Stopped | None = None
@@ -312,7 +312,7 @@ class _Session:
         return stopped
 
     def _lost_since(self, before: Turn) -> str:
-        """Return what the model is told of the tools that it had `before` and has no more; "" for none."""
+        """Return what to tell the model about tools that it had `before` and lost since; "" for none."""
         if before == self.turn:
             return ""
         left = {spec.name for spec in self._offered(self.turn)}
@@ -353,23 +353,23 @@ def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TurnRunner:
-    """One mind for all lives.
+    """Runs the turns of all lives.
 
     Attributes:
         gateway: the model.
         executor: the tools.
-        clock: tells when.
-        journal: records what each turn took.
-        sessions: where conversations are kept.
-        estimate: tokens of a text.
-        context_tokens: how many the model takes in one request.
-        nudge: gives the words for a model that forgot to call a tool.
+        clock: the time of each turn.
+        journal: records each turn and its usage.
+        sessions: stores the conversations.
+        estimate: returns the tokens of a text.
+        context_tokens: returns how many tokens the model takes in one request.
+        nudge: returns the message to a model that forgot to call a tool.
         on_told: receives each prompt that a model has answered.
         resolve: looks up a handle that the owner's words name.
         known: returns the accounts that these words may name without a handle.
-        agent: tells who the SOUL is, as data for a model service that reads it.
-        name: what it is called.
-        tracing: tells of each turn, without its words.
+        agent: returns who the SOUL is, as data for a model service that reads it.
+        name: the SOUL's name.
+        tracing: traces each turn, without its text.
 
     """
 
@@ -389,7 +389,7 @@ class TurnRunner:
     tracing: Tracing = field(default_factory=Tracing)
 
     def offered(self, turn: Turn, only: Collection[str]) -> tuple[str, ...]:
-        """Return the names of the tools that a turn offers of `only`: a prompt names no other."""
+        """Return the names in `only` that the turn offers as tools; a prompt must name no others."""
         return tuple(tool.name for tool in self.executor.registry.available(turn, only))
 
     async def accounts_in(self, text: str) -> dict[str, str]:
@@ -404,7 +404,7 @@ class TurnRunner:
         """Return how many tokens of conversation fit beside the prompt and the tools that `messages` have opened.
 
         Raises:
-            PolicyBlocked: fewer than none.
+            PolicyBlocked: the prompt and the tools alone are too large.
 
         """
         tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)
@@ -423,13 +423,13 @@ class TurnRunner:
         session_id: str = "",
         about: About | None = None,
     ) -> TurnResult:
-        """Run one turn, and journal what it took. Other arguments and errors are those of `turn.loop.run_turn`.
+        """Run one turn and record it in the journal. Other arguments and errors are those of the function `run_turn`.
 
-        With a `session_id`, all that is said and done is kept in that conversation as it comes; what the turn answers
-        is its caller's to keep, before. `about` tells as data what the turn is about.
+        With a `session_id`, each message of the turn is stored in that conversation at once; the caller stores the
+        message that the turn answers beforehand. `about` says as data what the turn is about.
 
         Raises:
-            PolicyBlocked: also when there is no room for any conversation.
+            PolicyBlocked: also if there is no room for any conversation.
 
         """
         asks = Urgency.AT_ONCE if turn.importance == "owner" else Urgency.AHEAD
@@ -529,9 +529,9 @@ _WISH_CHARS = 120
 
 
 def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
-    """Return what a turn came to: the act of the tool that ended it, or `undecided` where none did.
+    """Return the disposition that a turn chose: that of the tool that ended it, or `undecided` if none did.
 
-    `reason` is told where the model gave none.
+    `reason` is used if the model gave none.
     """
     for _, answer in reversed(result.calls):
         if answer.ends_turn:
@@ -542,7 +542,7 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
                 reason=chosen.reason or reason,
                 wish=one_line(chosen.wish, _WISH_CHARS),
                 provenance=result.provenance,
-                is_chosen=not answer.is_error,  # an act that was blocked ends a turn by the reason of a rule
+                is_chosen=not answer.is_error,  # a blocked act ends the turn because of a rule, not by choice
             )
     why = f": {result.cut_off}" if result.cut_off else ""
     reason = f"the model chose nothing that works{why}"

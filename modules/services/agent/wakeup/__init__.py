@@ -1,1 +1,1 @@
-"""What a SOUL is told of its life so far when it starts."""
+"""The wakeup context: what a SOUL is told about its past when it starts."""

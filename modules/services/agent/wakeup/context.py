@@ -1,8 +1,8 @@
-"""What a SOUL reads when it wakes: who it is, what it was doing, how things are done. Same state, same bytes.
+"""What a SOUL reads when it starts: who it is, what it was doing, how things are done. Same state, same bytes.
 
-The file is written while the SOUL lives, read once when it wakes, and given to one turn of each kind. Its shape is a
-format that other programs may read too. Who I Am and Active Work are bounded by construction and always whole; the
-others give way from the bottom up, and say how much is missing.
+The file is written while the SOUL runs, read once at start, and given to one turn with the owner and one with others.
+Other programs may read its format, too. Who I Am and Active Work have their own limits and are always included; the
+other sections are shortened from the bottom up and say how many lines are missing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SAME_SHARE = 0.8
 
 
 def left_out(text: str, protocols: Iterable[Protocol] = ()) -> Reason:
-    """Why `text` has no place in a wakeup context; "" if it has."""
+    """Return why `text` does not belong in a wakeup context; "" if it does."""
     if len(_SPEAKER.findall(text)) >= _TURNS:
         return "transcript"
     if _PRINTED.search(text):
@@ -77,7 +77,7 @@ def left_out(text: str, protocols: Iterable[Protocol] = ()) -> Reason:
 
 
 def kept(texts: Iterable[str], protocols: Sequence[Protocol] = ()) -> tuple[str, ...]:
-    """Those that have a place, in their order, each once."""
+    """Return the texts that belong in a wakeup context, in their order, without duplicates."""
     return tuple(dict.fromkeys(text for text in texts if text.strip() and not left_out(text, protocols)))
 
 
@@ -126,13 +126,13 @@ _NOTHING = "- nothing"
 def render_wakeup_context(
     state: WakeupState, budget: int = 4000, *, estimate: Estimate = estimate_roughly, public: bool = False
 ) -> str:
-    """The wakeup context of `state`, in at most `budget` tokens unless Who I Am and Active Work alone are more.
+    """Return the wakeup context of `state`, in at most `budget` tokens unless Who I Am and Active Work alone need more.
 
     Args:
-        state: what is known.
-        budget: tokens in all.
-        estimate: tokens of a text; more text is never fewer tokens.
-        public: only what everybody may be told: Who I Am, Active Work, How We Work.
+        state: what to render.
+        budget: the most tokens in all.
+        estimate: returns the tokens of a text; a longer text must not have fewer.
+        public: only what everybody may read, in Who I Am, Active Work and How We Work.
 
     """
     protocols = [protocol for protocol in state.protocols if not (public and protocol.private)]
@@ -174,7 +174,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _fitted(heading: str, groups: Sequence[Sequence[str]], fits: Fits) -> str:
-    """The section with as many lines as fit, and how many do not; "" if there is no room for any."""
+    """Return the section with as many lines as fit and the number of the others; "" if none fits."""
     every = list(_by_turns(groups))
     whole = _section(heading, every, 0)
     if fits(whole):
@@ -189,7 +189,7 @@ def _fitted(heading: str, groups: Sequence[Sequence[str]], fits: Fits) -> str:
 
 
 def _by_turns(groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, str]]:
-    """Each group's first line, then each group's second: a long group cannot push out the others."""
+    """Yield each group's first line, then each group's second, so that a long group cannot displace the others."""
     for row in zip_longest(*groups):
         yield from ((group, line) for group, line in enumerate(row) if line is not None)
 
@@ -211,7 +211,7 @@ def _who(state: WakeupState, protocols: Sequence[Protocol], estimate: Estimate) 
 
 
 def _listing(label: str, items: Sequence[str], tokens: int, estimate: Estimate) -> list[str]:
-    """Items on one line, as many as fit whole; the first may be shortened."""
+    """Return one line with as many whole items as fit, in a list; only the first item may be shortened."""
     if not items:
         return []
     plain = [one_line(item, _ENTRY_CHARS) for item in items]
@@ -265,7 +265,7 @@ def _history(state: WakeupState, protocols: Sequence[Protocol], estimate: Estima
 
 
 def _entry(label: str, text: str, tokens: int, estimate: Estimate) -> str:
-    """One line of at most `tokens` tokens; what is shortened ends at a word and says so."""
+    """Return one line of at most `tokens` tokens; a shortened one ends at a word and says that it is shortened."""
     plain = one_line(text, _ENTRY_CHARS + 1)
     whole = f"- {label}{plain}"
     if len(plain) <= _ENTRY_CHARS and estimate(whole) <= tokens:
@@ -287,18 +287,18 @@ _LOOP = "boot"
 
 
 def wakeup_file(memory: Path) -> Path:
-    """Return where what is read at waking lies, for the `.memory` folder."""
+    """Return the path of the wakeup context in the `.memory` folder."""
     return memory / "boot-context.md"
 
 
 def page(path: Path, *, main: bool) -> Path:
-    """Where the page for the owner's session lies, or the one for all others."""
+    """Return the path of the page for the owner's session if `main`, else of the one for all others."""
     return path if main else path.with_suffix(f".public{path.suffix}")
 
 
 @dataclass(slots=True)
 class WakeupContext:
-    """Writes it, and gives what it read at start to the first turns."""
+    """Writes the wakeup context, and gives the one read at start to the first turns."""
 
     path: Path
     gather: Gather
@@ -313,7 +313,7 @@ class WakeupContext:
         return page(self.path, main=False)
 
     async def read(self) -> None:
-        """Once, at start: what the life before left. A file that cannot be read is told and does without."""
+        """Read once, at start, what the previous process wrote; log a warning about a file that cannot be read."""
         for main, path in ((True, self.path), (False, self._public)):
             try:
                 self._unread[main] = (await asyncio.to_thread(read_bounded, path, TEXT_MAX_BYTES)).decode()
@@ -323,21 +323,21 @@ class WakeupContext:
                 await self._warn(f"{path.name} cannot be read; waking without it", str(error))
 
     def unread(self, *, main: bool) -> str:
-        """What the next turn is told: all of it with the owner, the public page with others.
+        """Return what the next turn is told: the full page with the owner (`main`), the public page with others.
 
-        "" once a turn has been told it (`note_told`), and when the life before left nothing.
+        "" if a turn was told it already (`note_told`), or if the previous process wrote nothing.
         """
         return self._unread.get(main, "")
 
     def note_told(self, *, main: bool) -> None:
-        """Note that a model has read it."""
+        """Record that a model has read the page."""
         self._unread.pop(main, None)
 
     async def write(self) -> None:
-        """Render what is there now: at a clean stop, after a reflection, after a look at the plans.
+        """Render and write the current state: at a clean stop, after a reflection, after a review of the plans.
 
         Raises:
-            StorageError: the disk is full or refuses; what stood there stays.
+            StorageError: the disk is full or fails; the previous file stays.
 
         """
         state = await self.gather()

@@ -1,7 +1,7 @@
-"""Gathers what a wakeup context tells, from what is on the disk already: nothing is kept for it alone.
+"""Gathers the data of a wakeup context from what is on the disk already; nothing is stored for it alone.
 
-Only words that the SOUL or its owner stand for are taken: what others said may be remembered, but a text that opens a
-prompt is no place for it. Lives hand in what they know as callables; a service knows no life.
+Only words of the SOUL or its owner are taken: what others said may be remembered, but does not belong in a text that
+opens a prompt. The lives pass in what they know as callables, because a service does not know the lives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from modules.services.sessions.archives import Distilled
 
 @dataclass(frozen=True, slots=True)
 class Teammate:
-    """Somebody whom the SOUL works beside, and as what."""
+    """Somebody whom the SOUL works with, and their role."""
 
     name: str
     role: str = ""
@@ -47,7 +47,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is going on: tasks taken on, branches in flight, what stands in the way, what comes next."""
+    """The current work: accepted tasks, branches in progress, blockers and next actions."""
 
     tasks: tuple[Item, ...] = ()
     branches: tuple[Item, ...] = ()
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class LastSession:
-    """What the newest stretch of life came to. `at` is its local date, "" if there was none."""
+    """The results of the newest session. `at` is its local date, "" if there was none."""
 
     at: str = ""
     outcomes: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class LastSession:
 
 @dataclass(frozen=True, slots=True)
 class OlderSession:
-    """A conversation that is over, in one line. `at` is its local date."""
+    """A finished conversation in one line. `at` is its local date."""
 
     at: str
     summary: str
@@ -75,17 +75,17 @@ class OlderSession:
 
 @dataclass(frozen=True, slots=True)
 class WakeupState:
-    """All that a SOUL should know when it wakes.
+    """All that a SOUL should know when it starts.
 
     Attributes:
-        name: the SOUL's own.
-        role: what it is here for.
-        team: those it works beside.
+        name: the SOUL's name.
+        role: its purpose.
+        team: those it works with.
         protocols: how things are done here, the most important first.
-        work: what is going on.
-        last: the newest stretch of life.
+        work: the current work.
+        last: the newest session.
         older: conversations before it, newest first.
-        milestones: what changed the course of this life, newest first.
+        milestones: decisive events: memories first, then the recorded ones, newest first.
         relationships: who matters, and why, the closest first.
 
     """
@@ -102,7 +102,7 @@ class WakeupState:
 
 
 Gather = Callable[[], Awaitable[WakeupState]]
-"""Looks at what is there now."""
+"""Returns the current state."""
 
 
 _TALKS = 100
@@ -110,9 +110,9 @@ _TALKS = 100
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A stretch of conversation that was archived: when, with whom, how long, and what it came to.
+    """An archived part of a conversation: when, with whom, how many messages, and its summary.
 
-    `summary` is "" where it rests on the words of others.
+    `summary` is "" if it rests on the words of others.
     """
 
     at: str
@@ -123,9 +123,9 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Times are ISO-8601 UTC, "" where there is none.
+    """What the database knows of the time before this start. Times are ISO-8601 UTC, "" for none.
 
-    `began` is the start of the newest life in which something came of it; `acts` what that life did in public.
+    `began` is when the newest session with a result started; `acts` counts its public acts by kind, in words.
     """
 
     role: str
@@ -136,7 +136,7 @@ class Past:
 
 
 def past(connection: sqlite3.Connection, learned_at: str = "") -> Past:
-    """All of it, in one transaction; memories may lie elsewhere: `learned_at` is when the newest was learned."""
+    """Read the past in one transaction; `learned_at` is when the newest memory, maybe stored elsewhere, was learned."""
     talks = sorted(archives.done(connection, None, _TALKS), key=lambda one: one.key)
     talks.sort(key=lambda one: one.prepared_at, reverse=True)
     newest = max(store.last_done(connection), talks[0].prepared_at if talks else "", learned_at)
@@ -171,15 +171,15 @@ _MEMORY_DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class WakeupGathering:
-    """Gathers it from the services.
+    """Gathers the state from the services.
 
     Attributes:
-        name: as the SOUL is shown.
-        extract: what SELF.md says.
+        name: returns the SOUL's display name.
+        extract: returns what SELF.md says.
         peers: handles of other SOULs, from the settings.
-        attention: what is due, stuck or waiting.
-        bonds: who matters, one line each, the closest first.
-        timezone: of the SOUL's day.
+        attention: returns what is due, stuck or waiting.
+        bonds: returns who matters, one line each, the closest first.
+        timezone: the SOUL's time zone.
 
     """
 
@@ -194,7 +194,7 @@ class WakeupGathering:
     timezone: str = ""
 
     async def gather(self) -> WakeupState:
-        """How things stand now."""
+        """Return the current state."""
         newest = await self.memories.listed(limit=1)
         learned_at = newest[0].updated_at if newest else ""
         before = await self.database.run(lambda connection: past(connection, learned_at))
@@ -227,14 +227,14 @@ class WakeupGathering:
         )
 
     async def _work(self) -> Work:
-        """Return what is on its way out, what was taken on, what does not get on, and what comes next."""
+        """Return the acts to be sent, the commitments, the branches, the blockers and the next actions."""
         attention = await self.attention()
         leaving, waiting = attention.leaving, attention.mentions
         return Work(
             tasks=(*([Item(counted(leaving, "public act"), "to be sent")] if leaving else ()), *attention.commitments),
             branches=attention.branches,
             blockers=(
-                # NOTE(self): a pause ends, and drafts are decided, while the SOUL lives: each prompt tells how it is.
+                # NOTE(self): drafts get decided while the SOUL runs, so each prompt shows their current state instead.
                 *(
                     Item(f"{item.what}: {item.note}", private=item.private)
                     for item in attention.blocked
@@ -245,7 +245,7 @@ class WakeupGathering:
         )
 
     async def _last(self, before: Past) -> LastSession:
-        """The newest stretch of life in which something was done or learned."""
+        """Return the newest session in which something was done or learned."""
         since = parse_iso(before.began) if before.began else self.clock.now() - timedelta(days=_MEMORY_DAYS)
         learned = await self.memories.listed(
             kinds=("decision", "lesson", "fact", "episode", "preference"), since=since, limit=_RECENT
@@ -278,7 +278,7 @@ def _is_open(memory: Memory) -> bool:
 
 
 def _role(handle: str, people: Sequence[Memory]) -> str:
-    """What everybody may know of a peer, in its first sentence."""
+    """Return the first sentence of what is publicly known about a peer, without its full stop; "" for nothing."""
     wanted = handle.casefold()
     known = (item for item in people if not item.private)
     found = next((item.body for item in known if item.subject.casefold().lstrip("@") == wanted), "")

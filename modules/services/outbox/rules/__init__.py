@@ -1,1 +1,1 @@
-"""What is asked once, when an act is proposed: whether it may be admitted."""
+"""The rules that decide whether a proposed act is admitted."""

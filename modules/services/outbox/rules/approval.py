@@ -1,10 +1,10 @@
-"""What waits for the owner's approval before it becomes public: nothing, what reaches for strangers, or everything.
+"""Which acts wait for the owner's approval before they become public: none, those that address strangers, or all.
 
-On GitHub a stranger's is every repository that is neither ours nor the owner's, nor a workspace of the owner's
-organisation, unless the host of a room wanted the work there. That a commitment was kept is said in its room without
-delay, because those who hear it were there when it was made; with `SOUL_APPROVAL=drafts` and `SOUL_APPROVAL_ROOM=on` it
-waits. Where everything waits, so does what the owner asked for without giving its words, or without naming what it is
-done to.
+On GitHub, every repository counts as a stranger's that is not the SOUL's, the owner's or a workspace of the owner's
+organisation, unless the host of a room asked for the work there. The news that a commitment was kept appears in its
+room without delay, because those who read it were there when it was made; with `SOUL_APPROVAL=drafts` and
+`SOUL_APPROVAL_ROOM=on` it waits. If everything waits, so does what the owner asked for without giving its words or
+naming its target.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = "approval"
 class ApprovalRule:
     """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox.
 
-    What the owner asked for waits only where everything does and part of it is our own choice (`own_words`).
+    What the owner asked for waits only if everything does and the SOUL chose a part of it (`own_words`).
     `in_room` says that `drafts` also holds what is said in a room.
     """
 
@@ -38,7 +38,7 @@ class ApprovalRule:
 
     @classmethod
     def of(cls, settings: Settings, circle: Callable[[], TrustCircle]) -> Self:
-        """Return the rule as the settings have it."""
+        """Return the rule for these settings."""
         return cls(settings.soul_approval, circle, in_room=settings.soul_approval_room)
 
     def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
@@ -52,7 +52,7 @@ class ApprovalRule:
 
 
 def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle, *, in_room: bool = False) -> Verdict:
-    """Return what the owner's choice says of one act, proposed or admitted."""
+    """Return the verdict of the owner's choice on one act, proposed or admitted."""
     if approval == "off":
         return Verdict(_NAME)
     unseen = act.own_words and approval == "drafts"
@@ -72,14 +72,14 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
 
 
 def _lacking(act: ProposedAction | Intent) -> str:
-    """Return what the owner's order did not say of an act: of one with words and a target, one of the two."""
+    """Return what the owner's order left out: the act's words, its target, or one of them."""
     if act.body.public_text or isinstance(act.body, OnGitHub):
         return "the order did not give its words" + (" and name its target" if act.target else "")
     return "the order did not name its target"
 
 
 def _needs_none(act: ProposedAction | Intent, circle: TrustCircle, *, unseen: bool, said_there: bool) -> str:
-    """Return why an act needs no approval, whatever the owner chose; "" where it may."""
+    """Return why an act needs no approval, whatever the owner chose; "" if it may need it."""
     if act.by_owner and not unseen:
         return "the owner asked for it"
     if act.kind == "direct_message" and addressee(act) in circle.owner:

@@ -1,7 +1,7 @@
-"""What the rules count, read from the tables that stand; nothing is kept twice.
+"""The counts for the rules, read from the existing tables; nothing is stored twice.
 
-Every function is one step of a transaction that its caller opened. Times are moments of our own clock: when an act set
-out (`sent_at`, its latest try), and when words were taken in (`received_at`), which nobody else can date back.
+Every function is one step of a transaction that its caller opened. Times are those of the local clock: when an act was
+last sent (`sent_at`), and when words were received (`received_at`), which nobody else can backdate.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.types import UNMETERED_KINDS
 
 CREATED_ON_GITHUB = "created on GitHub"
-"""The name of a write that GitHub counts as created, and that was no intent."""
+"""The name of a write that GitHub counts as creating content, and that was not an intent."""
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _TO = "CASE WHEN json_valid(body) THEN json_extract(body, '$.to') END"
 _ABOUT_RIGHTS = "coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.about_rights') END, 0)"
 _WAITS = "state IN ('pending', 'sending')"
-# NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
+# NOTE(self): the plus keeps SQLite from using the index on the state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
 _UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
 _COST = (
@@ -36,32 +36,32 @@ _COST = (
 _WHAT = f"CASE WHEN {_ABOUT_RIGHTS} THEN kind || ' about rights' ELSE kind END"
 _NOTE = "INSERT INTO other_writes (at, what, points, who) VALUES (?, ?, ?, ?)"
 _LONGEST = timedelta(seconds=rules.DAY_S)
-# NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
+# NOTE(self): all tries of an act count at the time of the last: it is better to count too many than too few.
 _DEPARTURES = f"""
     SELECT sent_at AS moment, (1 + attempts + deferrals) * {_COST} AS points FROM intents
     WHERE sent_at >= :since AND sent_at < :until
     UNION ALL SELECT at, points FROM other_writes WHERE at >= :since AND at < :until
 """  # noqa: S608 - constants
-# NOTE(self): an act that has not left yet will stand after all that was said until now.
+# NOTE(self): an act that has not left yet will come after everything that was said so far.
 _LATER = "9999"
 
 
 def note(connection: sqlite3.Connection, now: datetime, what: str, *, points: float = 0, did: str = "") -> None:
-    """Count what was no intent: a write of the profile, or a turn about somebody (`did`, kept as a hash)."""
+    """Count what was not an intent: a write of the profile, or a turn about somebody (`did`, stored as a hash)."""
     who = person_hash(connection, did) if did else ""
     connection.execute(_NOTE, (iso(now), what, int(points), who))
     connection.execute("DELETE FROM other_writes WHERE at < ?", (iso(now - _LONGEST),))
 
 
 def noted(connection: sqlite3.Connection, now: datetime, what: str, did: str, window: timedelta) -> list[datetime]:
-    """When that was counted of a person within the window, oldest first."""
+    """Return when `what` was counted for a person within the window, oldest first."""
     return [moment for moment, who in _noted(connection, now, what, window) if who == person_hash(connection, did)]
 
 
 def keep(connection: sqlite3.Connection, ids: Collection[str]) -> None:
-    """Count these intents on, before they are deleted; whom they reached stays as a hash.
+    """Keep these intents in the counts before they are deleted, with a hash of whom they reached.
 
-    So nobody gets more by being forgotten.
+    So being forgotten does not raise anybody's limits.
     """
     left = connection.execute(
         f"SELECT sent_at, {_WHAT}, (1 + attempts + deferrals) * {_COST}, coalesce({_TO}, target) FROM intents"  # noqa: S608 - constants
@@ -75,27 +75,27 @@ def keep(connection: sqlite3.Connection, ids: Collection[str]) -> None:
 
 
 def points_spent(connection: sqlite3.Connection, now: datetime, window: timedelta) -> float:
-    """What left within the window, in points."""
+    """Return the points of what left within the window."""
     query = f"SELECT coalesce(sum(points), 0) FROM ({_DEPARTURES})"  # noqa: S608 - constants
     return float(connection.execute(query, _window(now, window)).fetchone()[0])
 
 
 def departures(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[tuple[datetime, float]]:
-    """When something left within the window, and how many points it counts, oldest first."""
+    """Return when each act left within the window and its points, oldest first."""
     rows = connection.execute(f"{_DEPARTURES} ORDER BY 1", _window(now, window))
     return [(parse_iso(row[0]), float(row[1])) for row in rows]
 
 
 def points_waiting(connection: sqlite3.Connection) -> float:
-    """What waits to leave, in points, one try each."""
+    """Return the points of what waits to leave, for one try each."""
     query = f"SELECT coalesce(sum({_COST}), 0) FROM intents WHERE state = 'pending'"  # noqa: S608 - constants
     return float(connection.execute(query).fetchone()[0])
 
 
 def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[tuple[datetime, str]]:
-    """Whom the replies reached that left within the window, with the moment, oldest first; the forgotten as a hash.
+    """Return when each reply left within the window and whom it reached, oldest first; forgotten people as a hash.
 
-    Answers to what people ask about their own data are none of them: they take nobody else's place.
+    Answers to people's requests about their own data are left out, so that they take nobody else's place.
     """
     rows = connection.execute(
         "SELECT sent_at, target FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'reply'"  # noqa: S608 - constants
@@ -107,7 +107,7 @@ def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta)
 
 
 def messaged(connection: sqlite3.Connection, did: str, now: datetime, window: timedelta) -> list[datetime]:
-    """When direct messages to one account left within the window, oldest first."""
+    """Return when direct messages to one account left within the window, oldest first."""
     rows = connection.execute(
         "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'direct_message'"  # noqa: S608 - constants
         f" AND {_TO} = :did",
@@ -117,7 +117,7 @@ def messaged(connection: sqlite3.Connection, did: str, now: datetime, window: ti
 
 
 def created_on_github(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[datetime]:
-    """When something that GitHub counts as created left within the window, oldest first."""
+    """Return when acts that GitHub counts as creating content left within the window, oldest first."""
     kinds = ", ".join(repr(kind) for kind in sorted(CREATING))
     rows = connection.execute(
         "SELECT sent_at AS moment FROM intents WHERE sent_at >= :since AND sent_at < :until"  # noqa: S608 - constants
@@ -129,20 +129,20 @@ def created_on_github(connection: sqlite3.Connection, now: datetime, window: tim
 
 
 def waiting_messages(connection: sqlite3.Connection, did: str) -> int:
-    """How many direct messages to one account wait to leave."""
+    """Return how many direct messages to one account wait to leave."""
     query = f"SELECT count(*) FROM intents WHERE kind = 'direct_message' AND {_WAITS} AND {_TO} = ?"  # noqa: S608 - constants
     return int(connection.execute(query, (did,)).fetchone()[0])
 
 
 def waiting_replies(connection: sqlite3.Connection) -> list[str]:
-    """Targets of the replies that wait to leave; answers to what people ask about their own data are none of them."""
+    """Return the targets of the replies that wait to leave, without answers to requests about people's own data."""
     query = f"SELECT target FROM intents WHERE kind = 'reply' AND {_WAITS} AND NOT {_ABOUT_RIGHTS}"  # noqa: S608 - constants
     rows = connection.execute(query)
     return [row[0] for row in rows]
 
 
 def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[str]:
-    """The texts of the replies that left within the window, or may still leave."""
+    """Return the texts of the replies that left within the window, or may still leave."""
     rows = connection.execute(
         f"SELECT {_TEXT} FROM intents WHERE kind = 'reply' AND sent_at >= ?"  # noqa: S608 - constants
         f" AND {_MAY_LEAVE} UNION ALL SELECT {_TEXT} FROM intents WHERE kind = 'reply'"
@@ -153,7 +153,7 @@ def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta
 
 
 def thread_turns(connection: sqlite3.Connection, root_uri: str) -> list[tuple[str, bool]]:
-    """The turns in a thread that reached us, and our replies to them, oldest first: who ("" for us), labelled a bot."""
+    """Return the received turns of a thread and the SOUL's replies, oldest first: DID ("" for its own), bot label."""
     theirs = received.in_thread(connection, root_uri)
     ours = _reply_moments(
         connection,
@@ -164,7 +164,7 @@ def thread_turns(connection: sqlite3.Connection, root_uri: str) -> list[tuple[st
 
 
 def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, bool]]:
-    """The turns between us and one other account since then, oldest first: who ("" for us), labelled as a bot.
+    """Return the turns between the SOUL and an account since then, oldest first: DID ("" for its own), bot label.
 
     Direct messages are turns like posts.
     """
@@ -176,20 +176,20 @@ def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> lis
 
 
 def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
-    """The words of one account to which we replied since then, or are about to."""
+    """Return the posts of one account that the SOUL replied to since then, or is about to."""
     targets = [target for _, target in _replies_to(connection, did, since)]
     return [one for one in received.among(connection, targets) if one.author_did == did]
 
 
 def _replies_to(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, str]]:
     where = "target > :first AND target < :last AND coalesce(first_sent_at, :later) > :since"
-    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    # NOTE(self): "0" is the character after "/", so this range holds the records of this account only.
     values = {"first": f"at://{did}/", "last": f"at://{did}0", "later": _LATER, "since": iso(since)}
     return _reply_moments(connection, where, values)
 
 
 def _reply_moments(connection: sqlite3.Connection, where: str, values: dict[str, str]) -> list[tuple[str, str]]:
-    """When each of these replies of ours left, or will leave, and its target."""
+    """Return when each matching reply of the SOUL left, or will leave, and its target."""
     query = (
         f"SELECT coalesce(first_sent_at, '{_LATER}'), target FROM intents"  # noqa: S608 - constants
         f" WHERE kind = 'reply' AND {_MAY_LEAVE} AND {where}"
@@ -198,7 +198,7 @@ def _reply_moments(connection: sqlite3.Connection, where: str, values: dict[str,
 
 
 def _messages_to(connection: sqlite3.Connection, did: str, since: datetime) -> list[str]:
-    """When each direct message to one account left since then, or will leave."""
+    """Return when each direct message to one account left since then, or will leave."""
     query = (
         f"SELECT coalesce(first_sent_at, '{_LATER}') AS moment FROM intents"  # noqa: S608 - constants
         f" WHERE kind = 'direct_message' AND {_MAY_LEAVE} AND {_TO} = ? AND moment > ?"
@@ -207,7 +207,7 @@ def _messages_to(connection: sqlite3.Connection, did: str, since: datetime) -> l
 
 
 def _turns_kept(connection: sqlite3.Connection, did: str, since: datetime) -> list[str]:
-    """When each reply and message to one account left since then that was deleted with what it was about."""
+    """Return when the replies and messages to one account left since then whose intents were deleted (`keep`)."""
     query = "SELECT at FROM other_writes WHERE at > ? AND what IN ('reply', 'direct_message') AND who = ?"
     return [row[0] for row in connection.execute(query, (iso(since), person_hash(connection, did)))]
 
@@ -218,7 +218,7 @@ def _noted(connection: sqlite3.Connection, now: datetime, what: str, window: tim
 
 
 def _turns_of(notices: Iterable[ReceivedPost]) -> Iterator[tuple[str, str, str, bool]]:
-    """When each came, what orders those of one moment, who wrote it, and whether they are labelled as a bot."""
+    """Return of each post when it came, its order among those of one moment, its author, and their bot label."""
     return ((one.received_at, one.indexed_at, one.author_did, one.is_bot) for one in notices)
 
 
@@ -229,8 +229,8 @@ def _in_turn(ours: Iterable[str], theirs: Iterable[tuple[str, str, str, bool]]) 
 
 
 def _window(now: datetime, window: timedelta) -> dict[str, str]:
-    """The window behind us; and as far ahead, in case that the clock was set back.
+    """Return the past window, and as much of the future, in case the clock was set back.
 
-    Rows know whole milliseconds only: what may lie within the window counts.
+    Rows hold whole milliseconds, so what may lie within the window counts.
     """
     return {"since": iso(now - window), "until": iso(now + window)}

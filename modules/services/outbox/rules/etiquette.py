@@ -1,7 +1,7 @@
-"""Etiquette at admission and at departure: says of each action which rules looked and what they found.
+"""Etiquette at admission and at departure: returns the verdict of each rule that applies to an action.
 
-It keeps nothing: what it counts are the rows of the outbox and of the posts that reached us, inside the transaction
-that admits the action or lets the intent leave. So it holds across restarts, backlogs and late approvals.
+It has no state: it counts the rows of the outbox and of the received posts, inside the transaction that admits the
+action or lets the intent leave. So it holds across restarts, backlogs and late approvals.
 """
 
 from __future__ import annotations
@@ -51,37 +51,37 @@ class Etiquette:
         self._clock = clock
 
     def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
-        """One verdict for each rule that looked."""
+        """Return one verdict for each rule that applies."""
         return self._with_advice(_RulesLook(connection, now, self._world, self._clock).at_admission(action))
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        """How long an intent must wait so that what leaves passes no counter."""
+        """Return how long an intent must wait so that no limit is exceeded; None if it may leave."""
         waits = _RulesLook(connection, now, self._world, self._clock).at_departure(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
     async def note_created(self) -> None:
-        """Count something that is created on GitHub now, beside the outbox."""
+        """Count something that is created on GitHub now without the outbox."""
         now = self._clock.now()
         await self._database.run(lambda rows: counts.note(rows, now, counts.CREATED_ON_GITHUB))
 
     def is_stranger(self, did: str) -> bool:
-        """Whether somebody is neither owner nor peer."""
+        """Return whether the account is neither the SOUL, nor the owner, nor a listed peer."""
         return self._world.circle().is_stranger(did)
 
     def is_peer(self, actor: Actor) -> bool:
-        """Whether somebody is a peer, listed by the owner or found, by handle only where no account is known."""
+        """Return whether somebody is a listed or a found peer, by handle only if the DID is not known."""
         return self._world.circle().is_peer(actor.did or actor.handle.lower())
 
     def is_listed_peer(self, did: str) -> bool:
-        """Whether an account is that of a peer whom the owner listed."""
+        """Return whether the account belongs to a peer that the owner listed."""
         return did in self._world.peers()
 
     def is_automated(self, actor: Actor) -> bool:
-        """Whether a program speaks for an account."""
+        """Return whether an account is automated."""
         return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)
 
     async def before_reply(self, notification: Notification, thread: Sequence[Post]) -> ReplyAdvice:
-        """How to meet a post, known before anybody thinks of words. `thread` is what was read of it, oldest first."""
+        """Return how to respond to a post, before a reply is written. `thread` is what was read of it, oldest first."""
         circle, author = self._world.circle(), notification.author
         run = 0
         if circle.is_automated(author.did, is_bot=author.is_bot):
@@ -95,7 +95,7 @@ class Etiquette:
         return policy.reply_advice([*by_rows, *self._with_advice(seen)])
 
     async def before_message(self, body: DirectMessageBody) -> ReplyAdvice:
-        """How to meet a direct message, known before anybody thinks of words; `body` is an answer without any."""
+        """Return how to respond to a direct message, before a reply is written; `body` is the answer without words."""
         by_rows = await self._database.run(lambda rows: self(rows, ProposedAction(body), self._clock.now()))
         return policy.reply_advice(by_rows)
 
@@ -104,7 +104,7 @@ class Etiquette:
 
 
 def same_reply(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
-    """Judge the words of a reply alone, for a process that has no world: a rule of the outbox."""
+    """Apply only the rule on repeated words to a reply, as a rule of the outbox for a process without a `World`."""
     if not isinstance(action.body, ReplyBody):
         return []
     same = _times_said(connection, action.text, now, timedelta(seconds=rules.SAME_REPLY.window_s or 0))
@@ -118,7 +118,7 @@ def _times_said(connection: sqlite3.Connection, text: str, now: datetime, window
 
 
 class _RulesLook:
-    """One look through all rules, inside one transaction."""
+    """Applies all rules, inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, clock: Clock) -> None:
         self._rows = connection
@@ -174,7 +174,7 @@ class _RulesLook:
             yield from self._reply_waits(policy.authority(intent.target))
 
     def _consents_elsewhere(self, action: ProposedAction) -> Verdict:
-        """Whether an act on GitHub or in the agent space has a reason."""
+        """Return the verdict on whether an act on GitHub or in the agent space has a reason."""
         if self._answers_on_github(action.body):
             return policy.consent_without_commitment(action, "something led us to that thread")
         if self._is_workspace_work(action.body):
@@ -184,22 +184,22 @@ class _RulesLook:
         return policy.consent_by_commitment(action, self._circle)
 
     def _is_own_program(self, body: IntentBody) -> bool:
-        """Whether it is work in the repository of our own program: up to a pull request, or the end of its issue."""
+        """Return whether it is work in the SOUL's own program: up to a pull request, or closing the issue."""
         if not isinstance(body, RefBody | PushBody | PullRequestBody | IssueCommentBody | IssueUpdateBody):
             return False
         is_end = not isinstance(body, IssueUpdateBody) or body.state == "closed"
         return is_end and body.source == "workspace" and body.repo.lower() == self._world.program.lower()
 
     def _is_workspace_work(self, body: IntentBody) -> bool:
-        """Whether it is work in a workspace that is watched, and belongs to no commitment."""
+        """Return whether it is work in a watched workspace that belongs to no commitment."""
         if not isinstance(body, OnGitHub) or body.source != "workspace" or body.commitment_id:
             return False
         return body.repo.lower() in self._world.watched()
 
     def _answers_on_github(self, body: IntentBody) -> bool:
-        """Whether it is a comment, a reaction or a review without a verdict in a thread to which something led us.
+        """Return whether it is a comment, reaction or review without a verdict in a thread to which something led.
 
-        What belongs to a commitment is none.
+        Acts that belong to a commitment do not count.
         """
         if not isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) or body.source != "github":
             return False
@@ -226,7 +226,7 @@ class _RulesLook:
             yield policy.held_to(rule, run, exempt=exempt)
 
     def _message_waits(self, intent: Intent, body: DirectMessageBody) -> Iterator[Wait]:
-        """What is said in one conversation leaves in its order, one after the other, but for what is held up itself."""
+        """Yield the waits of a direct message: one conversation's messages leave in order, except those held up."""
         if store.another_goes_first(self._rows, intent, body, self._now):
             yield Wait("another message to the same conversation is still on its way", _ONE_AFTER_THE_OTHER_S)
         if body.to in self._circle.owner or body.about_rights or intent.first_sent_at is not None:
@@ -239,7 +239,7 @@ class _RulesLook:
         yield from self._waits(rule, counts.created_on_github(self._rows, self._now, self._window(rule)))
 
     def _waits(self, rule: EtiquetteRule, left: Sequence[datetime]) -> Iterator[Wait]:
-        """Yield how long one more must wait beside those that `left` in the window of a rule, oldest first."""
+        """Yield how long one more act must wait, given those that `left` in the window of a rule, oldest first."""
         excess, spent = len(left) + 1 - rule.limit, [(moment, 1.0) for moment in left]
         if excess > 0:
             yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, self._window(rule), self._now), ends=True)
@@ -259,7 +259,7 @@ class _RulesLook:
             yield policy.consent_by_name(action, unknown)
 
     def _points(self, rule: EtiquetteRule, waiting: float, cost: float) -> Verdict:
-        """Whether `cost` more points fit beside those spent and those `waiting`; if not, when enough are free again."""
+        """Return whether `cost` more points fit beside those spent and `waiting`; if not, also when they will."""
         window = self._window(rule)
         counted = counts.points_spent(self._rows, self._now, window) + waiting
         verdict = policy.held_to(rule, counted, adds=cost)
@@ -294,13 +294,13 @@ class _RulesLook:
             yield from self._waits(rule, self._replies_to(who, rule))
 
     def _reply_rules(self, who: str) -> Sequence[EtiquetteRule]:
-        """What one account may get; the owner, and we ourselves, have no limit."""
+        """Return the limits on replies to one account; the owner and the SOUL itself have none."""
         if self._circle.is_stranger(who):
             return rules.REPLIES_TO_STRANGERS
         return () if who in self._circle.owner or who in self._circle.own else rules.REPLIES_TO_PEERS
 
     def _replies_to(self, who: str, rule: EtiquetteRule) -> list[datetime]:
-        """When replies to them left within the window of a rule, oldest first."""
+        """Return when replies to an account left within the window of a rule, oldest first."""
         left = counts.replied_to(self._rows, self._now, self._window(rule))
         return [moment for moment, one in left if self._counted_as(one) == self._counted_as(who)]
 
@@ -308,12 +308,12 @@ class _RulesLook:
         return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
 
     def _strangers_met(self, rule: EtiquetteRule) -> dict[str, datetime]:
-        """The strangers replied to within the window, as they are counted, each with the last moment."""
+        """Return the strangers replied to within the window, as they are counted, each with the last reply."""
         left = counts.replied_to(self._rows, self._now, self._window(rule))
         return {self._counted_as(who): moment for moment, who in left if self._circle.is_stranger(who)}
 
     def _counted_as(self, who: str) -> str:
-        """The same for an account before and after it is forgotten."""
+        """Return an id for counting that is the same before and after an account is forgotten."""
         return person_hash(self._rows, who) if who.startswith("did:") else who
 
     def _same_reply(self, text: str, exempt: str) -> Verdict:
@@ -327,7 +327,7 @@ class _RulesLook:
         return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
 
     def _loops(self, action: ProposedAction, notice: ReceivedPost | None, exempt: str) -> Iterator[Verdict]:
-        """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
+        """Yield the verdicts on loops: a like is not a turn, but stops where replies do. A person resets the count."""
         afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
         root, who = policy.thread_root(action, notice), policy.addressee(action)
         looks = [

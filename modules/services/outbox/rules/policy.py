@@ -1,6 +1,6 @@
 """The rules on public acts: consent, limits, repeats, and files that act with more rights than other code. Pure.
 
-What was counted or found goes in, a verdict comes out.
+They take what was counted or found, and return a verdict.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AT_ROOT = (
 _ANYWHERE = (
     # other CI
     *(".gitlab-ci*.y*ml", "jenkinsfile*", ".travis.yml", ".drone.y*ml", ".woodpecker.y*ml", ".appveyor.yml"),
-    # which code of others is installed
+    # which third-party code is installed
     *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock"),
     *("poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "pylock*.toml", "requirements*.lock", "conda-lock.y*ml"),
     *("cargo.lock", "go.sum", "gemfile.lock", "composer.lock", "flake.lock", "mix.lock", "pubspec.lock"),
@@ -48,7 +48,7 @@ _ANYWHERE = (
     # what runs, or is fetched, by `git` or an editor
     *(".gitattributes", ".gitmodules", ".pre-commit-config.y*ml", ".husky/*", "lefthook.y*ml", ".lefthook.y*ml"),
     *(".envrc", ".devcontainer/*", ".devcontainer.json", ".vscode/*"),
-    # who must agree, and what agents are told
+    # who must approve changes, and instructions for agents
     *("codeowners", "agents.md", "claude*.md", "gemini.md", ".cursorrules", ".cursor/*", ".windsurfrules"),
     *(".windsurf/*", ".clinerules", ".clinerules/*", ".claude/*", ".gemini/*", ".codex/*", ".mcp.json"),
 )
@@ -72,44 +72,44 @@ _TICK_S = 0.001
 _BY_OWNER = "the owner asked for it"
 ABOUT_RIGHTS = "it answers what they asked about their own data"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
-# NOTE(self): emoji bring combining signs of their own.
+# NOTE(self): emoji contain combining characters of their own.
 _NO_LETTERS = regex.compile(r"(?:[^\p{L}\p{M}\p{N}]|[\p{Variation_Selector}\p{Me}])+")
 _NO_DIGITS = regex.compile(r"[\p{N}\s]+")
 
 
 def authority(uri: str) -> str:
-    """Whose a record is: the did (or handle) of its `at://` uri; "" for anything else."""
+    """Return the DID (or handle) in the `at://` URI of a record; "" for anything else."""
     return lower(uri.removeprefix("at://").split("/", 1)[0]) if uri.startswith("at://") else ""
 
 
 def addressee(act: ProposedAction | Intent) -> str:
-    """Whom an act reaches: a did, or a handle in lower case."""
+    """Return whom an act reaches: a DID, or a handle in lower case."""
     if isinstance(act.body, DirectMessageBody):
         return act.body.to
     return act.target if act.kind == "follow" else authority(act.target)
 
 
 def who_is_told(act: ProposedAction | Intent) -> str:
-    """Whom an act tells something: whom it reaches, or who is told it by a reply below words of our own."""
+    """Return whom an act addresses: whom it reaches, or `told_to` for a reply below a post of the SOUL's own."""
     return (act.body.told_to if isinstance(act.body, ReplyBody) else "") or addressee(act)
 
 
 def thread_root(action: ProposedAction, notice: ReceivedPost | None) -> str:
-    """The uri of the thread that an act belongs to; "" if that is not known."""
+    """Return the URI of the root of the act's thread; "" if it is not known."""
     if isinstance(action.body, ReplyBody):
         return action.body.root.uri
     return notice.root_uri if notice else ""
 
 
 def named_in(text: str) -> list[str]:
-    """Who is notified because a text names or quotes them: handles in lower case and dids, each once."""
+    """Return who is notified because a text names or quotes them: handles in lower case and DIDs, each once."""
     links = (parse_bsky_post_url(span.value) for span in detect_urls(text))
     names = [*(span.value for span in detect_mentions(text)), *(lower(link[0]) for link in links if link)]
     return list(dict.fromkeys(names))
 
 
 def known_as(who: str, circle: TrustCircle) -> str:
-    """Why somebody may always be reached, or ""."""
+    """Return why somebody may always be reached, or ""."""
     if who in circle.own:
         return "it is our own"
     if who in circle.owner:
@@ -127,10 +127,10 @@ def consent(
     follows_us: bool,
     we_follow: bool = False,
 ) -> Verdict:
-    """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
+    """Return whether an act that notifies somebody has a reason. `notice` is how its target was received, if it was.
 
-    Whoever follows us may be followed and liked, and whom we follow may be liked, wherever we read their post. What
-    waits for the owner's approval in any case is left to the owner: the approval would be the reason.
+    Followers of the SOUL may be followed and liked, and those whom it follows may be liked, wherever it read the post.
+    Without a reason, an act that waits for the owner's approval anyway is held: the approval would be the reason.
     """
     who = addressee(action)
     reason = _BY_OWNER if action.by_owner else known_as(who, circle)
@@ -151,7 +151,7 @@ def consent(
 
 
 def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict:
-    """Whether a text may name whom it names: `strangers` are those of them who have no part in our life."""
+    """Return whether a text may name whom it names; `strangers` are those unknown who never wrote to the SOUL."""
     name = rules.CONSENT_BY_NAME.name
     if action.by_owner or not strangers:
         return Verdict(name, reason=_BY_OWNER if action.by_owner else "all who are named reached us, or belong to us")
@@ -161,15 +161,15 @@ def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict
 
 
 def consent_without_commitment(action: ProposedAction, reason: str) -> Verdict:
-    """Return what is said of an act on GitHub that needs no commitment, for this reason."""
+    """Return the verdict on an act on GitHub that needs no commitment, with the reason."""
     return Verdict(rules.CONSENT_BY_COMMITMENT.name, reason=reason, value=repository(action))
 
 
 def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdict:
-    """Whether an act on GitHub or in the agent space has a reason: a recorded commitment, and a place for it.
+    """Return whether an act on GitHub or in the agent space has a recorded commitment and a permitted repository.
 
-    It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
-    in a room, or on Bluesky, talked us into elsewhere waits for the owner's approval.
+    Repositories of the SOUL or the owner are permitted, and those that the host of a room named. An act elsewhere, to
+    which others in a room or on Bluesky led the SOUL, waits for the owner's approval.
     """
     name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
     if action.by_owner:
@@ -193,7 +193,7 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
 
 
 def workflow_files(action: ProposedAction) -> Verdict:
-    """Return whether a change of files waits for the owner, as one of them acts with more rights than other code."""
+    """Return whether a change of files waits for the owner, because one of them acts with more rights than others."""
     name, body = rules.WORKFLOW_FILES.name, action.body
     paths = body.paths if isinstance(body, PushBody) else (body.path,) if isinstance(body, ContentsBody) else ()
     path = first_trusted(paths)
@@ -205,13 +205,13 @@ def workflow_files(action: ProposedAction) -> Verdict:
 
 
 def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:
-    """Whether a direct message has a reason.
+    """Return whether a direct message has a reason.
 
     Args:
         body: the message.
-        circle: whom we know; the owner counts by did only.
-        other: the did of the one other account in the conversation, "" if that is not known.
-        author: the did of whoever wrote the message that is answered, "" if it never reached us.
+        circle: whom the SOUL knows; the owner counts by DID only.
+        other: the DID of the only other account in the conversation, "" if it is not known.
+        author: the DID of whoever wrote the message that is answered, "" if it was never received.
 
     """
     name = rules.CONSENT_TO_MESSAGE.name
@@ -225,31 +225,31 @@ def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: s
 
 
 def repository(act: ProposedAction | Intent) -> str:
-    """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
+    """Return the repository of an act on GitHub, `owner/name`; "" for any other act."""
     return act.body.repo if isinstance(act.body, OnGitHub) else ""
 
 
 def is_ours(place: str, circle: TrustCircle) -> bool:
-    """Whether a repository is of our account on GitHub or of the owner's, or a workspace of their organisation."""
+    """Return whether a repository is the SOUL's or the owner's on GitHub, or a workspace of their organisation."""
     return place.partition("/")[0].lower() in circle.github or place.lower() in circle.workspaces
 
 
 def is_for_owner(intent: Intent) -> bool:
-    """Return whether the owner asked for an act on GitHub, or is answered by it."""
+    """Return whether an act is for the owner: they asked for it, or it answers them."""
     body = intent.body
     asked = isinstance(body, OnGitHub) and body.source == "bluesky" and body.host_request
     return intent.by_owner or intent.urgent or asked
 
 
 def cost(kind: IntentKind) -> float:
-    """What a try counts, in Bluesky's points."""
+    """Return what one try costs, in Bluesky's points."""
     if kind in UNMETERED_KINDS:
         return 0.0
     return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
 
 
 def held_to(rule: EtiquetteRule, value: float, *, adds: float = 1, exempt: str = "") -> Verdict:
-    """Whether `adds` more would pass the limit. `exempt` is why it may all the same."""
+    """Return whether `adds` more would exceed the limit; with `exempt`, the reason to allow it, it passes anyway."""
     if exempt or value + adds <= rule.limit:
         return Verdict(rule.name, reason=exempt, value=value, limit=rule.limit)
     reason = f"{value:g} {rule.unit} already, the limit is {rule.limit:g}"
@@ -257,12 +257,12 @@ def held_to(rule: EtiquetteRule, value: float, *, adds: float = 1, exempt: str =
 
 
 def full(rule: EtiquetteRule) -> str:
-    """Why something waits."""
+    """Return why an act waits, as the reason of a `Wait`."""
     return f"{rule.name}: {rule.limit:g} {rule.unit} are enough for now"
 
 
 def injection(action: ProposedAction, notice: ReceivedPost, exempt: str) -> Verdict:
-    """Whether a post may be met at all, by what it wants of a model."""
+    """Return whether an act on a post is allowed, given what the post demands of a model."""
     name = rules.INJECTION.name
     if exempt:
         return Verdict(name, reason=exempt)
@@ -274,14 +274,14 @@ def injection(action: ProposedAction, notice: ReceivedPost, exempt: str) -> Verd
 
 
 def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) -> EtiquetteRule:
-    """Which limit on strangers holds for an account made at `born_at`, which is young for so long."""
+    """Return the limit on strangers for an account created at `born_at`, which counts as young for `youth`."""
     return rules.STRANGERS_YOUNG if born_at is None or now - born_at < youth else rules.STRANGERS
 
 
 def why_exempt(action: ProposedAction, circle: TrustCircle) -> str:
-    """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve.
+    """Return why loops, reply limits and repeated posts do not matter: for the owner or a person's rights; else "".
 
-    How many answers about rights a person may have is limited where the requests are read (`REQUESTS`).
+    The answers about rights that a person may get are limited where the requests are read (`REQUESTS`).
     """
     if action.by_owner:
         return _BY_OWNER
@@ -291,15 +291,15 @@ def why_exempt(action: ProposedAction, circle: TrustCircle) -> str:
 
 
 def is_about_rights(body: object) -> bool:
-    """Return whether a body answers what somebody asked about their own data."""
+    """Return whether a body answers somebody's request about their own data."""
     return isinstance(body, ReplyBody | DirectMessageBody) and body.about_rights
 
 
 @lru_cache(maxsize=4096)
 def letters(text: str, *, digits: bool) -> str:
-    """Words alone, for comparison: no handles, links, case, punctuation or emoji, and digits only if asked for.
+    """Return the bare words for comparison: no handles, links, case, punctuation or emoji, and digits on request.
 
-    What is nothing but signs stays as it is.
+    A text without any words stays as it is.
     """
     prose = _NO_LETTERS.sub(" ", normalize_post_text(unicodedata.normalize("NFKC", text)))
     bare = prose if digits else _NO_DIGITS.sub(" ", prose)
@@ -307,7 +307,7 @@ def letters(text: str, *, digits: bool) -> str:
 
 
 def near_identical(one: ReceivedPost, other: ReceivedPost) -> bool:
-    """Whether two posts of one author say the same."""
+    """Return whether two posts of one author say the same."""
     shorter = min(len(letters(text, digits=True)) for text in (one.text, other.text))
     if shorter < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:
         return False
@@ -315,13 +315,13 @@ def near_identical(one: ReceivedPost, other: ReceivedPost) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Whether two texts differ in a few letters or digits only."""
+    """Return whether two texts differ only in a few letters or digits."""
     likeness = fuzz.ratio(letters(one, digits=True), letters(other, digits=True))
     return likeness >= rules.REPOST_LIKENESS.limit
 
 
 def run_of(turns: Iterable[bool]) -> int:
-    """How many turns since a person last spoke; each of `turns`, oldest first, tells whether it was automated."""
+    """Return how many turns there were since a person last spoke; `turns`, oldest first, are True if automated."""
     run = 0
     for automated in turns:
         run = run + 1 if automated else 0
@@ -329,17 +329,17 @@ def run_of(turns: Iterable[bool]) -> int:
 
 
 def automated_run(posts: Sequence[Post], own_did: str, is_bot: Callable[[Actor], bool]) -> int:
-    """How many posts at the end of a thread (oldest first) are automated, ours included."""
+    """Return how many posts at the end of a thread (oldest first) are automated, the SOUL's included."""
     return run_of(post.author.did == own_did or is_bot(post.author) for post in posts)
 
 
 def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: timedelta, now: datetime) -> float:
-    """In how many seconds `excess` of what was spent, oldest first, lies further back than the window.
+    """Return in how many seconds `excess` of what was `spent`, oldest first, is outside the window.
 
     Moments are whole milliseconds, rounded down.
     """
     freed, moment = 0.0, now
-    for moment, amount in spent:  # noqa: B007 - the one that frees enough
+    for moment, amount in spent:  # noqa: B007 - used after the loop
         freed += amount
         if freed >= excess:
             break
@@ -347,10 +347,10 @@ def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: t
 
 
 def with_advice(verdict: Verdict, real: Callable[[float], float]) -> Verdict:
-    """The verdict; if it forbids, with what its rule would have done instead.
+    """Return the verdict; if it blocks, with what its rule would have done instead.
 
-    A verdict of a rule with `later` that does not know when to try again gets the mean pause between two acts; `real`
-    tells how long a lived time takes.
+    A verdict of a rule with `later` without a time to try again gets the mean pause between two acts; `real` converts
+    lived seconds to real ones.
     """
     if verdict.says != "block":
         return verdict
@@ -361,7 +361,7 @@ def with_advice(verdict: Verdict, real: Callable[[float], float]) -> Verdict:
 
 
 def reply_advice(verdicts: Iterable[Verdict]) -> ReplyAdvice:
-    """What a reply's verdicts come to: the strictest that forbids it decides."""
+    """Return the advice from the verdicts on a reply: the strictest block decides."""
     against = [verdict for verdict in verdicts if verdict.says == "block"]
     for act in ("silence", "like", "later"):
         for verdict in against:

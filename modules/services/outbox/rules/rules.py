@@ -1,4 +1,4 @@
-"""The etiquette, as data: each number with its source and what it is for. `docs/manners.md` shows the same table."""
+"""The etiquette as data: each number with its source and its purpose. `docs/manners.md` shows the same table."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ REPOST_SHORT = EtiquetteRule(
 )
 
 ETIQUETTE_RULES = tuple(one for one in [*globals().values()] if isinstance(one, EtiquetteRule))
-"""All of them, in this order."""
+"""All rules, in the order of this module."""
 
 REPLIES_TO_STRANGERS = (REPLIES_PER_PERSON, REPLIES_PER_DAY)
 REPLIES_TO_PEERS = (REPLIES_PER_PEER, REPLIES_PER_DAY)

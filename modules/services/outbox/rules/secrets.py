@@ -1,4 +1,4 @@
-"""The last look for secrets before something becomes public. Keeps nothing."""
+"""The last scan for secrets before something becomes public. Stores nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modules.services.outbox.types import ProposedAction, Verdict
 
 
 class SecretScan:
-    """A rule at admission: no part of an action may hold a secret. It never says which, and lets no copy be kept."""
+    """A rule at admission: blocks an action that holds a secret, without naming it; no copy of the action is stored."""
 
     name = "secrets"
 

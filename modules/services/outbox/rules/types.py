@@ -1,4 +1,4 @@
-"""The values that the rooms of etiquette hand each other."""
+"""The types of the etiquette rules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class EtiquetteRule:
     """One rule, as data.
 
     Attributes:
-        name: as the journal shows it.
-        limit: the number that it holds to.
-        unit: what the number counts.
-        window_s: in how many seconds it is counted; None where time plays no part.
+        name: the name that the journal shows.
+        limit: the limit.
+        unit: what the limit counts.
+        window_s: the window of the count in seconds; None if time does not matter.
         source: where the number comes from, in words.
-        explanation: what it is for, in one line.
-        instead: what is done when the rule forbids a reply.
+        explanation: its purpose, in one line.
+        instead: what is done if the rule forbids a reply.
 
     """
 
@@ -37,16 +37,16 @@ class EtiquetteRule:
 
 @dataclass(frozen=True, slots=True)
 class TrustCircle:
-    """Whom we know, each by did and by handle in lower case.
+    """Whom the SOUL knows, each by DID and by handle in lower case.
 
     Attributes:
-        own: ourselves.
+        own: the SOUL itself.
         owner: the owner.
         peers: the peers that the owner lists in the settings.
-        github: our account on GitHub and the owner's, in lower case.
-        found: peers that said on their own who they are, as we did. They may be reached and named. In all else they
-            are strangers: for what waits for the owner's approval, for the counters, and for the day's budget.
-        workspaces: those of the owner's organisation that are watched, `owner/name` in lower case.
+        github: the logins of the SOUL and the owner on GitHub, in lower case.
+        found: peers found by identity posts on both sides. They may be reached and named. In all else they are
+            strangers: for what waits for the owner's approval, for the counters, and for the day's budget.
+        workspaces: the watched ones of the owner's organisation, `owner/name` in lower case.
 
     """
 
@@ -58,35 +58,35 @@ class TrustCircle:
     workspaces: Collection[str] = frozenset()
 
     def is_stranger(self, who: str) -> bool:
-        """Whether `who` (a did, or a handle in lower case) is neither owner nor listed peer nor ourselves."""
+        """Return whether `who` (a DID, or a handle in lower case) is not the SOUL, the owner or a listed peer."""
         return not any(who in known for known in (self.own, self.owner, self.peers))
 
     def is_peer(self, who: str) -> bool:
-        """Whether `who` (a did, or a handle in lower case) is a listed or a found peer."""
+        """Return whether `who` (a DID, or a handle in lower case) is a listed or a found peer."""
         return who in self.peers or who in self.found
 
     def is_automated(self, did: str, *, is_bot: bool) -> bool:
-        """Whether a program speaks for `did`, whose profile says so if `is_bot`. The owner is a person."""
+        """Return whether `did` is automated; `is_bot` if its profile says so. The owner counts as a person."""
         return did not in self.owner and (is_bot or any(did in known for known in (self.own, self.peers, self.found)))
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the rules must know of the world. Each function is asked anew for each action, in the database's thread.
+    """What the rules must know of the world. Each function is called for each action, in the database's thread.
 
     Attributes:
-        own_did: our did; "" before login.
-        own_handle: our handle.
-        owner: did and handle of the owner.
-        peers: dids and handles of the listed peers.
-        follows_us: whether the account with this did follows us.
-        we_follow: whether we follow it, as the network last told.
-        born_at: when our account was made; None if nobody knows.
-        github: the logins of our account and of the owner's on GitHub, without those that passed on to somebody else.
-        found: dids and handles of the peers that were found by identity posts on both sides.
-        watched: the workspaces that are watched, `owner/name` in lower case.
-        leads_to: whether something led us to the thread in this repository with this number, in this transaction.
-        organisation: whose workspaces are the owner's; "" for none.
+        own_did: returns the SOUL's DID; "" before login.
+        own_handle: the SOUL's handle.
+        owner: DID and handle of the owner.
+        peers: returns DIDs and handles of the listed peers.
+        follows_us: whether the account with this DID follows the SOUL.
+        we_follow: whether the SOUL follows it, as last seen on the network.
+        born_at: returns when the SOUL's account was created; None if that is not known.
+        github: returns the logins of the SOUL and the owner on GitHub, without those that somebody else took over.
+        found: returns DIDs and handles of the peers that were found by identity posts on both sides.
+        watched: returns the watched workspaces, `owner/name` in lower case.
+        leads_to: whether something led the SOUL to the thread with this number in this repository.
+        organisation: the organisation whose workspaces are the owner's; "" for none.
         program: the repository of the SOUL's own program, `owner/name`; "" for none.
 
     """
@@ -106,7 +106,7 @@ class World:
     program: str = ""
 
     def circle(self) -> TrustCircle:
-        """Whom we know at this moment."""
+        """Return whom the SOUL knows at this moment."""
         own = (self.own_did(), self.own_handle)
         place = f"{self.organisation.lower()}/"
         workspaces = [name for name in self.watched() if self.organisation and name.startswith(place)]
@@ -116,7 +116,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAdvice:
-    """How to meet a post as far as etiquette go: freely, with a like, in silence, or in `retry_in_s` seconds."""
+    """How etiquette allows to respond to a post: freely, with a like, in silence, or in `retry_in_s` seconds."""
 
     act: Literal["free", "later", "like", "silence"] = "free"
     reason: str = ""
@@ -124,7 +124,7 @@ class ReplyAdvice:
 
 
 def lower(who: str) -> str:
-    """A handle in lower case; a did as it is."""
+    """Return a handle in lower case, or a DID unchanged."""
     return who if who.startswith("did:") else who.lower()
 
 

@@ -1,1 +1,1 @@
-"""What carries intents out, one sender for each service."""
+"""The senders of intents, by service."""

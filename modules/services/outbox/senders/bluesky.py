@@ -1,6 +1,6 @@
-"""Carries intents to Bluesky, each under the record key that it was born with.
+"""Sends intents to Bluesky, each under the record key that it got at its creation.
 
-A post that holds one link gets its card when the post leaves: what the page itself says that it is.
+A post with one link gets a card when it leaves: the title and description that the page itself gives.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _DESCRIPTIONS = ("og:description", "twitter:description", "description")
 
 
 class LinkCards:
-    """Makes cards of pages. `redact` takes our secrets out of what a page says."""
+    """Makes cards of pages. `redact` removes secrets from the text of a page."""
 
     def __init__(self, web: WebClient, redact: Callable[[str], str]) -> None:
         self._web = web
         self._redact = redact
 
     async def card_for(self, text: str) -> Card | None:
-        """Return the card of the one link in a text; None where there are none or several, or no page with a title."""
+        """Return the card of the only link in a text; None if there are none or several, or no page with a title."""
         if not (url := only_link(text)):
             return None
         page = await self._web.fetch(url, kinds=_PAGES, max_bytes=CARD_PAGE_MAX_BYTES, deadline_s=CARD_DEADLINE_S)
@@ -65,7 +65,7 @@ class LinkCards:
 
 
 def said_by_page(html: str) -> dict[str, str]:
-    """Return what the head of a page says of it, by name: its `title`, and its `meta` elements."""
+    """Return the `title` and the `meta` elements in the head of a page, by name."""
     reader = _Head()
     reader.feed(html[:_HEAD_CHARS])
     return reader.said
@@ -95,7 +95,7 @@ class _Head(PageReader):
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
 _LONG_WAIT = timedelta(minutes=5)
-"""A reply that waited longer than that leaves only after a look at the post that it answers."""
+"""A reply that waited for at least this long leaves only if the post that it answers still exists."""
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",
@@ -108,27 +108,27 @@ COLLECTIONS: dict[IntentKind, str] = {
 
 
 def record_uri(did: str, intent: Intent) -> str:
-    """Where the intent's record stands, or will stand."""
+    """Return the URI that the intent's record has or will have."""
     rkey = intent.target.rpartition("/")[2] if intent.kind == "threadgate" else intent.rkey
     return f"at://{did}/{COLLECTIONS[intent.kind]}/{rkey}"
 
 
 class PictureKeeper(Protocol):
-    """Keeps the files of pictures that wait, and records those that were shown."""
+    """Stores the files of pictures that wait, and records those that were posted."""
 
     async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
-        """The file of a picture; `Err` of kind `invalid` if it is gone or is another."""
+        """Return the bytes of a picture; an `Err` of kind `invalid` if the file is gone or another."""
         ...
 
     async def posted(self, intent: Intent, sent: Sent) -> None:
-        """Record that the pictures of an intent stand on the network. The same intent again changes nothing."""
+        """Record that the pictures of an intent are on the network. Repeating this changes nothing."""
         ...
 
 
 class BlueskySender:
-    """Sends posts, replies, likes, reposts, follows, deletions, and who may reply in a thread of ours.
+    """Sends posts, replies, likes, reposts, follows, deletions, and rules on who may reply in the SOUL's threads.
 
-    Pictures are uploaded when their post leaves, at each try: the same bytes are the same file there. Without
+    Pictures are uploaded when their post leaves, at each try: the same bytes are the same file on the server. Without
     `cards`, posts have no cards.
     """
 
@@ -154,7 +154,7 @@ class BlueskySender:
 
     @answering
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether the record is there (for a deletion: whether it is gone)."""
+        """Return the result if the record exists (for a deletion: if it is gone), else `Ok(None)`."""
         if isinstance(intent.body, ThreadgateBody):
             stands = (await self._atproto.allowed_replies(intent.body.uri)).or_raise()
             return Ok(_gated(self._atproto.did, intent) if stands == intent.body.replies else None)
@@ -174,7 +174,7 @@ class BlueskySender:
         return _gated(self._atproto.did, intent)
 
     async def _waited_in_vain(self, intent: Intent, parent_uri: str) -> bool:
-        """Whether a post of somebody else was deleted while our reply to it waited; no, where nobody can say."""
+        """Return whether another account's post was deleted while the reply to it waited; False if not known."""
         waited = parse_iso(intent.sent_at or intent.created_at) - parse_iso(intent.created_at)
         if waited < _LONG_WAIT or parent_uri.startswith(f"at://{self._atproto.did}/"):
             return False
@@ -215,7 +215,7 @@ class BlueskySender:
         return await self._cards.card_for(body.text)
 
     async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> list[PostImage]:
-        """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
+        """Upload the pictures and return them. An upload without an answer is repeated: it is not public yet."""
         images: list[PostImage] = []
         for picture in pictures:
             data = (await self._pictures.load(picture)).or_raise()

@@ -1,8 +1,8 @@
-"""Sends direct messages, each at most once, as far as a service without a key of ours allows.
+"""Sends direct messages, each at most once, as far as a service that accepts no keys allows.
 
-Before a second try it looks what was said in the conversation since the newest message that was known when this one was
-proposed. Messages that other intents made do not count. One that is left is the one that was sent. More than one cannot
-be told apart: then nothing is sent any more, and the owner is told.
+Before a second try it looks for these words in the conversation since the newest message that was known when this one
+was proposed, without messages that other intents made. One that is found is the one that was sent. More than one cannot
+be told apart: then nothing is sent again, and the owner is told.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DirectMessageSender:
 
     @answering
     async def send(self, intent: Intent) -> ApiResult[Sent]:
-        """Say it."""
+        """Send the message."""
         body = intent.body
         if not isinstance(body, DirectMessageBody):
             return _UNREADABLE
@@ -45,7 +45,7 @@ class DirectMessageSender:
 
     @answering
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether an earlier try arrived; `AmbiguousErr` if more than one message may be it."""
+        """Return the message of an earlier try that arrived; an `AmbiguousErr` if more than one may be it."""
         found = (await self._standing(intent)).or_raise()
         if len(found) > 1:
             return AmbiguousErr(_AMBIGUOUS.format(count=len(found)), "invalid")
@@ -53,7 +53,7 @@ class DirectMessageSender:
 
     @answering
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
-        """Tell the owner of a message that arrived twice; no message can be taken back, so none is closed."""
+        """Tell the owner about a message that may have arrived twice; return 0, as no message can be deleted."""
         found = (await self._standing(intent)).or_raise()
         if len(found) > 1 and intent.id not in self._told:
             self._told.add(intent.id)

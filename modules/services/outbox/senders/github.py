@@ -71,14 +71,14 @@ _STATES: dict[str, ReviewState] = {
     "COMMENT": "COMMENTED",
 }
 _DUPLICATE = "Duplicate of #{number}"
-"""The words by which GitHub itself marks an issue as the duplicate of another."""
+"""GitHub's own words for marking an issue as the duplicate of another."""
 _MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
 
 
 class GitHubSender(ChangeSender[WithWords]):
     """Sends intents of the kinds `issue`, `issue_comment` and `review`.
 
-    A result's cid is the number or id that GitHub gave.
+    The id of a result is the number or id that GitHub gave.
     """
 
     bodies = (IssueBody, IssueCommentBody, ReviewBody)
@@ -134,7 +134,7 @@ class GitHubSender(ChangeSender[WithWords]):
         return _sent(done.or_raise())
 
     async def _only(self, repo: Repo, body: IssueBody, made: Issue) -> Sent:
-        """Return a new issue; where others opened one at the same time that tells it too, the later is closed."""
+        """Return a new issue as a result; close it and raise if an older open one holds `only_one`, too."""
         found = (await open_issue_with(self._github, repo, body.only_one)).or_else(None) if body.only_one else None
         if found and found.number < made.number:
             text = f"{_DUPLICATE.format(number=found.number)}\n\n{made.body}"
@@ -150,7 +150,7 @@ class GitHubSender(ChangeSender[WithWords]):
         return _sent(arrived) if arrived else None
 
     async def _own(self, body: WithWords) -> Sequence[Written]:
-        """Return what we wrote at the place of an act."""
+        """Return what the SOUL wrote in the repository or thread of an act."""
         repo, github = repo_of(body), self._github
         match body:
             case IssueBody():
@@ -171,9 +171,9 @@ class GitHubSender(ChangeSender[WithWords]):
 
 @answering
 async def open_issue_with(github: GitHub, repo: Repo, text: str) -> ApiResult[Issue | None]:
-    """Return the oldest open issue of a repository whose text holds `text`; None where none does.
+    """Return the oldest open issue of a repository whose text holds `text`; None if none does.
 
-    Where we may push, only those count whose author may, too; elsewhere whoever wrote it.
+    If GitHub lists who may push, only issues by those accounts count; otherwise issues by anybody.
     """
     listed = (await github.list_issues(repo, limit=_OPEN_LOOKED_AT)).or_raise()
     found = [one for one in reversed(listed) if text in one.body and not one.is_pull_request]
@@ -206,14 +206,14 @@ IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody | Commen
 class IssueChangeSender(ChangeSender[IssueChange]):
     """Sends intents of the kinds `issue_update`, `label`, `assignee`, `reaction` and `comment_deletion`.
 
-    A result's cid is the number of the issue.
+    The id of a result is the number of the issue.
     """
 
     bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody, CommentDeletionBody)
 
     async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Sent | None:
         if isinstance(body, ReactionBody | CommentDeletionBody):
-            return None  # NOTE(self): the same reaction again is the same one, and what is gone can go again
+            return None  # NOTE(self): repeating a reaction or a deletion changes nothing
         issue = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
         match body:
             case IssueUpdateBody():
@@ -284,7 +284,7 @@ class IssueChangeSender(ChangeSender[IssueChange]):
 
 
 def _new_text(issue: Issue, body: IssueUpdateBody) -> str | Err:
-    """Return what the issue is to say, "" for what it says; an error where its text is not as it was expected."""
+    """Return the new text of the issue, "" for no change; an error if its text is not as expected."""
     if not body.tasks:
         known = {body.over, body_digest(body.body)}
         return CHANGED if body.over and body_digest(issue.body) not in known else body.body
@@ -311,7 +311,7 @@ _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
 _REFUSED_MERGE = 405
 _METHOD_IS_OFF = "not allowed"
-"""What GitHub says where a repository, or a rule of it, does not allow a merge method; under 405, as all refusals."""
+"""Part of GitHub's message if a repository or a rule of it forbids a merge method; the status is 405 as always."""
 
 
 class CodeChangeSender(ChangeSender[CodeChange]):
@@ -382,7 +382,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return CHANGED.or_raise() if body.head_sha and body.head_sha != pull.head.sha else None
 
     async def _merge(self, body: MergeBody) -> Sent:
-        """Merge it by the method that is meant, or by the first other one that the repository allows."""
+        """Merge it by the requested method, else by the first other one that is allowed, else by the merge queue."""
         done = refused = await self._merge_by(body.method, body)
         for method in (one for one in _MERGE_METHODS if one != body.method):
             if not _is_method_off(done):
@@ -394,7 +394,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", sha)
 
     async def _enqueue(self, body: MergeBody) -> Sent:
-        """Let it join the merge queue, where it may wait already."""
+        """Add the pull request to the merge queue, unless it is in it already."""
         pulls, repo = self._github.pulls, repo_of(body)
         joined = await pulls.enqueue(repo, body.number, head_sha=body.head_sha)
         if not joined.success and await pulls.queue(repo, body.number) != Ok("in"):
@@ -402,7 +402,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return Sent(f"{self._github.page(repo)}/pull/{body.number}", "queue", body.head_sha)
 
     async def _has_queue(self, body: MergeBody) -> bool:
-        """Return whether the base branch has a merge queue; no, where GitHub cannot tell."""
+        """Return whether the base branch has a merge queue; False if GitHub does not say."""
         queue = await self._github.pulls.queue(repo_of(body), body.number)
         return queue.or_else("none") != "none"
 
@@ -423,7 +423,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return CHANGED.or_raise() if body.sha and body.sha != found.sha else None
 
     async def _look_for_branch(self, intent: Intent, body: RefBody, *, departs: bool) -> Sent | None:
-        """Look for a branch of ours; without a commit of its own it cannot be told from others' (`AmbiguousErr`)."""
+        """Look for the SOUL's branch; without a commit of its own it looks like anybody's (`AmbiguousErr`)."""
         if departs and not body.own_commit:
             return None
         repo = repo_of(body)
@@ -446,7 +446,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return Sent(self._tree(body), "commit", made.sha)
 
     async def _own_commit(self, intent: Intent, body: RefBody) -> GitCommit:
-        """Make a commit that changes nothing and names the intent: the same one however often it is asked for."""
+        """Make an empty commit that names the intent; repeating this makes the same commit."""
         parent = (await self._github.refs.commit(repo_of(body), body.sha)).or_raise()
         login = self._github.login
         made = await self._github.refs.create_empty_commit(
@@ -486,7 +486,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return _made(found) if found else None
 
     async def _look_for_another(self, body: RepositoryBody) -> None:
-        """Look whether there is none of the kind of which an owner has only one: else it must not be made."""
+        """Raise if the repository's owner already has one whose name begins with `only_one`."""
         if not body.only_one:
             return
         listed = (await self._github.repositories.of_organization(repo_of(body).owner)).or_raise()
@@ -507,12 +507,12 @@ class CodeChangeSender(ChangeSender[CodeChange]):
 
 
 def _is_method_off(done: ApiResult[Merge]) -> bool:
-    """Whether GitHub refused a merge because of its method, so that another one may be tried."""
+    """Return whether GitHub refused a merge because of its method, so that another one may be tried."""
     return isinstance(done, Err) and done.status == _REFUSED_MERGE and _METHOD_IS_OFF in done.error.lower()
 
 
 def blob_sha(content: str) -> str:
-    """The name under which Git keeps a file."""
+    """Return the hash of a file in Git, in hexadecimal digits."""
     data = content.encode()
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
@@ -522,12 +522,12 @@ def _made(repository: Repository) -> Sent:
 
 
 class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
-    """Sends intents of the kind `branch_update`. A result's id is the commit that the update made."""
+    """Sends intents of the kind `branch_update`. The id of a result is the commit that the update made."""
 
     bodies = (BranchUpdateBody,)
 
     async def _look(self, intent: Intent, body: BranchUpdateBody, *, departs: bool) -> Sent | None:
-        """Look for the merge that an update makes: its first parent is the commit that was updated."""
+        """Look for the merge commit of an update: its first parent is the commit that was updated."""
         repo = repo_of(body)
         pull = (await self._github.pulls.get(repo, body.number)).or_raise()
         if pull.state == "closed":
@@ -544,7 +544,7 @@ class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
 
 
 class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
-    """Sends intents of the kinds `star` and `account_follow`; each is the same if it is done again."""
+    """Sends intents of the kinds `star` and `account_follow`, which can be repeated without effect."""
 
     bodies = (StarBody, AccountFollowBody)
 
@@ -562,6 +562,6 @@ class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
 
 
 def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
-    """Return who sends each kind of intent that goes to GitHub."""
+    """Return the senders by kind of intent, except pushes."""
     kinds = (GitHubSender, IssueChangeSender, CodeChangeSender, BranchUpdateSender, LikingSender)
     return {body.kind: sender for sender in (kind(identity) for kind in kinds) for body in sender.bodies}

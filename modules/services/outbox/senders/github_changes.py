@@ -1,6 +1,6 @@
-"""How an act is sent to GitHub that can be seen there once it is done, and how commits are pushed.
+"""The base of senders to GitHub, whose acts can be seen there once they are done, and the sender of pushes.
 
-A push is made by Git, once, and never over what stands there.
+A push is made by Git, once, and never overwrites other commits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FORBIDDEN = 403
 
 @dataclass(frozen=True, slots=True)
 class OvertakenErr(Err):
-    """What the act was to be done upon is not there any more."""
+    """The target of the act was changed or removed meanwhile."""
 
 
 CHANGED = OvertakenErr("somebody changed it since it was read", "invalid")
 
 
 class ChangeSender(ABC, Generic[B]):
-    """Sends intents whose bodies are of the types in `bodies`. What it asks of GitHub it takes with `or_raise`."""
+    """Sends intents whose bodies have a type in `bodies`. Subclasses unwrap GitHub's answers with `or_raise`."""
 
     bodies: tuple[type[B], ...]
 
@@ -41,11 +41,11 @@ class ChangeSender(ABC, Generic[B]):
         self._identity = identity
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
-        """Do it, unless it is done already."""
+        """Perform the act, unless it is done already."""
         return meant(await self._sent(intent))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether an earlier try arrived. One that was overtaken did not, as far as can be seen."""
+        """Return the result of an earlier try that arrived. One that was overtaken counts as not arrived."""
         found = await self._found(intent)
         return Ok(None) if isinstance(found, OvertakenErr) else meant(found)
 
@@ -72,11 +72,11 @@ class ChangeSender(ABC, Generic[B]):
 
     @abstractmethod
     async def _look(self, intent: Intent, body: B, *, departs: bool) -> Sent | None:
-        """Return what is done already; `departs` says that it sets out now, else an earlier try is looked for."""
+        """Return the result if the act is done already; `departs` if it is sent now, else look for an earlier try."""
 
     @abstractmethod
     async def _do(self, intent: Intent, body: B) -> Sent:
-        """Do it."""
+        """Perform the act."""
 
 
 def repo_of(body: OnGitHub) -> Repo:
@@ -86,7 +86,7 @@ def repo_of(body: OnGitHub) -> Repo:
 
 
 def mark(intent_id: str) -> str:
-    """Return the unseen mark of an intent."""
+    """Return the invisible mark of an intent."""
     return f"<!-- soul:intent={intent_id} -->"
 
 
@@ -96,10 +96,9 @@ def marked(body: str, intent_id: str) -> str:
 
 
 def meant(done: ApiResult[T]) -> ApiResult[T]:
-    """What GitHub's refusals mean for one act: an account that may not write there need not wait for a day.
+    """Return GitHub's refusal as an error of one act: an account that may not write there need not retry for a day.
 
-    What changed in between does not change back. An account that GitHub has closed does not end the life of a SOUL,
-    which has other things to do.
+    A conflict does not resolve itself. A closed account on GitHub does not stop the SOUL, which has other things to do.
     """
     if isinstance(done, Ok):
         return done
@@ -108,22 +107,22 @@ def meant(done: ApiResult[T]) -> ApiResult[T]:
 
 
 def folded(names: tuple[str, ...]) -> set[str]:
-    """Names as GitHub compares them."""
+    """Return names in lower case, as GitHub compares them."""
     return {name.lower() for name in names}
 
 
 def sent(one: Issue | PullRequest) -> Sent:
-    """Where it stands, and its number."""
+    """Return the address and number of an issue or pull request as a result."""
     return Sent(one.html_url, "issue", str(one.number))
 
 
 class PushSender(ChangeSender[PushBody]):
-    """Sends intents of the kind `push`. A result's cid is the commit.
+    """Sends intents of the kind `push`. The id of a result is the commit.
 
     Args:
-        identity: of the repository, whose branch is looked for.
-        git: pushes.
-        root: the home, below which the clones lie.
+        identity: checks the repository, and has the client that looks for the branch.
+        git: makes the push.
+        root: the home, which contains the clones.
 
     """
 

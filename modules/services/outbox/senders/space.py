@@ -1,9 +1,9 @@
 """Sends the news that a commitment was fulfilled into the agent space, once.
 
-A room gives no receipt but its echo. What was on its way when the process died is looked for in the record that the
-room replays to whoever joins: `EchoLog` must be shown each event of the room, from before the first join on. The news
-is for the room in which the commitment was made: the one with the same id. Where a room tells no id, it is the one at
-the address where it was made or the one whose record holds the words of the commitment.
+A room confirms a message only by its echo. If the process died meanwhile, the message is looked for in the record that
+the room replays to whoever joins: `EchoLog` must receive each event of the room, from before the first join on. The
+news is for the room in which the commitment was made: the one with the same id. If a room gives no id, it is the one at
+the address of the commitment, or the one whose record holds the words of the commitment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLOCKS_APART = timedelta(hours=1)
 
 
 class RoomSpeaker(Protocol):
-    """A place in a room, as far as announcing needs it."""
+    """The connection to a room, as far as the sender needs it."""
 
     @property
     def is_active(self) -> bool: ...
@@ -53,7 +53,7 @@ class RoomSpeaker(Protocol):
 
 
 class EchoLog:
-    """The latest 500 messages of the SOUL that the room received, under any of its names, live and replayed."""
+    """The SOUL's latest 500 messages that the room received, under any of its names, live and replayed."""
 
     def __init__(self, name: str) -> None:
         self._names = frozenset((name, *aliases(name)))
@@ -63,9 +63,9 @@ class EchoLog:
         self._room_id = ""
 
     def receive(self, event: SpaceEvent, url: str = "") -> None:
-        """Something happened in the room at `url`.
+        """Record the SOUL's own messages in an event of the room at `url`.
 
-        A record is another room's if its id is another; without ids, if it holds no word that we said before.
+        A replayed record is another room's if the id differs; without ids, if it holds none of the SOUL's messages.
         """
         own = list(self._own(event))
         words = [said for said, _ in own]
@@ -79,17 +79,17 @@ class EchoLog:
         self._places.update(dict.fromkeys(words, url))
 
     def said_here(self, words: str) -> bool:
-        """Whether these words were said in the room that we are in, or were in last."""
+        """Return whether the SOUL said these words in its current or last room."""
         return words.strip() in self._here
 
     def place(self, words: str) -> str:
-        """The address of the room in which they were said last; "" if that is not known."""
+        """Return the address of the room in which these words were last said; "" if that is not known."""
         return self._places.get(words.strip(), "")
 
     def contains(self, words: str, since: datetime, room_id: str = "") -> bool:
-        """Return whether the room received these words since then, as far as its clock can be compared with ours.
+        """Return whether a room received these words since then, with an hour's tolerance between the clocks.
 
-        With `room_id` no room counts that is known to be another.
+        With `room_id`, rooms that are known to be others do not count.
         """
         earliest = since - _CLOCKS_APART
         return any(
@@ -109,7 +109,7 @@ class EchoLog:
 
 
 class SpaceSender:
-    """Sends intents of the kind `space_chat`; `gate` keeps them in while there is no room."""
+    """Sends intents of the kind `space_chat`; `gate` holds them back until their room is connected."""
 
     def __init__(self, room: RoomSpeaker | None, echo_log: EchoLog, journal: Journal) -> None:
         self._room = room
@@ -118,21 +118,21 @@ class SpaceSender:
         self._on_the_way: dict[str, str] = {}
 
     def gate(self, _: sqlite3.Connection, intent: Intent, __: datetime) -> Wait | None:
-        """Asked by the outbox before each departure."""
+        """Return how long an intent must wait for its room, or None."""
         why_not = self._absent(intent) if intent.kind == "space_chat" else ""
         return Wait(why_not, _ASK_AGAIN_S) if why_not else None
 
     def was_delivered(self, words: str, since: datetime, room_id: str = "") -> bool:
-        """Return whether the room received these words of ours since then; see `EchoLog.contains`."""
+        """Return whether a room received these words of the SOUL's since then; see `EchoLog.contains`."""
         return self._echo_log.contains(words, since, room_id)
 
     def where(self, words: str) -> str:
-        """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
+        """Return the address of the room in which the SOUL said these words, or else of the current room, or ""."""
         return self._echo_log.place(words) or (self._room.url if self._room is not None else "")
 
     @answering
     async def send(self, intent: Intent) -> ApiResult[Sent]:
-        """Say it, and wait for the echo."""
+        """Send the line, and wait for the echo."""
         room = self._room
         if room is None:
             return Err(ABSENT, "transient")
@@ -154,7 +154,7 @@ class SpaceSender:
         return Ok(await self._arrived(intent))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Return whether the room received it."""
+        """Return the result if the room received the line, else `Ok(None)`; an `Err` if its room is not connected."""
         if why_not := self._absent(intent):
             return Err(why_not, "transient")
         since = parse_iso(intent.first_sent_at or intent.created_at)
@@ -164,7 +164,7 @@ class SpaceSender:
         return Ok(await self._arrived(intent))
 
     def _absent(self, intent: Intent) -> str:
-        """Why those who should hear it are not here, or ""; what was to be told before rooms were told apart leaves."""
+        """Return why the SOUL is not in the intent's room, or ""; an old line without room data goes to any room."""
         if self._room is None or not self._room.is_active:
             return ABSENT
         body = intent.body
