@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 RESTORED = "restored_from"
 """Marks a database that is an earlier copy, until what it does not know has been made up for."""
 RUNNING = "running_since"
+"""Holds when the present run began, ISO-8601. If it is left behind, that run ended unexpectedly."""
 PROGRAM = "home_program"
 """Marks the version that lives here, and its trial (`modules/services/burn_in`)."""
 KILLED = "it was killed, it crashed, or the machine stopped"
 """In words, why nobody is awake although the mark `RUNNING` is set."""
-"""`RUNNING` holds when the present run began, ISO-8601. If it is left behind, that run ended unexpectedly."""
 
 
 def get(connection: sqlite3.Connection, name: str) -> str:
