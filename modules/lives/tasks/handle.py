@@ -74,7 +74,7 @@ class ClaimDoor:
         return False
 
     async def count(self) -> None:
-        """Count the comment of a claim that was won against the limits of etiquette."""
+        """Count the comment of a won claim towards the limits of etiquette."""
         await self.etiquette.note_created()
 
     async def tell_shut(self, found: FoundPlan, task: Task, code: str, reason: str) -> None:

@@ -375,7 +375,7 @@ class Offering:
         return f"\n\n{told} `{acts.credit}` {TAKEN_UP}"
 
     async def _close_left(self, acts: TaskActs, url: str) -> None:
-        """Say once on the pull request whose work is continued where that happens, and close it; its branch stays."""
+        """Say once on the pull request that is continued where the work goes on, and close it; its branch stays."""
         if (left := acts.held.left) is not None:
             at = for_workspace(acts.repo)
             said = IssueCommentBody(**at, number=left.number, body=self.phrase("github.pull_gone_on", url=url))

@@ -90,7 +90,7 @@ class MergeFacts:
 
     @property
     def age(self) -> timedelta:
-        """The most time that its newest commit can be there: since it was opened, or an earlier one was reviewed."""
+        """How long its newest commit can have been there: since it was opened, or since an earlier one was reviewed."""
         judges, sha = _judges(self.pull, self.pushers), self.pull.head.sha
         earlier = [one.submitted_at for one in self.reviews if one.author_id in judges and one.commit_id != sha]
         return self.since(max(map(parse_iso, (self.pull.created_at, *filter(None, earlier)))))
