@@ -1,7 +1,7 @@
 """One check of the room: read, classify, decide, validate, and send the message at its time.
 
-Nobody waits inside a check: a message that is to be said later waits here, and the next check comes back for it.
-Whatever goes wrong with the model costs only time: what was not answered is looked at again, later each time.
+No check blocks: a message that is to be said later is kept here, and the next check delivers it. A failure of the model
+costs only time: what was not answered is tried again, after a longer pause each time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Participation:
 
     Attributes:
         mute_reason: returns why nothing may be said now, or "". New messages are still read meanwhile.
-        mute_unasked: the same for what does not answer the host.
+        mute_unasked: the same for messages that do not answer the host.
         wake_commitments: wakes the loop that fulfils commitments.
         identity_publisher: sends our identity to the room as soon as something may be said.
         first_look: decides with a short prompt that nothing is to be said; None if only the whole prompt decides.
@@ -84,7 +84,7 @@ class Participation:
     _spent_until: float = field(default=0.0, init=False)
 
     async def check(self) -> CheckResult:
-        """Run one check of the room: deliver the message that waits, or read what is new and answer it."""
+        """Run one check of the room: deliver the waiting message, or read what is new and answer it."""
         config = self.config.load_space_config()
         await self._note(self.config.notice)
         if self._pending is not None:
@@ -92,7 +92,7 @@ class Participation:
         return await self._look(config)
 
     async def _look(self, config: SpaceConfig) -> CheckResult:
-        """Read what is new, and decide about it unless something holds that back."""
+        """Read what is new, and decide about it unless something prevents that."""
         if not self.client.is_active:
             return CheckResult("absent", "not in a room")
         if muted := self.mute_reason():
@@ -121,7 +121,7 @@ class Participation:
         return self._pending is not None
 
     def given_up(self, commitment: QueuedCommitment) -> None:
-        """A commitment was abandoned: its request is open again, a few times; the room is not told."""
+        """Reopen the request of an abandoned commitment, a few times at most; the room is not told."""
         request = self.talk.state.request
         asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
         if asked and is_of_room(commitment, self.client.room_id):
@@ -133,13 +133,13 @@ class Participation:
         self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
 
     def _rests(self, now: datetime) -> CheckResult | None:
-        """Why nothing is read at this check; None if it is."""
+        """Return why nothing is read at this check; None if the room is read."""
         if self.talk.state.cooldown_until is not None and now < self.talk.state.cooldown_until:
             return CheckResult("resting", "we have just spoken")
         return _FAILED_LATELY if self.clock.monotonic() < self._not_before else None
 
     def _holds_back(self, now: datetime) -> CheckResult | None:
-        """Why we only listen although there is something new; None if the model is asked."""
+        """Return why we only listen although something is new; None if the model is asked."""
         joined, request = self.talk.state.joined_at, self.talk.state.request
         if is_open(request):
             if joined is None or request.requested_at is None or now - joined >= _ALL_ARE_IN:
@@ -156,7 +156,7 @@ class Participation:
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
     def _silent_unasked(self) -> CheckResult | None:
-        """Return why nothing may be said that does not answer the host; None if it may."""
+        """Return why a message that does not answer the host may not be said; None if it may."""
         if muted := self.mute_unasked():
             return CheckResult("muted", muted)
         spent = self.clock.monotonic() < self._spent_until
@@ -218,7 +218,7 @@ class Participation:
             await self._record(case)
 
     async def _run_turn(self, case: PendingDecision) -> CheckResult:
-        """Ask the model where it is needed, and prepare what follows."""
+        """Ask the model if needed, and carry out its decision."""
         snapshot = case.snapshot
         if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
             await self.decider.keep(snapshot)
@@ -236,7 +236,7 @@ class Participation:
         return await self._carry_out(decided, await self._looked_again(case))
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
-        """A request that was open when we came in, or that our model was never asked about, is taken up too."""
+        """Return the batch, with the open request added if that is new, or ours and never put to our model."""
         request = self.talk.state.request
         untried = not request.attempts and self.snapshots.owns(request)
         if not is_open(request) or not (untried or request.entry_id != before):
@@ -246,7 +246,7 @@ class Participation:
         return [*(entry for entry in self.talk.state.history if entry.id == request.entry_id), *batch]
 
     async def _decided(self, case: PendingDecision) -> ModelDecision:
-        """Ask the model; what it asks for its own pace counts at once, whatever becomes of its words."""
+        """Ask the model; its changes to its own pace apply at once, whatever becomes of its message."""
         decided = await self.decider.decide(case.snapshot, case.config)
         self.talk.handle(WordsRefused())
         if case.snapshot.is_owner:
@@ -278,7 +278,7 @@ class Participation:
         return _unsaid(resolved.proposed, prepared, case)
 
     async def _deliver(self, waiting: DelayedMessage, config: SpaceConfig) -> CheckResult:
-        """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
+        """Say the waiting message if its moment has come; one that may no longer be said is dropped."""
         barred = self.speaker.dropped(waiting)
         if barred is None and (left_s := wait_s(waiting.not_before, self.clock.monotonic())):
             return CheckResult("waiting", _WAITS, left_s)
@@ -300,7 +300,7 @@ class Participation:
         return result
 
     async def _looked_again(self, case: PendingDecision) -> PendingDecision:
-        """The case as it stands after the model was asked; what was said meanwhile stays to be answered."""
+        """Return the case with the room as it is after the model was asked; new messages stay to be answered."""
         new = await self.perceiver.look()
         self._receive(new)
         if any(entry.is_host for entry in new):
@@ -329,7 +329,7 @@ class Participation:
         self._waiting = [entry for entry in self._waiting if entry.id not in done]
 
     async def _spent(self, error: BudgetExceeded, batch: Sequence[HistoryEntry]) -> None:
-        """Say nothing unasked until there is a budget again; the host's messages are still answered."""
+        """Stop unasked messages until there is a budget again; the host's messages are still answered."""
         self._answered(batch)
         self._spent_until = self.clock.monotonic() + (error.retry_after or _LONGEST_PAUSE_S)
         await self._put_off(error, _ASK_FOR_LEAVE_S)
@@ -367,14 +367,14 @@ SPACE_JITTER_PERCENT = 0.40
 
 _NEWS_TIMEOUT_S = 60.0
 _SOON_SHARE = 0.2
-"""Of our interval: how soon we look when somebody spoke after a pause. Others have other intervals."""
+"""The share of our interval after which we look if somebody spoke after a pause. Others have other intervals."""
 
 
 @dataclass(slots=True)
 class ParticipationLoop(Loop):
     """Checks the room at an interval, and sooner when there is news.
 
-    `config` holds the interval, which the owner may change at any time; `agent_name` decides how ours varies.
+    `config` holds the interval, which the owner may change at any time; `agent_name` determines how ours varies.
     """
 
     name = LOOP
@@ -389,7 +389,7 @@ class ParticipationLoop(Loop):
     _ran_at: float | None = field(default=None, init=False)
 
     async def run(self) -> Outcome:
-        """One check. As a pause begins or ends we come in anew: who may say nothing is chosen for nothing."""
+        """Run one check, or rejoin when a pause begins or ends, so that an agent that must be silent is not elected."""
         if not self.participation.waits and self.client.renew():
             return Outcome(ran=False, reason="what we can do has changed: joining anew", next_in_s=self._interval_s())
         outcome = await self.participation.check()
@@ -399,9 +399,9 @@ class ParticipationLoop(Loop):
         )
 
     async def wait_for_news(self, timeout_s: float) -> bool:
-        """Wait until the room has news and it is our moment to look; False after `timeout_s` without.
+        """Wait until the room has news and our next look is due, and return True; False after `timeout_s` without news.
 
-        Never sooner than our own interval after the last look, so that agents do not all speak at once.
+        A look is never due before our own interval after the last one, so that agents do not all speak at once.
         """
         if not await self.client.wait_for_news(timeout_s):
             return False
@@ -411,7 +411,7 @@ class ParticipationLoop(Loop):
         return True
 
     async def keep_awake(self, scheduler: Runs) -> None:
-        """Run soon after others have spoken, and when a message that waits may be said, until cancelled."""
+        """Run soon after others have spoken, and when a waiting message may be said, until cancelled."""
         while True:
             if await self.wait_for_news(_NEWS_TIMEOUT_S):
                 outcome = await scheduler.run_guarded(self.name)

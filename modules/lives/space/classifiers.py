@@ -1,11 +1,11 @@
-"""What the host's messages mean, and whether a message repeats a point or has a fault. All may ask the model.
+"""Classifies the host's messages, and judges whether a message repeats a point or has a fault. All may ask the model.
 
-An intent is read from the form of the words where it shows, else by the model, which sees the last lines too. Where
-the model fails, the words count as talk, from which nothing follows, and the next look asks again; where it answers
-without sense, three times.
+An intent is read from the form of the text if that is clear, else by the model, which also sees the lines before. If
+the model fails, a doubtful message counts as discussion, from which nothing follows, and the next look asks again; if
+its answer has no label, up to three times.
 
-In doubt a message may be said: a judge who fails blocks nobody. Answers are remembered while the process lives and the
-conversation lasts.
+In doubt a message may be said: a judge that fails blocks nobody. Answers are kept in memory as long as the process and
+the conversation last.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from modules.services.agent.verdicts import SKILL, Verdicts
 
 
 class MessageJudge(Protocol):
-    """Confirms what is suspected of a message."""
+    """Confirms suspicions about a message."""
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
-        """Whether `candidate` makes the point of one of `peers` again; False when in doubt."""
+        """Return whether `candidate` repeats the point of one of `peers`; False when in doubt."""
         ...
 
     async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
-        """Return whether `candidate` after the lines `said` has the fault of `check`; False when in doubt."""
+        """Return whether `candidate`, said after the lines `said`, has the fault of `check`; False when in doubt."""
         ...
 
     def clear(self) -> None:
-        """Forget what was judged: another conversation begins."""
+        """Forget all verdicts, because another conversation begins."""
         ...
 
 
@@ -66,7 +66,7 @@ _MOST_TRIES = 3
 class ModelIntentClassifier:
     """Classifies the host's messages by their form, and in doubt by the skill `space-judgement`.
 
-    What may answer an agent's question is always a case of doubt. What the model decided, and its failures, go to
+    A message that may answer an agent's question always counts as doubtful. Decisions and failures of the model go to
     `journal`.
     """
 
@@ -77,7 +77,7 @@ class ModelIntentClassifier:
         self._tries: LRUCache[HostLine, int] = LRUCache(MOST_INTENTS)
 
     async def classify_host_message(self, line: HostLine) -> Meaning:
-        """Return what `line` wants; `discussion` when in doubt."""
+        """Return the meaning of `line`; `discussion` when in doubt."""
         known = self._known.get(line)
         if known is not None:
             return known
@@ -103,23 +103,23 @@ class ModelIntentClassifier:
         return meaning
 
     async def classify_host_messages(self, lines: Sequence[HostLine]) -> list[Meaning]:
-        """Return what each wants, in the order given; the model is asked about all at once, about equal ones once."""
+        """Return the meaning of each, in the given order; the model is asked about all at once, equal ones once."""
         distinct = list(dict.fromkeys(lines))
         meanings = await asyncio.gather(*map(self.classify_host_message, distinct))
         found = dict(zip(distinct, meanings, strict=True))
         return [found[line] for line in lines]
 
     def is_settled(self, line: HostLine) -> bool:
-        """Return whether its meaning is known, and no guess."""
+        """Return whether its meaning is known and not a guess."""
         return line in self._known
 
     def clear(self) -> None:
-        """Forget what was understood: another conversation begins."""
+        """Forget all meanings, because another conversation begins."""
         self._known.clear()
         self._tries.clear()
 
     def _unlabelled(self, line: HostLine, form: Meaning) -> Meaning:
-        """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
+        """Return the meaning by form, and after three answers without a label keep it, so that none is asked again."""
         tries = self._tries[line] = self._tries.get(line, 0) + 1
         if tries >= _MOST_TRIES:
             self._known[line] = form
@@ -145,7 +145,7 @@ MOST_PEERS = 10
 class ModelMessageJudge:
     """Judges by the skill `space-judgement` whether a message repeats one of the peers', or has a fault.
 
-    A failure goes to `journal`.
+    Failures go to `journal`.
     """
 
     def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
@@ -154,9 +154,9 @@ class ModelMessageJudge:
         self._known: LRUCache[str, bool] = LRUCache(MOST_VERDICTS)
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
-        """Whether `candidate` makes the point of one of `peers` again; False when in doubt.
+        """Return whether `candidate` repeats the point of one of `peers`; False when in doubt.
 
-        `peers` stand oldest first; the newest ten are looked at.
+        `peers` are ordered oldest first; only the newest ten are compared.
         """
         newest = peers[-MOST_PEERS:]
         if not newest:
@@ -193,7 +193,7 @@ class ModelMessageJudge:
         return found
 
     def clear(self) -> None:
-        """Forget the verdicts: another conversation begins."""
+        """Forget all verdicts, because another conversation begins."""
         self._known.clear()
 
 
@@ -226,12 +226,12 @@ def judge_wanted(
     partners: int,
     names: Collection[str] = (),
 ) -> JudgeWanted:
-    """Whether `message` should be judged.
+    """Return whether `message` should be judged.
 
     Args:
         message: what is about to be said.
-        answers: what agents, we among them, have said since the host last spoke, oldest first.
-        echo: what the comparison of words found.
+        answers: what agents, including us, have said since the host last spoke, oldest first.
+        echo: the result of comparing the words.
         partners: how many messages it was compared with.
         names: who is in the room.
 
@@ -253,6 +253,6 @@ def judge_wanted(
 
 
 def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:
-    """Figures, links and names of code in `message` that nobody has used, in order."""
+    """Return the figures, links and names of code in `message` that nobody has used, in order."""
     known = {fact for text in said for fact in _FACT.findall(text)}
     return tuple(fact for fact in dict.fromkeys(_FACT.findall(message)) if fact not in known)

@@ -1,7 +1,7 @@
-"""Leaves out commitments that are not ours to make, and says in which repository the others belong. Pure.
+"""Filters out commitments that are not ours to make, and assigns the others to a repository. Pure.
 
-A commitment on GitHub is kept only in a repository that somebody in the talk has named: a small model writes down a
-repository that it read in an example, and a large one may invent a likely name.
+A commitment on GitHub is kept only in a repository that somebody in the talk has named: a small model may copy a
+repository from an example, and a large one may invent a likely name.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ class LeftOut:
 
     @property
     def line(self) -> str:
-        """What the journal says."""
+        """The line for the journal."""
         return f"{_SIGNATURES[self.code]}{self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What may be committed to, in the order given and each with its repository, and what may not.
+    """What may be committed to, in the given order and each with its repository, and what may not.
 
-    `by_host`: the host wants the work in the repository of the talk, so that the talk may be told there.
+    `by_host`: the host wants the work in the repository of the talk, so that the talk may be quoted there.
     """
 
     kept: tuple[Commitment, ...]
@@ -86,7 +86,7 @@ class Filtered:
 
     @property
     def lacks_repo(self) -> bool:
-        """Whether something is left out because no repository is known for it."""
+        """Whether something was left out because no repository is known for it."""
         return any(one.code == "unnamed_repo" for one in self.left_out)
 
 
@@ -96,8 +96,8 @@ class PlannedCommitment:
 
     Attributes:
         commitment: with its repository.
-        request: how the queue will be asked to take it.
-        target: what a claim on it names.
+        request: the request to the queue.
+        target: the target that a claim on it names.
         is_made_once: whether only one agent makes it for the host's request.
 
     """
@@ -109,7 +109,7 @@ class PlannedCommitment:
 
 
 class OnTarget(Protocol):
-    """What a peer claimed or made."""
+    """A claim or result of a peer."""
 
     @property
     def action(self) -> str: ...
@@ -122,7 +122,7 @@ T = TypeVar("T", bound=OnTarget)
 
 
 def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filtered:
-    """What this life may commit to at that moment. To be asked of all that a model commits to, however it came."""
+    """Return what this SOUL may commit to at that moment. To be applied to everything that a model commits to."""
     kept: list[Commitment] = []
     left_out: list[LeftOut] = []
     by_host = named_by_host(snapshot)
@@ -136,7 +136,7 @@ def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filt
 
 
 def planned(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
-    """Permitted commitments as the queue will take them, marked where the host asked for them."""
+    """Return permitted commitments as the queue takes them, marked if the host asked for them."""
     return tuple(_planned(one, snapshot) for one in commitments)
 
 
@@ -144,7 +144,7 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
     named = one.is_github and named_by_host(snapshot, one.repo or "")
     ours = snapshot.is_open and snapshot.is_owner and one.type in ANSWERS_OF_OWNER
     is_made_once = one.type in _made_once(snapshot)
-    # NOTE(self): whoever is in the room may ask for a post beside what the host asked for; that one is not the host's.
+    # NOTE(self): anybody in the room may ask for a post besides what the host asked for; that is not the host's.
     by_host = ours and (named if one.is_github else one.type == snapshot.asked.kind)
     target = claim_target(one, snapshot.repo)
     request = commitment_request(
@@ -163,9 +163,9 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
 def still_to_make(
     planned: Iterable[PlannedCommitment], now: RoomSnapshot, lost: Container[tuple[str, str]]
 ) -> tuple[PlannedCommitment, ...]:
-    """Those that nothing in the room has settled since they were planned.
+    """Return those that nothing in the room has settled since they were planned.
 
-    Whether this life may make them at all, and where, was judged before; what can have changed is looked at anew.
+    Whether this SOUL may make them at all, and where, was judged before; only what can have changed is checked again.
 
     Args:
         planned: what we hold claims on.
@@ -187,7 +187,7 @@ def still_to_make(
 def _checked(  # noqa: PLR0911 - one line for each rule
     one: Commitment, snapshot: RoomSnapshot
 ) -> Commitment | LeftOut:
-    """The commitment with its repository, or the first rule that bars it."""
+    """Return the commitment with its repository, or the first rule that bars it."""
     if snapshot.social_only and one.is_github:
         return LeftOut(one, "social_only", f"Social-only: {one.type}")
     is_made_once = one.type in _made_once(snapshot)
@@ -210,12 +210,12 @@ def _checked(  # noqa: PLR0911 - one line for each rule
 
 
 def _made_once(snapshot: RoomSnapshot) -> frozenset[CommitmentType]:
-    """What only one agent makes for the request: whatever is new on GitHub, and just what was asked for."""
+    """Return what only one agent makes for the request: issues, plans, and exactly what was asked for."""
     return _MADE_BY_OWNER | {snapshot.asked.kind}
 
 
 def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | None:
-    """The commitment, in the repository of the talk where nobody named its own; None where there is none."""
+    """Return the commitment in its own repository if somebody named it, else in the talk's; None if there is none."""
     named = commitment.repo
     if not commitment.is_github or ("/" in named and is_named(named, snapshot)):
         return commitment
@@ -227,11 +227,11 @@ def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | 
 
 
 def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
-    """Whether a repository, else that of the talk, is where the host wants the work; a guest may have named its own.
+    """Return whether the host wants the work in `repo`, else in the repository of the talk: a guest may have named it.
 
-    Without the host's word the talk itself is not carried there: who speaks in a room does not speak to everybody.
-    The newest message of the host that speaks of it decides. In doubt the workspace that the host means is named, and
-    no other repository: its owner is asked.
+    Unless the host wants that, the talk is not quoted there: who speaks in a room does not speak to everybody. The
+    host's newest message about the repository decides. Without one, only the workspace that the host means counts as
+    named; for any other repository the owner is asked.
     """
     wanted = repo or snapshot.repo
     if not wanted:
@@ -243,10 +243,10 @@ def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
 
 
 def _wants(text: str, repo: str) -> bool | None:
-    """Whether the writer wants work in `repo`; False if a sentence refuses or reports it, None if none names it.
+    """Return whether the writer wants work in `repo`; False if a sentence refuses or reports it, None if none names it.
 
-    It is named by its address on github.com, as `owner/name#3`, alone in a sentence, or where a word before or after
-    says that it is a place: two words with a stroke between them are more often something else, or a path.
+    It is named by its address on github.com, as `owner/name#3`, alone in a sentence, or next to a word that marks it as
+    a place: two words with a slash between them are more often something else, or a path.
     """
     own = _QUOTATION.sub(" ", text)
     is_short = "/" not in repo  # often an ordinary word as well
@@ -263,35 +263,35 @@ def _mentions(text: str, repo: str) -> bool:
 
 
 def _without(sentence: str, repo: str) -> str:
-    """The sentence without the name, whose own words refuse nothing."""
+    """Return the sentence without the repository's name, whose own words refuse nothing."""
     return regex.sub(regex.escape(repo), " ", sentence, flags=regex.IGNORECASE)
 
 
 def is_named(repo: str, snapshot: RoomSnapshot) -> bool:
-    """Whether others have named `owner/name`, or it is what the talk is about."""
+    """Return whether others have named `owner/name`, or the talk is about it."""
     if snapshot.repo and snapshot.repo.casefold() == repo.casefold():
         return True
     return any(_names(entry.content, repo) for entry in snapshot.history if not entry.is_me)
 
 
 def _names(text: str, repo: str) -> bool:
-    """Whether `owner/name` stands in a text, and not only as the beginning or the end of another."""
+    """Return whether a text holds `owner/name`, and not only as the beginning or the end of another name."""
     whole = rf"(?<![\w.-]){regex.escape(repo)}(?:\.git)?(?![\w-]|\.\w)"
     return regex.search(whole, text, regex.IGNORECASE) is not None
 
 
 def claim_target(commitment: Commitment, default_repo: str | None) -> str:
-    """What a claim on this commitment names: `<repository>#<the first 50 units of what it is>`."""
+    """Return the target that a claim on this commitment names: `<repository>#<first 50 UTF-16 units of its name>`."""
     return target_of(commitment.repo or default_repo or "", named(commitment))
 
 
 def alike(things: Iterable[T], action: str, target: str) -> T | None:
-    """The first claim or result on the same thing: the same action there, and a title at least 0.6 alike."""
+    """Return the first claim or result on the same thing: the same action, and the same target by `same_target`."""
     return next((one for one in things if one.action == action and same_target(one.target, target)), None)
 
 
 def same_target(one: str, other: str) -> bool:
-    """Whether two targets of one action mean the same. A target without a repository may lie in any."""
+    """Return whether two targets mean the same: titles at least 0.6 alike, in one repository or in an unknown one."""
     if one == other:
         return True
     (repo, title), (other_repo, other_title) = _parted(one), _parted(other)
@@ -301,7 +301,7 @@ def same_target(one: str, other: str) -> bool:
 
 
 def title_similarity(one: str, other: str) -> float:
-    """How alike two titles are: the share of stems that both have, 0 to 1 (Dice)."""
+    """Return how alike two titles are: the share of stems that both have, 0 to 1 (Dice)."""
     stems, others = set(tokenize_with_stemming(one)), set(tokenize_with_stemming(other))
     if not stems or not others:
         return float(one.strip().casefold() == other.strip().casefold())
@@ -309,7 +309,7 @@ def title_similarity(one: str, other: str) -> float:
 
 
 def named(commitment: Commitment) -> str:
-    """What a commitment is called: its title, else its words."""
+    """Return the name of a commitment: its title, else its description or content."""
     return commitment.title or commitment.description or commitment.content
 
 

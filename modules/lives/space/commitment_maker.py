@@ -1,7 +1,7 @@
-"""Makes commitments: names what is claimed, has thin ones written in full, takes each in once, and tells the owner.
+"""Makes commitments: claims them, has thin ones written in full, queues each once, and tells the owner.
 
-A commitment is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
-disk before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
+A commitment is claimed before it is written out, so that peers see at once that somebody works on it; it is on disk
+before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ from modules.services.peers.room_identity import PeerRelationships
 
 LOOP = "space-participation"
 SPOKE = "spoke"
-"""Marks the entry of a message that we said."""
+"""Marks the journal entry of a message that we said."""
 
 _MESSAGES, _CHARS = 10, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was decided on the way, for the journal; `data` says with which values."""
+    """Something that was decided on the way, for the journal; `data` holds the values behind it."""
 
     summary: str
     reason: str
@@ -72,7 +72,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class JournalReporter:
-    """Writes the entries of this life to `journal`."""
+    """Writes the journal entries of the life in the agent space."""
 
     journal: Journal
 
@@ -115,7 +115,7 @@ class JournalReporter:
         await self.decided(snapshot, *notes)
 
     async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
-        """Record an event that is no decision."""
+        """Record an event that is not a decision."""
         await self.journal.record(Entry("life", LOOP, f"[space] {summary}", line=line, reason=reason))
 
     async def trouble(self, summary: str, reason: str, *, trace: str = "") -> None:
@@ -131,13 +131,13 @@ _FEWEST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class OwnLines:
-    """Our lines, as `journal` tells them."""
+    """Our own messages, as recorded in `journal`."""
 
     journal: Journal
     clock: Clock
 
     async def hold(self, message: str) -> bool:
-        """Whether we said the same words within the last days; a greeting of up to three words may come again."""
+        """Return whether we said the same within the last seven days; up to three words, as a greeting, may recur."""
         if len(message.split()) < _FEWEST_WORDS:
             return False
         since = self.clock.now() - timedelta(milliseconds=SPACE_OWN_LINES_KEPT_MS)
@@ -153,18 +153,18 @@ _Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | Workspa
 
 @dataclass(frozen=True, slots=True)
 class SpaceLines:
-    """Shows events on `console`. Everybody's words are cleaned: no terminal obeys them."""
+    """Shows events on `console`. Everybody's words are cleaned, so that they cannot control the terminal."""
 
     console: Console
 
     def show(self, event: SpaceEvent) -> None:
-        """One event; those that say nothing to people are passed over."""
+        """Show one event; those that say nothing to people are skipped."""
         if told := line_of(event):
             self.console.line("social", f"[space] {told[0]}", told[1])
 
 
 def line_of(event: SpaceEvent) -> tuple[str, str] | None:
-    """The line of an event, and what stands behind it; None for what says nothing to people."""
+    """Return the line of an event, and its detail; None for an event that says nothing to people."""
     if isinstance(event, Said):
         cut = " […]" if len(event.content) > _SAID_CHARS else ""
         return one_line(event.name), clean(event.content[:_SAID_CHARS]) + cut
@@ -195,7 +195,7 @@ def _told(event: _Named) -> tuple[str, str]:
 
 WITHDRAWN = "the host has taken the request back"
 CLAIM_ANSWER_S = 0.3
-"""Within which the room refuses a claim where somebody was first."""
+"""Seconds within which the room refuses a claim if somebody was first."""
 BODY_WAIT_S = 30.0
 
 
@@ -205,7 +205,7 @@ class CommitmentMaker:
 
     Attributes:
         writer: writes missing bodies, and finds commitments in a message that was said without any.
-        relationships: counts work on a peer's issue.
+        relationships: records work on a peer's issue.
         is_trusted_room: returns whether the owner named the room that we are in.
 
     """
@@ -220,7 +220,7 @@ class CommitmentMaker:
     is_trusted_room: Callable[[], bool]
 
     def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
-        """The commitments as the queue will take them, marked where the host asked for them, and with our room."""
+        """Return the commitments as the queue takes them, marked if the host asked for them, and with our room."""
         more = {"room_id": self.client.room_id, "found_room": not self.is_trusted_room()}
         return tuple(
             replace(one, request=replace(one.request, params=one.request.params.model_copy(update=more)))
@@ -230,7 +230,7 @@ class CommitmentMaker:
     def plan_new(
         self, commitments: Sequence[Commitment], snapshot: RoomSnapshot
     ) -> tuple[tuple[PlannedCommitment, ...], str]:
-        """What is left to commit to; where all of it was made within a day, the line that tells where it is."""
+        """Return what is left to commit to, and if all of it was made within a day, the line that says where it is."""
         every = self.plan(commitments, snapshot)
         done = [self.queue.kept_already(one.request) for one in every]
         made = next((kept for kept in done if kept), None)
@@ -248,14 +248,14 @@ class CommitmentMaker:
         return free
 
     def still_claimed(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
-        """Those whose claims hold: the room answers within `CLAIM_ANSWER_S` when somebody was first."""
+        """Return those whose claims hold: the room answers within `CLAIM_ANSWER_S` if somebody was first."""
         lost = self.client.view.claims.lost
         return tuple(one for one in planned if (one.commitment.type, one.target) not in lost)
 
     async def write_out(
         self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
     ) -> tuple[PlannedCommitment, ...]:
-        """Return them with whole bodies and final titles; a model writes missing bodies, within `BODY_WAIT_S`."""
+        """Return them with whole bodies and final titles; a model writes missing bodies, in `BODY_WAIT_S` seconds."""
         talk, bodies = snapshot.latest_lines, {one.commitment: one.commitment.description for one in planned}
         try:
             async with asyncio.timeout(BODY_WAIT_S):
@@ -272,9 +272,9 @@ class CommitmentMaker:
     async def enqueue(
         self, planned: Sequence[PlannedCommitment], spoken: str, *, delivered: bool
     ) -> tuple[QueuedCommitment, ...]:
-        """Queue the commitments of the message `spoken`; returns those that the queue took or already had.
+        """Queue the commitments of the message `spoken`; return those that the queue took or already had.
 
-        `delivered`: the room has received it; else they wait until `settle` or the room's record says that it has.
+        `delivered`: the room has received it; otherwise they wait until `settle` or the room's record confirms that.
         """
         taken: list[QueuedCommitment] = []
         for one in planned:
@@ -287,9 +287,9 @@ class CommitmentMaker:
         return tuple(taken)
 
     async def settle(self, made: Sequence[QueuedCommitment], *, echoed: bool) -> None:
-        """The message in which they were made was sent: work on a peer's issue is remembered.
+        """Record, after the message was sent, which of the commitments are work on a peer's issue.
 
-        `echoed`: the room has received the message, and they may be fulfilled; else the room's record tells later.
+        `echoed`: the room has received the message, so they may be fulfilled; otherwise its record confirms it later.
         """
         for one in made:
             self._note_shared_work(one)
@@ -303,14 +303,14 @@ class CommitmentMaker:
                 await self.queue.withdraw(one.id, NEVER_DELIVERED)
 
     async def release(self, planned: Sequence[PlannedCommitment]) -> None:
-        """End our claims on what the host has taken back before we promised it."""
+        """End our claims on what the host withdrew before we committed to it."""
         for one in planned:
             await self.client.send_action_result(one.commitment.type, one.target, success=False, error=WITHDRAWN)
 
     async def withdraw_request(self, content: str) -> None:
         """Withdraw what we committed to for the host's request `content`, and end our claims on it.
 
-        What is already being made goes on.
+        Work that is already in progress continues.
         """
         for one in self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id):
             if one.status in LIVE and await self.queue.withdraw(one.id, WITHDRAWN):
@@ -344,7 +344,7 @@ class CommitmentMaker:
         return made, found.lacks_repo
 
     def _note_shared_work(self, made: QueuedCommitment) -> None:
-        """A comment on a peer's issue or pull request is work together."""
+        """Record a comment on a peer's issue or pull request as shared work."""
         params = made.params
         if not isinstance(params, CommentParams):
             return

@@ -1,8 +1,8 @@
-"""How this SOUL paces itself in the agent space: `.memory/space-config.json`, read anew at each look.
+"""The pace of this SOUL in the agent space: `.memory/space-config.json`, read again at each look.
 
-The owner may edit the file while the SOUL lives, and so may the model, within narrower bounds. A file that is being
-edited and is no JSON for a moment changes nothing: what was last read stays, and is reported once. Survives crashes
-(written in one step) and upgrades (edits are kept).
+The owner may edit the file while the SOUL runs, and so may the model, within narrower bounds. If the file is no valid
+JSON, as during an edit, the last reading stays in force and this is reported once. The file survives crashes (written
+in one step) and upgrades (edits are kept).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMITS_MS: Mapping[str, tuple[int, int]] = {
     "replyDelayMaxMs": (500, 30_000),
     "reflectionEveryN": (1, 50),
 }
-"""Least and most of each number, by its name in the file; all but `reflectionEveryN` are milliseconds."""
+"""Minimum and maximum of each number, by its name in the file; all but `reflectionEveryN` are milliseconds."""
 
 MODEL_MAY_CHANGE = frozenset({*LIMITS_MS, "behaviorNotes"})
 
@@ -49,7 +49,7 @@ _SKILL = "space-participation"
 
 @dataclass(frozen=True, slots=True)
 class SpaceConfig:
-    """The pace; times in ms. `last_adjusted_at` is ISO-8601, None when it was never adjusted by the SOUL itself."""
+    """The pace; times in ms. `last_adjusted_at` is ISO-8601, None if the SOUL itself never adjusted the pace."""
 
     check_interval_ms: int = SPACE_CHECK_INTERVAL_MS
     reconnect_interval_ms: int = SPACE_RECONNECT_INTERVAL_MS
@@ -71,27 +71,27 @@ _FIELDS = {name: field for field, name in _NAMES.items()}
 
 
 def clamp_value(field: str, value: float) -> int:
-    """`value` as a whole number within the limits of `field`, which is named as in the file."""
+    """Return `value` rounded to a whole number within the limits of `field`, which is named as in the file."""
     least, most = LIMITS_MS[field]
     return max(least, min(most, math.floor(value + 0.5)))
 
 
 def enforce_min_max_pairs(config: SpaceConfig) -> SpaceConfig:
-    """`config` where no maximum is below its minimum."""
+    """Return `config` with each maximum that is below its minimum raised to it."""
     raised = {most: max(getattr(config, least), getattr(config, most)) for least, most in _PAIRS}
     return replace(config, **raised)
 
 
 def config_from(data: Mapping[str, Any], base: SpaceConfig = SpaceConfig()) -> SpaceConfig:
-    """`base` with what can be read of `data`; unknown keys and values of the wrong kind change nothing."""
+    """Return `base` updated with `data`; unknown keys and values of the wrong kind are ignored."""
     read: dict[str, Any] = {_FIELDS[key]: value for key, raw in data.items() if (value := _value(key, raw)) is not None}
     return enforce_min_max_pairs(replace(base, **read))
 
 
 def adjusted(config: SpaceConfig, asked: Mapping[str, Any], reason: str, at: str) -> SpaceConfig:
-    """`config` as the model asks for it, as far as it may; unchanged if nothing of that can be granted.
+    """Return `config` with the changes that the model asks for and may make; unchanged if none can be granted.
 
-    A change is deliberate: for ten minutes after one there is no other, whatever is asked.
+    Changes are meant to be deliberate: for ten minutes after one, no other is granted.
     """
     if _just_adjusted(config.last_adjusted_at, at):
         return config
@@ -102,9 +102,9 @@ def adjusted(config: SpaceConfig, asked: Mapping[str, Any], reason: str, at: str
 
 
 def format_space_config_for_prompt(config: SpaceConfig, skills: Skills) -> str:
-    """What the model is told of its own pace.
+    """Return what the model is told of its own pace.
 
-    Its own notes stand there without a frame, although a room may have talked it into them: short, and on one line.
+    Its own notes are included without a frame, although a room may have influenced them: short, and on one line.
     """
     spoken = {name: _spoken_ms(value) for name, value in asdict(config).items() if name.endswith("_ms")}
     noted = {name: one_line(value, _TOLD_CHARS) for name, value in asdict(config).items() if isinstance(value, str)}
@@ -112,10 +112,10 @@ def format_space_config_for_prompt(config: SpaceConfig, skills: Skills) -> str:
 
 
 class SpaceConfigFile:
-    """The file. `notice` is a line for the owner about the latest reading, "" if all was well.
+    """The configuration file. `notice` is a line for the owner about the latest reading, "" if all was well.
 
     Args:
-        path: where it lies.
+        path: of the file.
         clock: stamps adjustments.
 
     """
@@ -129,7 +129,7 @@ class SpaceConfigFile:
         self.notice = ""
 
     def load_space_config(self) -> SpaceConfig:
-        """What the file says now; the defaults where it says nothing, the last reading while it cannot be read."""
+        """Return what the file says now; defaults for what it does not say, the last reading while it is unreadable."""
         try:
             data = json.loads(read_bounded(self._path, TEXT_MAX_BYTES).decode())
             problem = "" if isinstance(data, dict) else "it does not hold a JSON object"
@@ -144,14 +144,14 @@ class SpaceConfigFile:
         return self._known
 
     def save_space_config(self, config: SpaceConfig) -> None:
-        """Write it in one step; what cannot be read of the old file is kept beside it. Raises `StorageError`."""
+        """Write the file in one step; an old file that cannot be read is kept beside it. Raises `StorageError`."""
         if not self._is_readable:
             self._set_aside = load_state(self._path, {}).notice
         save_state(self._path, {_NAMES[name]: value for name, value in asdict(config).items()})
         self._known, self._is_readable, self.notice = config, True, self._set_aside
 
     def update_space_config(self, adjustments: Mapping[str, Any], reason: str) -> SpaceConfig:
-        """Adjust what may be adjusted, and say when and why; nothing is written if nothing changes."""
+        """Apply the permitted adjustments with time and reason, and return the result; write only if it changed."""
         before = self.load_space_config()
         after = adjusted(before, adjustments, reason, iso(self._clock.now()))
         if after != before:
@@ -159,7 +159,7 @@ class SpaceConfigFile:
         return after
 
     def ensure(self) -> None:
-        """Lay the file out for the owner, if there is none. Raises `StorageError`."""
+        """Create the file for the owner if there is none. Raises `StorageError`."""
         if not self._path.exists():
             self.save_space_config(self._known)
 

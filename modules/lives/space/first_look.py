@@ -1,7 +1,7 @@
-"""Takes the first look at a talk among peers, with one small question.
+"""Takes a first look at talk among peers with one small question, to save the whole prompt.
 
-It saves the whole prompt only where silence costs nobody an answer: the host said nothing new, nothing is open but
-what a peer is at, and nobody means us. In doubt the whole prompt decides, as it does where this look fails.
+It does so only if silence leaves nobody without an answer: the host said nothing new, nothing is open except what a
+peer works on, and nobody names us. In doubt, or if the question fails, the whole prompt decides.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _AT_WORK = "only the one who acts on the request has spoken"
 
 @dataclass(frozen=True, slots=True)
 class FirstLook:
-    """Asks `verdicts` in the words of the skill `space-judgement`."""
+    """Asks `verdicts`, worded by the skill `space-judgement`."""
 
     verdicts: Verdicts
 
     async def reason_for_silence(self, snapshot: RoomSnapshot) -> str:
-        """Why nothing is to be said, "" if the whole prompt has to decide.
+        """Return why nothing is to be said; "" if the whole prompt has to decide.
 
         Raises:
-            BudgetExceeded: not today.
+            BudgetExceeded: there is no budget for the question.
             Fatal: as the gateway.
 
         """
@@ -50,13 +50,13 @@ class FirstLook:
         except (BudgetExceeded, Fatal):
             raise
         except SoulError:
-            # NOTE(self): the whole prompt goes to the same model; what is wrong there is told from there.
+            # NOTE(self): the whole prompt goes to the same model, and an error that persists is reported there.
             return ""
         return _NOTHING if answer.startswith(_SILENT) else ""
 
 
 def is_idle_talk(snapshot: RoomSnapshot) -> bool:
-    """Whether all that is new are peers' words that call for nothing from us."""
+    """Return whether everything new is talk of peers that needs nothing from us."""
     if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.follow_up != "none":
         return False
     if snapshot.is_open and (snapshot.is_owner or not snapshot.is_claimed):
@@ -66,5 +66,5 @@ def is_idle_talk(snapshot: RoomSnapshot) -> bool:
 
 
 def shown(history: Sequence[HistoryEntry]) -> list[str]:
-    """The newest messages, cut, each with its speaker."""
+    """Return the newest messages, cut, each with its speaker."""
     return [f"{name_shown(entry.name, is_host=entry.is_host)}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]

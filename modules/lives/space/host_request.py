@@ -1,8 +1,8 @@
-"""Follows what the host asked for from the moment it is received until it is done, taken back or given up. Pure.
+"""Follows a host request from the moment it is received until it is done, withdrawn or given up. Pure.
 
-Looking at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
-assignee acts without the model (`modules/lives/space/speak.py`). What peers claim and deliver counts as well as our own
-commitments; the same peer events may be told again. A claim rests a request for ten minutes at most.
+Each look at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
+assignee acts without the model (`modules/lives/space/speak.py`). Peers' claims and results count as well as our own
+commitments; the same peer events may be passed again. Claims suspend a request for ten minutes at most.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPACE_MAX_REOPENS = 2
 SPACE_REPLAYED_REQUEST_MAX_AGE_MS = 10 * MINUTE_MS
 
 FollowUp = Literal["none", "urge", "link", "wake_commitments"]
-"""How a host is answered who asks what became of a request: act now; tell what was made; run what was committed to."""
+"""What follows if the host asks about a request: act now; link what was made; run what was committed to."""
 
 CYCLE = timedelta(seconds=5)
 _CLAIM = timedelta(milliseconds=SPACE_CLAIM_TTL_MS)
@@ -34,20 +34,20 @@ _DONE = regex.compile(r"\s*Done\s*\p{Pd}\s", regex.IGNORECASE)
 
 
 RequestEvent = Literal[
-    "attempted",  # a try of our model for it was completed, whatever came of it
-    "rejected",  # our own try for it came to nothing, by a check or by our own choice
+    "attempted",  # a try of our model for it was completed, whatever the result
+    "rejected",  # our own try for it failed, by a check or by our own choice
     "forced",  # we acted on it without the model
-    "committed",  # something for it stands in a queue, ours or a peer's, or is done
+    "committed",  # a commitment for it is queued, by us or a peer, or is done
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
     "declined",  # we have told the host that it will not be done
 ]
-"""What happens to a request beside the looks at it."""
+"""What happens to a request other than looks at it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One more look at the room; see `advance_host_request`."""
+    """A look at the room; see `advance_host_request`."""
 
     latest_action: HistoryEntry | None
     latest_host: HistoryEntry | None
@@ -59,7 +59,7 @@ class Looked:
 
 
 def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostRequest:  # noqa: PLR0911 - one case each
-    """The request after `event`. Pure, and the only place that moves a request on."""
+    """Return the request after `event`. Pure, and the only place that changes a request."""
     match event:
         case Looked():
             return advance_host_request(
@@ -89,31 +89,31 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
 
 
 def is_open(state: HostRequest) -> bool:
-    """Whether something was asked for that nobody has committed to or delivered, and that is not given up."""
+    """Return whether something was asked for that nobody has committed to or delivered, and that is not given up."""
     return bool(state.content) and not state.fulfilled and not state.given_up
 
 
 def is_claimed(state: HostRequest, now: datetime) -> bool:
-    """Whether a peer is at it."""
+    """Return whether a peer's claim on the request holds."""
     return state.claimed_until is not None and now < state.claimed_until
 
 
 def is_withdrawn(state: HostRequest, latest_host: HistoryEntry | None) -> bool:
-    """Return whether the host's newest message takes the request back."""
+    """Return whether the host's newest message withdraws the request."""
     if latest_host is None or latest_host.intent != "withdrawal" or state.requested_at is None:
         return False
     return bool(state.content) and latest_host.at >= state.requested_at
 
 
 def is_done_chat(content: str) -> bool:
-    """Whether these are words by which an agent announces what it made: `Done — …`."""
+    """Return whether a message is one by which an agent announces what it made: `Done — …`."""
     return _DONE.match(content) is not None
 
 
 def content_of(state: HostRequest, action: HistoryEntry | None) -> str:
-    """Return the words of the request once `action`, the host's newest call to act, is taken in.
+    """Return the text of the request after `action`, the host's newest call to act.
 
-    An answer to the question of an agent continues the open request. Where none is open, question and answer make one.
+    An answer to an agent's question continues the open request. If none is open, question and answer make one.
     """
     if action is None or action.id == state.entry_id or (action.answers and is_open(state)):
         return state.content
@@ -122,21 +122,21 @@ def content_of(state: HostRequest, action: HistoryEntry | None) -> str:
 
 
 def assignee_of(state: HostRequest, action: HistoryEntry | None) -> str:
-    """Return who acts because the host answered its question; "" where an agent is elected."""
+    """Return the agent that acts because the host answered its question; "" if an agent is elected."""
     if action is None or action.id == state.entry_id:
         return state.assignee
     return action.answers.asker if action.answers else ""
 
 
 def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:
-    """How urgent it is; with `now`, not at all while a peer is at it."""
+    """Return how urgent the request is; with `now`, `none` while a peer's claim on it holds."""
     if not is_open(state) or not state.cycles or (now is not None and is_claimed(state, now)):
         return "none"
     return "critical" if state.cycles >= SPACE_CRITICAL_CYCLES else "info"
 
 
 def follow_up(state: HostRequest, latest_host: HistoryEntry | None, own: OwnWork) -> FollowUp:
-    """What the host's newest message calls for, if it asks about the request."""
+    """Return what the host's newest message calls for if it asks about the request, else `none`."""
     if not state.content or latest_host is None or latest_host.intent != "follow_up":
         return "none"
     if is_open(state):
@@ -157,18 +157,18 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     owner: str | None = None,
     frozen: bool = False,
 ) -> HostRequest:
-    """The state after one more look.
+    """Return the state after one more look.
 
     Args:
-        state: what was known before.
+        state: the state before.
         latest_action: the host's newest message that asks for something to be done, if any.
         latest_host: the host's newest message.
         now: aware UTC, of the same clock as the messages' times.
         own_commitments: our commitments in this request's conversation.
-        peer_events: what peers did, at least since the last look. For a request that was replayed, all of the record,
-            our own of a former life among them.
-        owner: who is elected to act on it.
-        frozen: time does not count now; see `is_frozen`.
+        peer_events: the acts of peers, at least since the last look. For a replayed request, the whole record, with
+            our own acts in an earlier process.
+        owner: the assignee, who acts on it.
+        frozen: whether this look does not count, because the assignee is typing.
 
     """
     state = _asked(state, latest_action, now, peer_events)
@@ -190,12 +190,12 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
 
 
 def committed(state: HostRequest) -> HostRequest:
-    """Something for it stands in a queue, ours or a peer's, or is done."""
+    """Return the state after a commitment for the request was queued, by us or a peer, or was done."""
     return replace(state, fulfilled=True, claimed_until=None)
 
 
 def reopen(state: HostRequest) -> HostRequest:
-    """A commitment for it was given up. Opened again, and thought about anew, twice at most; then nobody is urged."""
+    """Return the state after a commitment was given up: open again, twice at most; then the request is given up."""
     if not state.content or state.given_up:
         return state
     if state.reopened >= SPACE_MAX_REOPENS:
@@ -204,19 +204,19 @@ def reopen(state: HostRequest) -> HostRequest:
 
 
 def count_attempt(state: HostRequest) -> HostRequest:
-    """A try of our model for it was completed, whatever came of it."""
+    """Return the state after a completed try of our model for the request, whatever the result."""
     return replace(state, attempts=state.attempts + 1) if is_open(state) else state
 
 
 def count_rejection(state: HostRequest) -> HostRequest:
-    """Our own try for it came to nothing, by a check or by our own choice."""
+    """Return the state after our own try for the request failed, by a check or by our own choice."""
     return replace(state, owner_rejections=state.owner_rejections + 1) if is_open(state) else state
 
 
 def _asked(
     state: HostRequest, action: HistoryEntry | None, now: datetime, peer_events: Sequence[PeerEvent]
 ) -> HostRequest:
-    """With a new request, or one repeated: that is new if we had given up, and presses if it is still open."""
+    """Return the state after a new request or a repetition, which is new if we had given up, and urgent if open."""
     if action is None or action.id == state.entry_id:
         return state
     if state.requested_at is not None and action.at < state.requested_at:
@@ -232,7 +232,7 @@ def _asked(
 
 
 def _settled(action: HistoryEntry, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:
-    """Whether a request that was made before we came needs nobody: it is old, or somebody took it."""
+    """Return whether a request from before we joined needs nobody: it is old, or somebody took it."""
     return now - action.at >= _REPLAYED or any(
         event.at > action.at and event.kind != "failure" for event in peer_events
     )
@@ -250,7 +250,7 @@ def _asked_about(
 
 
 def _taken_care_of(state: HostRequest, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:
-    """Whether a peer has done it, or is at it: a claim that nobody followed up is no answer."""
+    """Return whether a peer has done it, or has a claim on it that is recent enough to be still followed up."""
     since = [event for event in peer_events if state.requested_at is None or event.at > state.requested_at]
     return any(
         event.kind in {"success", "done_chat"} or (event.kind == "claim" and now - event.at < _CLAIM) for event in since
@@ -264,7 +264,7 @@ def _pressed(state: HostRequest, now: datetime) -> HostRequest:
 
 
 def _with_peer_events(state: HostRequest, peer_events: Sequence[PeerEvent], owner: str | None) -> HostRequest:
-    """After what peers did since. That it is done counts from whoever was at it: the elected, or who claimed it."""
+    """Return the state after the acts of peers. A result counts only from the assignee, or from who claimed it."""
     at_it = {owner}
     for event in sorted(peer_events, key=lambda event: event.at):
         if state.requested_at is None or event.at <= state.requested_at:

@@ -1,7 +1,7 @@
-"""Takes in what the room said and did since the last look, and keeps the state of the conversation in memory.
+"""Reads what was said and done in the room since the last look, and keeps the state of the conversation in memory.
 
-The room's record comes back at each join; what we did in it in an earlier process counts as anybody's. Who came in as a
-member is no host, whatever name or id a careless server let it take.
+The room replays its record at each join; what we did in it in an earlier process counts like any agent's act. Whoever
+joined as a member is not the host, whatever name or id a careless server let it take.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_identity import PeerRelationships
 
 SPACE_HISTORY_KEPT = 200
-SPACE_READ_CHARS = 4_000  # of one message; what is longer is read up to here
+SPACE_READ_CHARS = 4_000  # of one message; the rest of a longer one is not read
 SPACE_TALK_ENDED_MS = 12 * HOUR_MS
 
 PEER_EVENTS_KEPT = 200
@@ -48,26 +48,26 @@ _PIN = "Repo: "
 
 @dataclass(frozen=True, slots=True)
 class ConversationState:
-    """One room, as `me` lives it. Times are aware UTC.
+    """The state of one room from the view of `me`. Times are aware UTC.
 
     Attributes:
-        me: our own name there; another where somebody else came in under it.
-        history: what was said, oldest first, the newest 200.
+        me: our own name there; a different one if somebody else joined under ours.
+        history: the newest 200 messages, oldest first.
         repo: the repository that the talk is about.
-        pinned: what is worth keeping beyond a pause.
-        refusals: what we wanted to say or commit to last, and what stopped it.
-        request: what the host asked for, and what came of it.
-        settled: the last request that was met, for whoever asks after it when the talk has paused.
-        last_activity_at: when somebody last spoke.
-        joined_at: when we came in.
-        cooldown_until: until then we only listen.
-        spoken: how many messages of ours were said in this life.
-        last_message_at: when anybody last spoke, the replayed record included; a pause does not end it.
+        pinned: what is kept beyond a pause.
+        refusals: what we last wanted to say or commit to, and what stopped it.
+        request: what the host asked for, and its state.
+        settled: the request from before the last pause, in case the host asks about it.
+        last_activity_at: when somebody last spoke, or we last worked on the host's request.
+        joined_at: when we joined.
+        cooldown_until: until when we only listen.
+        spoken: how many messages of ours were said in this process.
+        last_message_at: when anybody last spoke, the replayed record included; a pause does not reset it.
         opened_at: when an agent last broke a long silence, or we tried to.
         ended_at: when the host ended the talk; None once it has spoken again.
-        peer_events: what peers did, as far as requests are concerned.
+        peer_events: the acts of peers that concern requests.
         issues: links to issues that peers made, and who made each.
-        entries: how many entries there were; the number of the latest id.
+        entries: how many entries there were; also the number in the latest id.
 
     """
 
@@ -90,11 +90,11 @@ class ConversationState:
     entries: int = 0
 
     def is_ended(self, now: datetime) -> bool:
-        """Whether the host has ended the talk, and not long ago."""
+        """Return whether the host has ended the talk within the last 12 hours."""
         return self.ended_at is not None and now - self.ended_at < timedelta(milliseconds=SPACE_TALK_ENDED_MS)
 
     def is_idle(self, now: datetime) -> bool:
-        """Whether nobody has spoken for so long that what comes next is another conversation."""
+        """Return whether nobody has spoken for so long that what comes next is another conversation."""
         last = self.last_activity_at
         return last is not None and now - last > timedelta(milliseconds=SPACE_IDLE_RESET_MS)
 
@@ -107,7 +107,7 @@ class ConversationState:
         return [entry for entry in self.history if entry.is_me]
 
     def latest_host(self, *, intent: HostIntent | None = None) -> HistoryEntry | None:
-        """The host's newest message, or the newest that meant `intent`."""
+        """Return the host's newest message, or its newest with `intent`; None if there is none."""
         return next(
             (entry for entry in reversed(self.history) if entry.is_host and intent in (None, entry.intent)), None
         )
@@ -115,7 +115,7 @@ class ConversationState:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """We came into the room as `me`."""
+    """We joined the room as `me`."""
 
     me: str
     at: datetime
@@ -123,19 +123,19 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class LeftRoom:
-    """Another room, or the same one anew: nothing of the talk before belongs to it."""
+    """We are in another room, or the room started afresh: nothing of the talk before belongs to it."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The talk has paused for long: what comes next is another conversation. Only what is pinned stays."""
+    """The talk has paused for so long that another conversation begins. Only what is pinned or settled stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagesArrived:
-    """Others said (`entries`, of `new_entries`) and did something; `issues` are links, and who made each."""
+    """New messages (`entries`, from `new_entries`) and acts of others; `issues` are links, and who made each."""
 
     entries: tuple[HistoryEntry, ...]
     at: datetime
@@ -145,7 +145,7 @@ class MessagesArrived:
 
 @dataclass(frozen=True, slots=True)
 class Spoke:
-    """The room has received what we said; it becomes the last of the history."""
+    """The room has received our message, which becomes the last of the history."""
 
     content: str
     at: datetime
@@ -153,40 +153,40 @@ class Spoke:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The room has received what we said last; until `rests_until` we only listen."""
+    """The room has received our last message; until `rests_until` we only listen."""
 
     rests_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What the host's messages mean, by their ids."""
+    """The meanings of the host's messages, by their ids."""
 
     meanings: Mapping[str, Meaning]
 
 
 @dataclass(frozen=True, slots=True)
 class WordsRefused:
-    """What we wanted to say or commit to last and what stopped it; empty once the model has been told."""
+    """What we last wanted to say or commit to and what stopped it; empty once the model has been told."""
 
     refusals: tuple[RefusedWords, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EndingNoted:
-    """Take in whether the host's newest words end the talk. A pause, which forgets words, does not undo it."""
+    """Updates whether the host's newest message ends the talk. A pause, which drops messages, does not undo that."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedTalk:
-    """We break a long silence, or try to."""
+    """We broke a long silence, or tried to."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Engaged:
-    """The talk goes on although nobody spoke: we are at the host's request."""
+    """The talk goes on although nobody spoke, because we work on the host's request."""
 
     at: datetime
 
@@ -209,7 +209,7 @@ ConversationEvent = (
 
 
 class RoomConversation:
-    """Holds the state of one room, as `me` lives it."""
+    """Holds the state of one room from the view of `me`."""
 
     def __init__(self, me: str) -> None:
         self._state = ConversationState(me)
@@ -219,13 +219,13 @@ class RoomConversation:
         return self._state
 
     def handle(self, event: ConversationEvent) -> ConversationState:
-        """Take in `event`, and return the state after it."""
+        """Apply `event`, and return the state after it."""
         self._state = next_state(self._state, event)
         return self._state
 
 
-def next_state(state: ConversationState, event: ConversationEvent) -> ConversationState:  # noqa: C901, PLR0911 - one case each
-    """The state after `event`. Pure."""
+def next_state(state: ConversationState, event: ConversationEvent) -> ConversationState:  # noqa: C901, PLR0911 - cases
+    """Return the state after `event`. Pure."""
     match event:
         case Entered():
             return replace(state, me=event.me, joined_at=event.at)
@@ -265,9 +265,9 @@ def next_state(state: ConversationState, event: ConversationEvent) -> Conversati
 
 
 def new_entries(state: ConversationState, said: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
-    """What is new of `said`, in its order.
+    """Return entries for the messages of `said` that are new, in the same order.
 
-    What the room replays is known by time, author and words; the same words of ours within two minutes are the room's
+    A replayed message is recognized by time, author and text; the same text of ours within two minutes is the room's
     echo of what we already noted.
     """
     known = Counter((entry.at, entry.name, entry.content) for entry in state.history)
@@ -295,17 +295,17 @@ def new_entries(state: ConversationState, said: Sequence[Said], now: datetime) -
 
 
 def moment(timestamp: str, now: datetime) -> datetime:
-    """When something happened, by the room's word as far as it can be true; `now` where it cannot.
+    """Return when something happened, by the room's timestamp if that is plausible, else `now`.
 
-    A room may write any date. One far ahead would make all that comes later look old, and one at the ends of the
-    calendar exists in no other time zone.
+    A room may send any date. One far ahead would make everything later look old, and one at the ends of the calendar
+    exists in no other time zone.
     """
     at = parse_iso_or_none(timestamp)
     return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
 
 
 def _messages_arrived(state: ConversationState, event: MessagesArrived) -> ConversationState:
-    """Replayed words are no sign of life, and stand where they were said."""
+    """Return the state with the new messages; replayed ones are sorted in by time, and are no activity."""
     history = _newest(state.history, event.entries)
     if any(entry.replayed for entry in event.entries):
         every = sorted((*state.history, *event.entries), key=lambda entry: entry.at)
@@ -323,7 +323,7 @@ def _messages_arrived(state: ConversationState, event: MessagesArrived) -> Conve
 
 
 def _noted(state: ConversationState, new: Iterable[HistoryEntry], now: datetime) -> ConversationState:
-    """With what the new entries tell: when somebody last spoke, and who broke a long silence."""
+    """Return the state with the times that the new entries change: of the last message, opening and activity."""
     last_message_at, opened_at, active_at = state.last_message_at, state.opened_at, state.last_activity_at
     for entry in new:
         if not entry.is_host and (last_message_at is None or entry.at - last_message_at >= _LONG_SILENCE):
@@ -379,7 +379,7 @@ def _is_noted(state: ConversationState, content: str, at: datetime) -> bool:
 
 
 def _read(content: str) -> str:
-    """As much of a message as is read; an ellipsis tells that there was more."""
+    """Return as much of a message as is read; an ellipsis marks that there was more."""
     return content if len(content) <= SPACE_READ_CHARS else f"{content[: SPACE_READ_CHARS - 1]}…"
 
 
@@ -393,10 +393,10 @@ _GUESTS_KEPT = 2_000
 
 @dataclass(slots=True)
 class RoomPerceiver:
-    """Reads what came from the room, and brings the state of the conversation up to date.
+    """Reads what came from the room, and updates the state of the conversation.
 
-    A commitment whose claim was lost is withdrawn from `queue`; a room that was only found (`is_trusted_room`) has no
-    say in what was made elsewhere. `on_reset` is called when another conversation begins.
+    A commitment whose claim was lost is withdrawn from `queue`; a room that we only found (`is_trusted_room`) has no
+    influence on commitments made elsewhere. `on_reset` is called when another conversation begins.
     """
 
     client: SpaceClient
@@ -410,7 +410,7 @@ class RoomPerceiver:
     _guests: FIFOCache[str, None] = field(default_factory=lambda: FIFOCache(_GUESTS_KEPT), init=False)
 
     async def look(self) -> list[HistoryEntry]:
-        """What others said since the last look and is still new, oldest first."""
+        """Return what others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
         if self.talk.state.is_idle(now) and not (self._at_work() or self._awaits_delivery(now)):
@@ -435,14 +435,14 @@ class RoomPerceiver:
         return self._still_new(new, now)
 
     def _note_strengths(self, names: Iterable[str]) -> None:
-        """Remember what those who spoke say of themselves that they are good at."""
+        """Remember the expertise that those who spoke state in their identities."""
         identities = self.client.view.identities()
         for name in dict.fromkeys(names):
             if (identity := identities.get(name)) is not None and identity.expertise:
                 self.relationships.record_complementary_strengths(name, identity.expertise)
 
     async def _leave_to(self, peer_event: PeerEvent) -> None:
-        """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""
+        """Withdraw our commitments to what a peer has made, as when nobody knew of them or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
             is_theirs = one.source == "space" and concerns_room(one, is_trusted=self.is_trusted_room())
@@ -451,14 +451,14 @@ class RoomPerceiver:
                 await self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:
-        """Whether a commitment to the host's request is still open; until it ends, the request is not forgotten."""
+        """Return whether a commitment to the host's request is still open; until it ends, the request is kept."""
         request = self.talk.state.request.content
         thread = conversation_thread_uri(HOST, request)
         made = self.queue.in_conversation(thread, self.client.room_id) if request else ()
         return any(one.status in LIVE for one in made)
 
     def _awaits_delivery(self, now: datetime) -> bool:
-        """Whether the host's request is open and nobody came to it, as when no model answers for a while."""
+        """Return whether the host's request is open, recent and untried, as when no model answers for a while."""
         request = self.talk.state.request
         young = request.requested_at is not None and now - request.requested_at < _WAITS_FOR_A_MIND
         return is_open(request) and not request.attempts and request.claimed_until is None and young
@@ -474,7 +474,7 @@ class RoomPerceiver:
         self.talk.handle(Entered(self.client.name, now))
 
     def _note_guests(self, events: Iterable[SpaceEvent]) -> None:
-        """Whose ids came in as members', now or by the room's record; those who are present are forgotten last."""
+        """Remember the ids that joined as members, now or in the room's record; those present are forgotten last."""
         for event in events:
             if isinstance(event, Joined):
                 self._guests[event.id] = None
@@ -483,13 +483,13 @@ class RoomPerceiver:
         self._guests.update((presence.id, None) for presence in self.client.peers().values())
 
     def _unmasked(self, said: Said) -> Said:
-        """A member who passes as the host, as what it is."""
+        """Return the message, without the host's name and id if its author joined as a member."""
         if not (said.by_host and said.id and said.id in self._guests):
             return said
         return replace(said, name=shown(said.name) if said.name == HOST else said.name, id="", addressed=())
 
     def _still_new(self, new: Sequence[HistoryEntry], now: datetime) -> list[HistoryEntry]:
-        """Without our own words, and of what was replayed only what nobody had the time to answer."""
+        """Return the entries of others; of replayed ones only those that nobody has had the time to answer."""
         spoke = max((entry.at for entry in self.talk.state.own_messages), default=None)
         return [
             entry
@@ -500,7 +500,7 @@ class RoomPerceiver:
 
 
 def peer_events_in(events: Iterable[SpaceEvent], me: str, my_id: str, now: datetime) -> Iterator[PeerEvent]:
-    """What was done that counts for a request; ours only where the record tells of a former life."""
+    """Yield the acts that matter to a request; ours only if the record has them from an earlier process."""
     for event in events:
         if isinstance(event, History):
             for entry in event.entries:
@@ -534,7 +534,7 @@ def _recorded(entry: LogEntry, now: datetime) -> Iterator[PeerEvent]:
 
 
 def _issues(events: Iterable[SpaceEvent], me: str) -> Iterator[tuple[str, str]]:
-    """Links to issues and pull requests that peers made, and who made each."""
+    """Yield the links to issues and pull requests that peers made, and who made each."""
     for event in events:
         if not isinstance(event, ActionDone) or not event.success or event.name == me:
             continue

@@ -1,9 +1,9 @@
-"""Who acts on a host request, who opens a conversation, how much talk is enough, and when to be silent. Pure.
+"""Decides who acts on a host request, who opens a conversation, how much talk is enough, and when to be silent. Pure.
 
-Every agent computes the owner for itself and comes to the same name: the agent whose question the host answered
-(`OWNS_ANSWERED`) or the only one that the host named (`OWNS_ADDRESSED`), each where all present know that rule, else
-the one whose hash is lowest, as agents of other makers compute it, too.
-The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
+Every agent computes the assignee for itself and arrives at the same name: the agent whose question the host answered
+(`OWNS_ANSWERED`) or the only one that the host named (`OWNS_ADDRESSED`), each if all present know that rule; else the
+one with the lowest hash, which agents of other makers compute in the same way.
+The cuts of the hashed text, in UTF-16 code units, are part of that agreement.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ SPACE_OPENER_FIRST_SILENCE_MS = MINUTE_MS
 SPACE_OPENER_SILENCE_MS = 10 * MINUTE_MS
 SPACE_OPENER_INTERVAL_MS = HOUR_MS
 
-# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
+# NOTE(self): a timer may end a rounding error before its moment; waiting for the rest again would never end.
 _CLOSE_S = 0.01
 
 Capability = Literal["github", "social"]
 Capabilities = Mapping[str, Sequence[str] | None]
-"""What each agent says it can do; absent or None: everything."""
+"""What each agent says it can do; absent or None means everything."""
 
 _OWNER_UNITS = 100
 _ROLE_UNITS = 50
 _ROLE_DIGITS = 8
 _ROLES: tuple[Role, ...] = ("actor", "reviewer", "observer")
 _VERSION = regex.compile(r"v?(\d{1,9})\.(\d{1,9})")
-# NOTE(self): since this version of ours a request for a post is owned by who can post; agents of another major version
-# elect among those with GitHub, whatever is asked.
+# NOTE(self): since this version of ours a request for a post goes to an agent that can post; agents of another major
+# version elect among those with GitHub, whatever is asked.
 _POSTS_OWNED_SINCE = (0, 1)
 
 _SILENT = "Silent in rooms: SOUL_APPROVAL=drafts with SOUL_APPROVAL_ROOM=on needs approval of every message"
@@ -64,7 +64,7 @@ _ONLY_ANSWERS = "SOUL_APPROVAL=drafts: it only answers the host"
 
 
 def conversation_mode(latest_intent: HostIntent | None) -> Mode:
-    """What the room is about, by the host's newest message; None when the host has not spoken."""
+    """Return what the room is about, by the intent of the host's newest message (None if it has not spoken)."""
     return "action" if latest_intent in ("action_request", "follow_up") else "discussion"
 
 
@@ -75,19 +75,19 @@ def eligible_agents(
     social_only: bool,  # noqa: FBT001 - the name under which all agents know this function
     capability: Capability = "github",
 ) -> list[str]:
-    """Who may own a request that needs `capability`: ourselves first, then peers in the order given, each once."""
+    """Return who may act on a request that needs `capability`: ourselves first, then peers as given, each once."""
     able = [] if social_only and capability == "github" else [me]
     able += [peer for peer in peers if peer != me and _can(capabilities.get(peer), capability)]
     return list(dict.fromkeys(able))
 
 
 def elect_action_owner(eligible: Iterable[str], content: str) -> str | None:
-    """Whose hash with the request is lowest; None when nobody may own it. The order of names does not matter."""
+    """Return the name whose hash with the request is lowest; None if there is none. The order does not matter."""
     return elect(eligible, u16_slice(content, _OWNER_UNITS))
 
 
 def addressed_agent(names: Iterable[str], content: str) -> str | None:
-    """The one of `names` that the request names; None where it names none or several. The order does not matter."""
+    """Return the only one of `names` in the request; None if it names none or several. The order does not matter."""
     named = parse_addressed(content, sorted(names))
     return named[0] if len(named) == 1 else None
 
@@ -102,9 +102,9 @@ def action_owner(
     need: Capability,
     assignee: str = "",
 ) -> str | None:
-    """Return who acts on the request; None when nobody can.
+    """Return who acts on the request; None if nobody can.
 
-    It is whoever is alone, else the `assignee`, whose question the host answered, else the one addressed or elected.
+    An agent that is alone; else the `assignee`, whose question the host answered; else the one addressed or elected.
     """
     others = [peer for peer in peers if peer != me]
     if not others:
@@ -121,21 +121,21 @@ def action_owner(
 
 
 def assign_role(agent: str, content: str, is_owner: bool = False) -> Role:  # noqa: FBT001, FBT002 - a name agreed on
-    """The part of an agent in a request: the owner acts, the others by their hash."""
+    """Return the role of an agent in a request: the assignee is the actor, the others get one by their hash."""
     if is_owner:
         return "actor"
     return _ROLES[int(lot(agent, u16_slice(content, _ROLE_UNITS))[:_ROLE_DIGITS], 16) % len(_ROLES)]
 
 
 def role_now(me: str, content: str, mode: Mode, peers: Iterable[str], *, is_owner: bool) -> Role:
-    """Our part at this moment: all are actors while they talk, are alone, or nothing is asked (`content` is "")."""
+    """Return our role now: actor in a discussion, alone, or if nothing is asked (`content` is ""); else as assigned."""
     return assign_role(me, content, is_owner) if mode == "action" and content and any(True for _ in peers) else "actor"
 
 
 def required_capability(content: str, versions: Iterable[str], own_version: str) -> Capability:
-    """What the owner of a request must be able to do.
+    """Return what the assignee of a request must be able to do.
 
-    `social` for a post, but only where all who elect know that rule: `versions` are those of all peers. Else `github`,
+    `social` for a post, but only if all who elect know that rule: `versions` are those of all peers. Else `github`,
     whatever is asked.
     """
     rule_known = all(_owns_posts(version, own_version) for version in versions)
@@ -159,7 +159,7 @@ _BETWEEN = timedelta(milliseconds=SPACE_OPENER_INTERVAL_MS)
 
 
 def elected_opener(names: Collection[str], now: datetime) -> str | None:
-    """Whose hash with the hour (UTC) is lowest; None when there is nobody."""
+    """Return the name whose hash with the hour (UTC) is lowest; None if there is nobody."""
     return elect(names, f"{now.astimezone(UTC):%Y-%m-%dT%H}")
 
 
@@ -172,13 +172,13 @@ def should_open(
     last_message_at: datetime | None,
     opened_at: datetime | None,
 ) -> Decision:
-    """Whether we open a conversation now.
+    """Return whether we open a conversation now.
 
     Args:
         me: our own name.
         peers: who else is there.
         now: aware UTC.
-        joined_at: when we came in.
+        joined_at: when we joined.
         last_message_at: when anybody last spoke, the replayed record included.
         opened_at: when anybody last broke a long silence, or we tried to.
 
@@ -198,12 +198,12 @@ def should_open(
 
 
 Signal = Literal["none", "saturated", "spoken", "only_new"]
-"""What to tell a model: enough was said; it spoke enough itself; only what is genuinely new."""
+"""What the model is told: nothing; enough was said; it spoke enough itself; say only what is genuinely new."""
 
 _SPOKEN_ENOUGH = 2
 _ECHO_HISTORY = 20
 COMPARED_CHARS = 5_000
-"""Of a message, as far as it is compared with others; who writes more must not make everybody think for minutes."""
+"""How many characters of a message are compared with others, so that a long one cannot keep everybody computing."""
 
 _BUDGETS: dict[Role, int] = {
     "actor": ROLE_MESSAGE_BUDGET_ACTOR,
@@ -213,18 +213,18 @@ _BUDGETS: dict[Role, int] = {
 
 
 def count_since_host(history: Sequence[HistoryEntry], me: str) -> Counts:
-    """Messages of agents, and our own, since the host last spoke; all of them if the host never did."""
+    """Return the counts of messages since the host last spoke; of all messages if the host never did."""
     since = list(takewhile(lambda entry: not entry.is_host, reversed(history)))
     return Counts(agents=len(since), own=sum(entry.is_me or entry.name == me for entry in since))
 
 
 def saturation_threshold(connected: int, mode: Mode) -> int:
-    """How many messages of agents are enough, where `connected` agents are in the room, ourselves among them."""
+    """Return how many messages of agents are enough with `connected` agents in the room, including us."""
     return SPACE_SATURATION_BASE + connected + (DISCUSSION_SATURATION_BONUS if mode == "discussion" else 0)
 
 
 def warning_threshold(threshold: int) -> int:
-    """Return from how many messages of agents on only a new thought is wanted."""
+    """Return the number of agents' messages from which only a new thought is wanted."""
     return math.ceil(threshold / 2)
 
 
@@ -238,17 +238,17 @@ def saturation_signal(counts: Counts, threshold: int) -> Signal:
 
 
 def role_budget(role: Role, mode: Mode) -> int:
-    """How many messages without a commitment a role has between two of the host."""
+    """Return how many messages without a commitment a role may say between two messages of the host."""
     return _BUDGETS[role] * (DISCUSSION_ROLE_BUDGET_MULTIPLIER if mode == "discussion" else 1)
 
 
 def observer_threshold(mode: Mode) -> int:
-    """After how many messages of agents an observer stays silent."""
+    """Return the number of agents' messages after which an observer stays silent."""
     return DISCUSSION_OBSERVER_THRESHOLD if mode == "discussion" else SPACE_ACTION_OBSERVER_THRESHOLD
 
 
 def agent_messages(history: Sequence[HistoryEntry]) -> tuple[str, ...]:
-    """What agents, we among them, said within the last 20 messages, oldest first: what an echo is compared with."""
+    """Return what agents, including us, said in the last 20 messages, oldest first: a message is compared with it."""
     return tuple(entry.content[:COMPARED_CHARS] for entry in history[-_ECHO_HISTORY:] if not entry.is_host)
 
 
@@ -269,7 +269,7 @@ def is_on_this_machine(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RoomSilence:
-    """Asks the pause and the owner's choice of approval; each method returns the reason, "" for none.
+    """Decides on silence by the pause and the owner's choice of approval; each method returns the reason or "".
 
     With `SOUL_APPROVAL=drafts` the host of a trusted room is answered without approval, as the host is present.
     """
@@ -283,7 +283,7 @@ class RoomSilence:
         return self.write_block_reason() or self.of_approval()
 
     def unasked(self) -> str:
-        """Return why nothing may be said just now that does not answer the host."""
+        """Return why a message that does not answer the host may not be said just now."""
         return self.reason() or (_ONLY_ANSWERS if self.settings.soul_approval == "drafts" else "")
 
     def of_approval(self) -> str:

@@ -1,6 +1,6 @@
-"""Tells a model of a moment in the room (notes, context, conversation), asks what to do, and reads its decision.
+"""Describes a moment in the room to the model (notes, context, conversation), asks what to do, reads its decision.
 
-Every word of ours comes from the skill. What others told is cleaned and cut line by line, and framed.
+All of our own words come from the skill. What others wrote is cleaned and cut line by line, and framed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from modules.services.peers.room_identity import PeerRelationships, sanitized
 from modules.services.skills.skills import Framer, Skills, interpolate
 
 SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
-"""Above so many tokens the oldest messages become a line each; the second where peers only talk among themselves."""
+"""Above so many tokens the oldest messages become a line each; the second number is for talk only among peers."""
 
 SKILL = "space-participation"
 
@@ -53,7 +53,7 @@ _SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
 
 
 def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
-    """Yield the facts of the moment, and then the one instruction that follows from them."""
+    """Yield the facts of the moment, then the one instruction that follows from them."""
     if snapshot.repo:
         yield note(skills, "Facts", "Repository", repo=one_line(snapshot.repo))
     if snapshot.social_only:
@@ -74,7 +74,7 @@ def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
 
 
 def verdict(snapshot: RoomSnapshot) -> str:
-    """Return what the model is told to do, by its name in the skill. A prompt has exactly one such instruction."""
+    """Return the instruction for the model, by its name in the skill. A prompt has exactly one such instruction."""
     if snapshot.opens:
         return "Opener"
     if snapshot.is_settled:
@@ -89,7 +89,7 @@ def verdict(snapshot: RoomSnapshot) -> str:
 
 
 def _verdict_on_request(snapshot: RoomSnapshot) -> str:
-    """Return what to do about the open request of the host."""
+    """Return the name of the instruction about the host's open request."""
     if snapshot.is_claimed:
         return "Claimed"
     if snapshot.is_owner:
@@ -102,7 +102,7 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
 
 
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
-    """Return what to do where nothing is asked for."""
+    """Return the name of the instruction if nothing is asked for."""
     if snapshot.is_withdrawn and snapshot.from_host:
         return "Withdrawn"
     if snapshot.signal in _SIGNALS:
@@ -115,12 +115,12 @@ def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
 
 
 def note(skills: Skills, section: str, name: str, **values: object) -> str:
-    """One note of the skill, its variables filled in."""
+    """Return one note of the skill, with its variables filled in."""
     return interpolate(skills.subsection(SKILL, section, name), values)
 
 
 def alone_without_github(snapshot: RoomSnapshot) -> bool:
-    """Whether an open request can be met by nobody, because we are alone and have no GitHub."""
+    """Return whether nobody can meet an open request, because we are alone and have no GitHub."""
     return snapshot.is_open and snapshot.social_only and not snapshot.room.peers and not snapshot.is_owner
 
 
@@ -130,7 +130,7 @@ def _waited_s(snapshot: RoomSnapshot) -> int:
 
 
 def _quotable(text: str) -> str:
-    """Words of the host that stand between quotation marks of ours."""
+    """Return words of the host in a form that fits between our quotation marks."""
     return one_line(text[: _REQUEST_CHARS * _CUT_BEFORE_CLEANING], _REQUEST_CHARS).replace('"', "'")
 
 
@@ -139,7 +139,7 @@ _LONG, _LINE = 300, 120
 
 
 def own_context(snapshot: RoomSnapshot, skills: Skills, today: str = "") -> str:
-    """What we did `today` and committed to, what was refused, and what is pinned; "" if there is nothing."""
+    """Return what we did `today` and committed to, what was refused, and what is pinned; "" if there is nothing."""
     parts = [
         note(skills, "Context", "Today", items=today) if today else "",
         listed(skills, "Pending", map(_commitment_line, snapshot.own_commitments.pending)),
@@ -152,7 +152,7 @@ def own_context(snapshot: RoomSnapshot, skills: Skills, today: str = "") -> str:
 
 
 def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> str:
-    """What the others told of themselves and their work, not yet framed; "" if there is nothing."""
+    """Return what the others said of themselves and their work, not yet framed; "" if there is nothing."""
     parts = (
         listed(skills, "Peers", _peers(snapshot, skills, relationships)),
         listed(skills, "Workspaces", _workspaces(snapshot, skills)),
@@ -163,7 +163,7 @@ def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerR
 
 
 def listed(skills: Skills, name: str, items: Iterable[str]) -> str:
-    """The list of that name, "" if it is empty."""
+    """Return the list of that name in the skill; "" if it is empty."""
     lines = [f"- {item}" for item in items if item]
     return note(skills, "Context", name, items="\n".join(lines)) if lines else ""
 
@@ -224,13 +224,13 @@ _HOST = "host"
 
 @dataclass(frozen=True, slots=True)
 class PromptWriter:
-    """Puts a snapshot into words.
+    """Writes the prompt for a snapshot.
 
     Attributes:
-        skills: have the words.
-        relationships: whom we know.
-        rng: draws the boundary around foreign words.
-        estimate: tokens of a text.
+        skills: provide the words.
+        relationships: our relationships to peers.
+        rng: draws the boundary around untrusted text.
+        estimate: returns the estimated tokens of a text.
         timezone: of the SOUL's day; "" for the machine's own.
 
     """
@@ -242,9 +242,9 @@ class PromptWriter:
     timezone: str = ""
 
     def user_message(self, snapshot: RoomSnapshot, config: SpaceConfig, *, room_tokens: int, today: str = "") -> str:
-        """The message that the turn answers.
+        """Return the message that the turn answers.
 
-        `room_tokens` is all the space that there is for it, `today` what the room may know of our day.
+        `room_tokens` is how many tokens it may have, `today` what the room may know of our day.
         """
         framer = Framer(self.skills, self.rng)
         pace = "" if config == SpaceConfig() else format_space_config_for_prompt(config, self.skills)
@@ -263,7 +263,7 @@ class PromptWriter:
         return self._rendered(snapshot, context, conversation, told)
 
     def framed_post(self, snapshot: RoomSnapshot, text: str) -> str:
-        """One message of the host, framed."""
+        """Return one message of the host, framed."""
         return Framer(self.skills, self.rng).frame("post", author=_HOST, uri=snapshot.thread_uri, text=text)
 
     def _rendered(self, snapshot: RoomSnapshot, context: list[str], conversation: str, told: str) -> str:
@@ -293,18 +293,18 @@ _KEPT_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class SpaceTurn:
-    """The moment that a turn is about; its tool exists only there."""
+    """The moment that a turn is about; the tool for a decision exists only in such a turn."""
 
     snapshot: RoomSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDecision:
-    """What the model decided; with `error`, why there is no decision.
+    """What the model decided, or in `error` why there is no decision.
 
     Attributes:
-        decision: as it was made.
-        commitments: those of its commitments that are whole and of a kind that this life may keep.
+        decision: as the model made it.
+        commitments: those of its commitments that are complete and of a kind that this SOUL may make.
         dropped: the others, with the reason.
         error: "" if there is a decision.
 
@@ -317,7 +317,7 @@ class ModelDecision:
 
     @property
     def message(self) -> str:
-        """What it wants to say; "" if it does not want to speak."""
+        """What the model wants to say; "" if it does not want to speak."""
         decision = self.decision
         return decision.message.strip() if decision and decision.should_speak else ""
 
@@ -327,9 +327,9 @@ class Decider:
     """Asks the model what to do in the room.
 
     Attributes:
-        social_only: whether this life has no GitHub.
+        social_only: whether this SOUL has no GitHub.
         session_key: of the session that keeps the talk of the room.
-        days: tells what the room may know of our day, for a turn in which the host has just spoken.
+        days: reads what the room may know of our day, for a turn in which the host has just spoken.
         is_trusted_room: returns whether the owner named the room; if not, all members count as strangers.
 
     """
@@ -345,7 +345,7 @@ class Decider:
     is_trusted_room: Callable[[], bool]
 
     async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> ModelDecision:
-        """What to do now; with `problem`, a second try for an open request that is ours: a commitment, nothing else.
+        """Return what to do now; with `problem`, retry for an open request that is ours: a commitment, nothing else.
 
         Raises what `TurnRunner.run_turn` raises.
         """
@@ -361,7 +361,7 @@ class Decider:
         return self._read(await self._run_turn(turn, system, text, SKILL, facts, session_id=session_id))
 
     async def keep(self, snapshot: RoomSnapshot) -> None:
-        """Keep what was said for memory, where nothing is decided about it."""
+        """Store what was said for memory, without a decision about it."""
         await self._kept(snapshot, self._turn(snapshot, _importance(snapshot)))
 
     async def _insist(self, snapshot: RoomSnapshot, problem: str) -> ModelDecision:
@@ -400,7 +400,7 @@ class Decider:
         )
 
     async def _kept(self, snapshot: RoomSnapshot, turn: Turn) -> str:
-        """Keep what was said, so that the SOUL can remember the talk when it is over; the id of its session."""
+        """Store what was said, so that the SOUL can remember the talk later; return the id of the session or ""."""
         said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in snapshot.batch)
         if not said:
             return ""
@@ -433,14 +433,14 @@ class Decider:
 
 
 def _importance(snapshot: RoomSnapshot) -> Importance:
-    """A request that is ours to meet comes before all talk, and words of the host before those of peers."""
+    """Return the importance of a turn: a request that is ours before all talk, the host's words before peers'."""
     if (snapshot.is_open and snapshot.is_owner) or snapshot.is_settled:
         return "commitment"
     return "mention" if snapshot.from_host or snapshot.is_open else "own"
 
 
 def _raw(turn_result: TurnResult) -> tuple[Any, str]:
-    """The decision as it came, or why there is none; a call that was refused says more than the words around it."""
+    """Return the raw decision, or why there is none; a refused call explains more than the text around it."""
     for call, result in reversed(turn_result.calls):
         if result.ends_turn:
             return result.decision, ""
@@ -454,13 +454,13 @@ def _raw(turn_result: TurnResult) -> tuple[Any, str]:
 
 
 def read_json(text: str) -> Mapping[str, Any] | None:
-    """The object from the first brace of `text` to its last; None if that is none."""
+    """Return the object from the first brace of `text` to its last; None if that is no JSON object."""
     start, end = text.find("{"), text.rfind("}")
     return json_object(text[start : end + 1]) if 0 <= start < end else None
 
 
 def room_facts(snapshot: RoomSnapshot, today: str = "") -> RoomFacts:
-    """What `snapshot` tells, for a turn that decides whether to speak; `today` is what was done in public."""
+    """Return the facts of `snapshot` for a turn that decides whether to speak; `today` is what was done in public."""
     waits = snapshot.is_open and not alone_without_github(snapshot) and not snapshot.is_claimed
     said = (
         SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in snapshot.history
@@ -498,6 +498,6 @@ def _doing(snapshot: RoomSnapshot) -> Iterator[str]:
 
 
 def action_facts(snapshot: RoomSnapshot) -> RoomFacts:
-    """What `snapshot` tells, for a turn that makes the commitment which the host asked for, and nothing else."""
+    """Return the facts of `snapshot` for a turn that makes the commitment that the host asked for, nothing else."""
     asked = RoomFacts(me=snapshot.me, repo=snapshot.repo or "", request=snapshot.request.content)
     return replace(asked, mode="action", owner=snapshot.me, is_owner=True)

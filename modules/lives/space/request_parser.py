@@ -1,8 +1,8 @@
-"""Reads a request of the host and the talk around it: kind of act, issue, repository, names and lines. Pure.
+"""Parses a request of the host and the talk around it: kind of act, issue, repository, names and lines. Pure.
 
-Only two deviations from the usual, an issue on GitHub, are read out of words alone: a comment on an issue that is named
-by its number, and a post on Bluesky. One name of a target serves while words are said and while the commitment is kept;
-it travels with it in `params.target`.
+A request usually asks for an issue on GitHub. Only two other kinds are recognized by words alone: a comment on an issue
+that is named by its number, and a post on Bluesky. A target has the same name while a message is said and while its
+commitment is fulfilled; the commitment carries it in `params.target`.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ _QUOTED = lazy_regex(r"[\"“„«]([^\"“”„«»]{2,2000})[\"”“»]")
 
 
 def wants_post(request: str) -> bool:
-    """Whether a post on Bluesky is asked for, and nothing on GitHub."""
+    """Return whether a post on Bluesky is asked for, and nothing on GitHub."""
     return _BLUESKY.search(request) is not None and _GITHUB.search(request) is None
 
 
 def may_be_a_post(request: str) -> bool:
-    """Whether it is about posting, and about nothing on GitHub."""
+    """Return whether a request is about posting, and about nothing on GitHub."""
     return (_POST.search(request) or _BLUESKY.search(request)) is not None and _GITHUB.search(request) is None
 
 
 def issue_number(request: str) -> int | None:
-    """The first issue named by its number, as `#12`, `issue 12` or in a link."""
+    """Return the first issue named by its number, as `#12`, `issue 12` or in a link; None if there is none."""
     found = _NUMBER.search(request)
     return int(found[1] or found[2]) if found else None
 
 
 def requested_type(request: str) -> CommitmentType:
-    """What would answer the request: a comment or a post only where its words leave no doubt, else an issue."""
+    """Return what would answer the request: a comment or a post only if its words leave no doubt, else an issue."""
     if wants_post(request):
         return "post_bluesky"
     if _COMMENT.search(request) and issue_number(request) and not _NEW_ISSUE.search(request):
@@ -72,25 +72,25 @@ def requested_type(request: str) -> CommitmentType:
 
 
 def quoted(request: str) -> str:
-    """The first words in quotation marks, "" if there are none."""
+    """Return the first words in quotation marks; "" if there are none."""
     found = _QUOTED.search(request)
     return found[1].strip() if found else ""
 
 
 def parse_request(request: str) -> RequestContent:
-    """What a request asks for."""
+    """Return what a request asks for."""
     return RequestContent(requested_type(request), quoted(request), issue_number(request))
 
 
 ANSWERS_OF_OWNER: frozenset[str] = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}
-"""What answers a request where its owner commits to it."""
+"""The kinds of commitment that answer a request if its assignee makes them."""
 
 
 def answers(action: str, request: str, *, by_owner: bool) -> bool:
-    """Whether an action of a peer can be what the request asked for.
+    """Return whether an action of a peer can be what the request asked for.
 
-    Whoever owns the request answers it with whatever it commits to; others only complement it, unless they make the
-    very thing.
+    From the assignee (`by_owner`) any commitment answers it; from others only an issue, a plan, or exactly what was
+    asked for.
     """
     return action in (ANSWERS_OF_OWNER if by_owner else {"create_issue", "create_plan", requested_type(request)})
 
@@ -107,23 +107,23 @@ _NO_OWNERS = frozenset({
 
 
 def repo_in(text: str) -> str | None:
-    """The last repository that a text links to, as `owner/name`; pages of GitHub itself are none."""
+    """Return the last repository that a text links to, as `owner/name`; pages of GitHub itself do not count."""
     found = [repo for owner, name in _LINK.findall(text) if (repo := _repo(owner, name))]
     return found[-1] if found else None
 
 
 def detect_repo(messages: Sequence[HistoryEntry]) -> str | None:
-    """The host's newest mention, else the newest of a peer. What we wrote ourselves says nothing new."""
+    """Return the repository that the host linked last, else that a peer linked last. Our own messages do not count."""
     host = (entry for entry in reversed(messages) if entry.is_host)
     peers = (entry for entry in reversed(messages) if not entry.is_host and not entry.is_me)
     return _newest(host) or _newest(peers)
 
 
 def named_repos(messages: Iterable[HistoryEntry], watched: Sequence[str]) -> tuple[str, ...]:
-    """Return the repositories that the host's newest words about any name, as `owner/name`; several leave it in doubt.
+    """Return the repositories named by the host's newest message that names any, as `owner/name`; several mean doubt.
 
     A repository is named by a link, or is one of `watched` and named in full or in short. Within one message a link, or
-    a name where a place is told ("in pricebook"), counts before a name that may be an ordinary word.
+    a name used as a place ("in pricebook"), counts before a name that may be an ordinary word.
     """
     for entry in reversed([one for one in messages if one.is_host]):
         text = _LINK.sub(" ", entry.content)
@@ -138,13 +138,13 @@ def named_repos(messages: Iterable[HistoryEntry], watched: Sequence[str]) -> tup
 
 
 def _is_beside(repo: str, place: str, text: str) -> bool:
-    """Whether a text names `repo` right after `place`, as in "in almanac and pricebook"."""
+    """Return whether a text names `repo` right after `place`, as in "in almanac and pricebook"."""
     one, other = ("|".join(map(regex.escape, names_of(name))) for name in (place, repo))
     return regex.search(rf"(?:{one})(?:,| and| or)\s+(?:the )?(?:{other})\b", text, regex.IGNORECASE) is not None
 
 
 def names_of(repo: str) -> tuple[str, ...]:
-    """Return what people call a repository: `owner/name`, its name, and that without the prefix of workspaces."""
+    """Return the names of a repository: `owner/name`, its name, and that without the prefix of workspaces."""
     name = repo.rpartition("/")[2]
     bare = name[len(WORKSPACE_PREFIX) :] if name.casefold().startswith(WORKSPACE_PREFIX) else ""
     return (repo, name, bare) if bare else (repo, name)
@@ -158,7 +158,7 @@ _IN = (
 
 
 def is_place(sentence: str, repo: str) -> bool:
-    """Whether a sentence names a repository as a place: by its address, as `name#3`, as "in name", or alone."""
+    """Return whether a sentence names a repository as a place: by its address, as `name#3`, as "in name", or alone."""
     name = rf"{regex.escape(repo)}(?:\.git)?"
     end = r"(?![\w@/-]|\.\w)"
     bare = rf"(?<![\w./@:-]){name}"
@@ -200,7 +200,7 @@ def host_line(history: Sequence[HistoryEntry], entry: HistoryEntry) -> HostLine:
 
 
 def _question(before: Sequence[HistoryEntry], answer: str) -> Question | None:
-    """Return what an agent asked since the host spoke before: whom the answer names, else who asked last."""
+    """Return the question since the host's previous message: of the agent that the answer names, else the last one."""
     asked: dict[str, Question] = {}
     for one in reversed(before):
         if one.is_host:
@@ -219,14 +219,14 @@ _NOT_WORD = lazy_regex(r"[^\w\s]")
 
 
 def conversation_thread_uri(name: str, content: str) -> str:
-    """The conversation that a message of the host began: `space://conversation/<16 hex digits>`."""
+    """Return the URI of the conversation that a message began: `space://conversation/<16 hex digits>`."""
     text = f"{name}:{content}"
     whole = u16_slice(text, u16_len(text))
     return f"space://conversation/{hashlib.sha256(whole.encode()).hexdigest()[:_THREAD_DIGITS]}"
 
 
 def point_summary(name: str, content: str) -> str:
-    """What a message was about: `<name>: <its first ten words, without signs>`."""
+    """Return what a message was about: `<name>: <its first ten words, without punctuation>`."""
     return f"{name}: {' '.join(_NOT_WORD.sub('', content).split()[:_POINT_WORDS])}"
 
 
@@ -241,10 +241,10 @@ _TAKEN = {skeleton(name): name for name in (HOST, YOU)}
 
 
 def shown(name: str, *, is_host: bool = False) -> str:
-    """The name of somebody: at most 40 characters and three words; one that looks like the host's or ours says so.
+    """Return a name to show: at most 40 characters and three words; one that looks like the host's or ours is marked.
 
-    A name of which something is left out ends with `#` and four hexadecimal digits made from the whole, so that it does
-    not read as the name of somebody else who is called exactly what is left.
+    A shortened name ends with `#` and four hexadecimal digits made from the whole name, so that it does not read as the
+    name of somebody else who is called exactly that.
     """
     if is_host:
         return HOST
@@ -257,7 +257,7 @@ def shown(name: str, *, is_host: bool = False) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Several names, at most 30; `…` stands for the others."""
+    """Return several names as a list, at most 30; `…` stands for the others."""
     every = list(names)
     told = [shown(name) for name in every[:MOST_NAMES]]
     return ", ".join([*told, "…"] if len(every) > MOST_NAMES else told)
@@ -270,7 +270,7 @@ _INDENT = "\n    "
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """`digest` has a line for each of the oldest messages, `lines` the newest messages whole."""
+    """A transcript: `digest` has a line for each of the oldest messages, `lines` the newest messages whole."""
 
     digest: tuple[str, ...]
     lines: tuple[str, ...]
@@ -279,7 +279,7 @@ class Transcript:
 def transcript(
     history: Sequence[HistoryEntry], *, estimate: Callable[[str], int], tokens: int, timezone: str = ""
 ) -> Transcript:
-    """What fits into `tokens`, the newest first in line; our own words are marked YOU."""
+    """Return what fits into `tokens`, with preference for the newest messages; our own are marked YOU."""
     told_whole = [told(entry, timezone) for entry in history]
     costs = [estimate(line) + 1 for line in told_whole]
     for_digest = tokens // _DIGEST_SHARE if sum(costs) > tokens else 0
@@ -299,7 +299,7 @@ def transcript(
 
 
 def told(entry: HistoryEntry, timezone: str = "") -> str:
-    """One message: `[12:04] rebecca: …`."""
+    """Return one message as a line: `[12:04] rebecca: …`."""
     words = clean(entry.content).replace("\n", _INDENT)
     return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry)}: {words}"
 

@@ -1,6 +1,6 @@
-"""From what the model decided to what will be said: filters, checks, and what is done where they leave nothing.
+"""Turns a decision of the model into a message: filters, checks, and a fallback if they leave nothing.
 
-The owner of the host's request gets a second try, and in the end acts without the model; everybody else is silent.
+The assignee of the host's request gets a second try, and in the end acts without the model; all others are silent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from modules.services.voice_phrases.regenerate import Phrase
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What is to be said, if `code` is `speak`, or why nothing; `needs_repo`: the host must first name one."""
+    """What is to be said if `code` is `speak`, else why not; `needs_repo`: the host must first name a repository."""
 
     code: Resolution
     reason: str = ""
@@ -31,13 +31,13 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class PendingDecision:
-    """A decision of the model on its way. A later look at the room makes another case, with the same list of notes.
+    """A decision of the model in progress. A later look at the room makes another case that shares the notes.
 
     Attributes:
         snapshot: the room when it was last looked at.
         config: our pace, for a second try.
         notes: what was decided on the way, in order, for the journal; each with the room as it was then.
-        refusals: what the model wanted and does not get; its next prompt tells.
+        refusals: what the model wanted and does not get; its next prompt says so.
 
     """
 
@@ -55,10 +55,10 @@ class PendingDecision:
 
 @dataclass(frozen=True, slots=True)
 class RoomResponder:
-    """Turns a decision of the model into what may be said, or into a reason for silence.
+    """Turns a decision of the model into a message that may be said, or into a reason for silence.
 
     Attributes:
-        decider: is asked once more where the host's request is ours and no commitment was made.
+        decider: is asked once more if the host's request is ours and no commitment was made.
         writer: writes the body of a commitment that is made without a decision of the model.
         phrase: returns operational texts.
 
@@ -71,9 +71,9 @@ class RoomResponder:
     phrase: Phrase
 
     async def resolve(self, decided: ModelDecision | None, case: PendingDecision) -> Resolved:
-        """Return what comes of a decision; `decided` is None if the model was not asked.
+        """Return what follows from a decision; `decided` is None if the model was not asked.
 
-        Where the host is to be asked for a repository, that is said in any case.
+        If the host has to be asked for a repository, that is said in any case.
         """
         resolved = await self._resolved(decided, case)
         if not case.snapshot.needs_repo or case.snapshot.repo or resolved.proposed is not None:
@@ -122,7 +122,7 @@ class RoomResponder:
             reason = f"{REJECTED}{stop.signature}: {stop.reason}"
             case.note(Note(f"Validation rejected ({stop.tag})", reason, "warn", rejected))
             case.refuse(f'"{decided.message}"', stop.reason)
-        # NOTE(self): commitments without a message are kept of whoever wanted to speak, and of the owner in any case.
+        # NOTE(self): commitments without a message are kept if the model wanted to speak; the assignee's always.
         keeps = stop.salvage and (decision.should_speak or case.snapshot.is_owner)
         if keeps and (saved := salvage(kept, case.snapshot.social_only, self.phrase)):
             case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
@@ -161,7 +161,7 @@ class RoomResponder:
 
 
 def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:
-    """Return why the words that go with these commitments are not said: they promise what cannot be kept."""
+    """Return why a message is not said because it promises commitments that cannot be made; None if it may be."""
     if found.is_taken:
         return Resolved("overtaken", "a peer is at it already")
     if not found.lacks_repo:
@@ -172,7 +172,7 @@ def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:
 
 
 def _filtered(decided: ModelDecision | None, case: PendingDecision) -> Filtered:
-    """Which commitments may be made; a note tells of each that may not."""
+    """Return which commitments may be made; a note records each that may not."""
     for dropped in decided.dropped if decided else ():
         case.note(Note("Commitment dropped", dropped.reason, "warn"))
         case.refuse(f"a commitment {dropped.raw}", dropped.reason)

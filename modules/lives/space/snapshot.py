@@ -1,4 +1,4 @@
-"""How a room stands at the moment of one check: all that a decision about it rests on."""
+"""The state of a room at the moment of one check: everything that a decision about it is based on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOLD_FOR_A_BODY = 20
 
 @dataclass(frozen=True, slots=True)
 class RoomContents:
-    """What the room shows just now, the talk itself aside. Peers' own words are as they came: foreign."""
+    """What the room shows just now, except the talk itself. Peers' own words are untrusted text, as received."""
 
     peers: Mapping[str, Presence] = field(default_factory=dict)
     typing: tuple[str, ...] = ()
@@ -40,49 +40,49 @@ class RoomContents:
 
     @property
     def shared_workspace(self) -> str | None:
-        """The workspace in which peers work, as `owner/name`; None if there is none, or more than one."""
+        """The workspace in which peers work, as `owner/name`; None if there is not exactly one."""
         repos = {repo for one in self.workspaces.values() if (repo := resolve_repo(one.workspace))}
         return repos.pop().full_name if len(repos) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class RoomSnapshot:
-    """One moment. `owner` is who acts on the open request, None when nobody can or nothing is asked.
+    """One moment. `owner` is the assignee of the open request, None if nobody can act or nothing is asked.
 
     Attributes:
         now: aware UTC.
         me: our own name in the room.
         batch: what is new since the last check.
         history: the whole talk, oldest first.
-        timezone: IANA name, in which the talk is told; "" for the machine's own.
+        timezone: IANA name of the zone in which times are shown; "" for the machine's own.
         room: who is there, and what they do.
         own_commitments: our own commitments.
-        request: the host's request, and how far it is.
-        asked: what its words ask for.
+        request: the host's request, and its state.
+        asked: what its text asks for.
         is_open: whether that request still waits for somebody.
-        is_claimed: whether a peer is at it.
+        is_claimed: whether a peer's claim on it holds.
         mode: what the room is about.
         owner: see above.
         is_owner: whether that is us.
-        role: our part.
+        role: our role.
         counts: messages since the host spoke.
-        saturation: how many are enough.
+        saturation: how many of them are enough.
         budget: how many of our own without a commitment are enough.
-        signal: what a model is told of that.
+        signal: what the model is told of that.
         escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
         addressed: whom the host's newest message addresses, if it is new.
         repo: the repository that the host's newest words name, else the one that the talk is about, else the workspace
-            that the host means; None where those words name several.
-        workspace: the watched workspace that the host means: the one it names in short, or the only one. None where
+            that the host means or peers share; None if those words name several.
+        workspace: the watched workspace that the host means: the one it names in short, or the only one. None if
             several are watched and none is named, and in a room that we only found.
         workspaces: all that are watched, `owner/name`; none in a room that we only found.
-        pinned: kept from the talk before.
-        refusals: what we wanted to say or commit to last, and what stopped it.
-        peer_events: what peers did.
+        pinned: what is kept from the talk before.
+        refusals: what we last wanted to say or commit to, and what stopped it.
+        peer_events: the acts of peers that concern requests.
         opens: whether we open a conversation now.
         needs_repo: whether the host is to be asked for a repository.
-        social_only: whether this life has no GitHub.
+        social_only: whether this SOUL has no GitHub.
         thread_uri: the conversation that our commitments here belong to.
 
     """
@@ -122,22 +122,22 @@ class RoomSnapshot:
 
     @property
     def peers(self) -> frozenset[str]:
-        """The names of all others in the room, the host aside."""
+        """The names of all others in the room, except the host."""
         return frozenset(self.room.peers)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all agents in the room, our own among them."""
+        """The names of all agents in the room, including our own."""
         return self.peers | {self.me}
 
     @property
     def owner_is_here(self) -> bool:
-        """Whether a peer who is in the room acts on the open request."""
+        """Whether the assignee of the open request is a peer who is in the room."""
         return self.owner in self.room.peers
 
     @property
     def agent_messages(self) -> tuple[str, ...]:
-        """What agents said lately, oldest first: what a message of ours is compared with."""
+        """What agents said recently, oldest first; a message of ours is compared with it."""
         return agent_messages(self.history)
 
     @property
@@ -147,7 +147,7 @@ class RoomSnapshot:
 
     @property
     def latest_lines(self) -> str:
-        """The latest of the talk, as whoever writes a body should know it."""
+        """The latest lines of the talk, for writing the body of a commitment."""
         return "\n".join(self.lines[-_TOLD_FOR_A_BODY:])
 
     @property
@@ -157,7 +157,7 @@ class RoomSnapshot:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the host asks about a request that we have met or committed to: it is not met a second time."""
+        """Whether the host asks about a request that we have met or committed to, which is not met a second time."""
         return self.follow_up in {"link", "wake_commitments"}
 
     @property
@@ -170,7 +170,7 @@ class RoomSnapshot:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the host's newest message takes back what it asked for."""
+        """Whether the host's newest message withdraws what it asked for."""
         latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
         return latest is not None and latest.intent == "withdrawal"
 

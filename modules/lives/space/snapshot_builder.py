@@ -1,4 +1,4 @@
-"""Puts together how a room stands at the moment of one check."""
+"""Builds the snapshot of a room at the moment of one check."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class SnapshotBuilder:
     """Builds the snapshots of one room.
 
     Attributes:
-        social_only: whether this life has no GitHub.
-        is_trusted_room: whether the owner named the room; one that was only found is told of what was made there alone.
+        social_only: whether this SOUL has no GitHub.
+        is_trusted_room: returns whether the owner named the room; one that we only found is not told of work elsewhere.
         watched: returns the workspaces that are watched, `owner/name`.
-        default_repo: returns the workspace that is meant where nobody names one; None if there is not just one.
-        timezone: IANA name, of the SOUL's day; "" for the machine's own.
+        default_repo: returns the workspace that is meant if nobody names one; None if there is not exactly one.
+        timezone: IANA name of the SOUL's time zone; "" for the machine's own.
 
     """
 
@@ -93,10 +93,10 @@ class SnapshotBuilder:
         )
 
     async def understand(self) -> None:
-        """Say of each message of the host what it means, by the lines before it; what is long past by its form alone.
+        """Classify each message of the host by the lines before it; old replayed ones by their form alone.
 
-        Where nobody could be asked, the meaning is a guess, and the next look asks again. Of many at once the newest
-        are asked about, so that no host can make one look cost more than a few words.
+        If the model could not be asked, the meaning is a guess, and the next look asks again. Of many messages at once
+        it is asked only about the newest, so that no host can make a look expensive.
         """
         now, host = self.clock.now(), self.talk.state.host_messages
         past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD]
@@ -113,7 +113,7 @@ class SnapshotBuilder:
         self.talk.handle(Classified(meant))
 
     def _is_unsettled(self, entry: HistoryEntry) -> bool:
-        """Whether its meaning is unknown or was a guess; what is about an open request stays what it was."""
+        """Return whether a meaning is unknown or a guess; a follow-up or withdrawal keeps its meaning."""
         if entry.intent is None:
             return True
         return entry.intent not in {"follow_up", "withdrawal"} and not self.intents.is_settled(self._line(entry))
@@ -122,7 +122,7 @@ class SnapshotBuilder:
         return host_line(self.talk.state.history, entry)
 
     def advance(self) -> None:
-        """Let the host's request move on by one look."""
+        """Advance the host's request by one look."""
         now, talk = self.clock.now(), self.talk.state
         action = talk.latest_host(intent="action_request")
         content = content_of(talk.request, action)
@@ -142,7 +142,7 @@ class SnapshotBuilder:
     def build_snapshot(
         self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False
     ) -> RoomSnapshot:
-        """How it stands now; nothing moves on."""
+        """Return the snapshot of the room as it is now; nothing is advanced."""
         now, talk, room = self.clock.now(), self.talk.state, self.room()
         latest, request = talk.latest_host(), talk.request
         new = {entry.id for entry in batch}
@@ -201,11 +201,11 @@ class SnapshotBuilder:
         )
 
     def owns(self, request: HostRequest) -> bool:
-        """Whether it is ours to act on that request."""
+        """Return whether it is ours to act on that request."""
         return bool(request.content) and self._owner(request.content, request.assignee) == self.talk.state.me
 
     def _owner(self, content: str, assignee: str) -> str | None:
-        """Who acts on such a request; None where it needs a GitHub that nobody here has."""
+        """Return who acts on such a request; None if it needs GitHub and nobody here has it."""
         peers = self.client.peers()
         need = required_capability(content, [peer.version for peer in peers.values()], __version__)
         able = {name: peer.capabilities for name, peer in peers.items()}
@@ -221,7 +221,7 @@ class SnapshotBuilder:
         return None if owner == self.talk.state.me and self.social_only and need == "github" else owner
 
     def _work(self, content: str, since: datetime | None) -> OwnWork:
-        """Our commitments to that request, and what came of them since it was made."""
+        """Return the counts of our commitments to that request, and their results since it was made."""
         if not content:
             return OwnWork()
         made = self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id)
@@ -235,7 +235,7 @@ class SnapshotBuilder:
         )
 
     def _settled(self, now: datetime) -> HostRequest:
-        """The request before the pause: nobody acts on it again, but the host may ask what became of it."""
+        """Return the request from before the pause: nobody acts on it again, but the host may ask about it."""
         settled = self.talk.state.settled
         asked_at = settled.requested_at
         if asked_at is None or now - asked_at > _REMEMBERED:
@@ -248,7 +248,7 @@ class SnapshotBuilder:
         return OwnCommitments(tuple(filter(concerns, self.queue.live())), tuple(filter(concerns, fulfilled)), work)
 
     def _addressed(self, latest: HistoryEntry | None) -> tuple[str, ...]:
-        """Whom the host's words name: by the room's word, else by their own."""
+        """Return whom the host's message addresses, according to the room, else by its text."""
         if latest is None:
             return ()
         names = (self.talk.state.me, *self.client.peers())
@@ -268,5 +268,5 @@ def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:
 
 
 def _asks_after_it(content: str) -> bool:
-    """Whether the words ask after what is still to be done: "give me the summary" then wants no second one."""
+    """Return whether the words ask about what is still to be done: "give me the summary" then wants no second one."""
     return classify_host_intent_structural(content, request_open=True).intent == "follow_up"

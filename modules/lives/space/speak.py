@@ -1,8 +1,8 @@
-"""Says something in the room with the commitments that belong to it, and decides what follows where it could not.
+"""Says a message in the room with its commitments, and decides what follows if it could not be said.
 
-Nobody waits inside a turn, so there are three steps. `prepare` claims the commitments, shows that we type, and tells
-from when the message may be said. `write` has the bodies of the commitments written in full. `say` looks at the room
-anew: what others said or made meanwhile can still stop us. A commitment lies on the disk before the message leaves.
+No turn blocks, so there are three steps. `prepare` claims the commitments, shows that we type, and sets when the
+message may be said. `write` has the bodies of the commitments written in full. `say` looks at the room again: what
+others said or made meanwhile can still stop us. A commitment is on disk before the message leaves.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RetryDecision:
 
 @dataclass(frozen=True, slots=True)
 class ForceDecision:
-    """Whether the thing is made without our model, or the host is asked for a repository, and why or why not."""
+    """Whether to act without our model, or to ask the host for a repository, and why or why not."""
 
     code: Literal["force", "ask_for_repo", "no_repo", "not_ours", "untried", "claimed", "forced_enough", "not_urgent"]
     reason: str
@@ -77,11 +77,11 @@ class ForceDecision:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What the owner of a request does beside the words of its model.
+    """What the assignee of a request does if its model's message is not enough.
 
     Attributes:
         retry: whether the model is asked once more.
-        force: whether to act without it, if that brings nothing.
+        force: whether to act without it, if that has no result.
         commitment: what is made without it; None if nothing is, or nothing honest can be.
 
     """
@@ -92,7 +92,7 @@ class Fallback:
 
 
 def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool, phrase: Phrase) -> Fallback:
-    """What is left to the owner of a request; `tells_talk`: the talk may be told where the work is done."""
+    """Return what is left to the assignee of a request; `tells_talk`: the talk may be quoted where the work is done."""
     retry, force = should_retry(snapshot, new_messages=new_messages), should_force_action(snapshot)
     if force.code != "force":
         return Fallback(retry, force)
@@ -101,14 +101,14 @@ def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool, ph
     return Fallback(retry, force, made)
 
 
-def salvage(commitments: Iterable[Commitment], social_only: bool, phrase: Phrase) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
-    """Commitments to keep from a message that may not be said, with the words that go with them; None if none is."""
+def salvage(commitments: Iterable[Commitment], social_only: bool, phrase: Phrase) -> Salvaged | None:  # noqa: FBT001
+    """Return the commitments to keep from a message that may not be said, with a new message; None if none are."""
     kept = tuple(one for one in commitments if not (social_only and one.is_github))
     return Salvaged(phrase("space.on_it", what=kept[0].type.replace("_", " ")), kept) if kept else None
 
 
 def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> RetryDecision:
-    """Whether our model gets another try, once in a check and twice for a request."""
+    """Return whether our model gets another try: once in a check, and twice for a request."""
     if not_ours := _not_our_turn(snapshot):
         return RetryDecision("not_ours", not_ours)
     if not new_messages:
@@ -119,7 +119,7 @@ def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> RetryDecision
 
 
 def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR0911 - one line for each reason
-    """Whether to act without our model: it had its try, nobody is at it, and the host has waited long enough."""
+    """Return whether to act without our model: it had its try, no peer is at it, and the host waited long enough."""
     request = snapshot.request
     if not_ours := _not_our_turn(snapshot):
         return ForceDecision("not_ours", not_ours)
@@ -138,23 +138,23 @@ def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR09
 
 
 def may_ask_for_repo(snapshot: RoomSnapshot) -> bool:
-    """Whether it is ours to ask for a repository: once, and while a request is open only its owner."""
+    """Return whether we may ask for a repository: only once, and only the assignee while a request is open."""
     return not snapshot.request.repo_asked and (snapshot.is_owner or not snapshot.is_open)
 
 
 def build_forced_commitment(
     request: str, asked: RequestContent, repo: str | None, transcript: str, *, phrase: Phrase
 ) -> Commitment | None:
-    """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
+    """Return what is made without our model: an issue, or a comment or post if that is clearly what was asked.
 
     Args:
         request: the host's words.
         asked: what they ask for.
         repo: `owner/name`; needed for all but a post.
-        transcript: the talk so far, one line for each message; "" if it is not to be told there.
+        transcript: the talk so far, one line for each message; "" if it may not be quoted there.
         phrase: returns operational texts.
 
-    Returns None where nothing honest can be made: no repository, or a post without words of its own.
+    Returns None if nothing honest can be made: there is no repository, or a post has no quoted text.
 
     """
     if asked.kind == "post_bluesky":
@@ -174,7 +174,7 @@ def build_forced_commitment(
 
 
 def enriched(commitment: Commitment, body: str | None) -> Commitment:
-    """With a body that a model wrote, if it is one; else as it was."""
+    """Return the commitment with a body that a model wrote, if that is usable; else unchanged."""
     return commitment.model_copy(update={"description": body.strip()}) if body and _is_body(body) else commitment
 
 
@@ -197,7 +197,7 @@ def _title(request: str) -> str:
 
 
 def _own_body(request: str, transcript: str, phrase: Phrase) -> str:
-    """The request and the talk as they stand, cut at the front of the talk if they are too long for GitHub."""
+    """Return the request and the talk verbatim, cut at the front of the talk if they are too long for GitHub."""
     head = phrase("github.request", request=_cited(request))
     if not transcript:
         return head[:GITHUB_BODY_MAX_CHARS]
@@ -214,7 +214,7 @@ def _newest_lines(text: str, room: int) -> str:
 
 
 def _cited(text: str) -> str:
-    """As a quotation, in which nobody is notified by their name."""
+    """Return a text as a quotation in which nobody is notified by their name."""
     return "\n".join(f"> {line}".rstrip() for line in without_mentions(text.strip()).splitlines())
 
 
@@ -226,15 +226,15 @@ _EXPERIENCE_CHARS = 2000
 _REQUEST_CHARS = 80
 
 Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
-"""Told of something worth remembering: its kind, what happened, and which words in it are ours."""
+"""Receives something worth remembering: its kind, what happened, and which words in it are ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedMessage:
-    """What is to be said, with what commitments, and why.
+    """A message to be said, with its commitments and the reason.
 
-    `acts`: it stands whatever others said meanwhile. `declines`: it refuses the open request and so ends it.
-    `impression` is what the talk left us with.
+    `acts`: it is said whatever others said meanwhile. `declines`: it refuses the open request and so ends it.
+    `impression` is the impression that the talk left.
     """
 
     message: str
@@ -254,9 +254,9 @@ class DelayedMessage:
         planned: its commitments, which are claimed.
         snapshot: the room as it was when the message was proposed.
         not_before: when it may be said, in seconds of the monotonic clock.
-        joins: how often we had joined a room then; it is said in no other room.
-        settles: the words alone answer the host's request.
-        is_written: the commitments have their whole bodies.
+        joins: how often we had joined a room by then; it is said in no other room.
+        settles: whether the message alone answers the host's request.
+        is_written: whether the commitments have their whole bodies.
 
     """
 
@@ -297,7 +297,7 @@ class Speaker:
 
     Attributes:
         mute_reason: returns why nothing may be said now, or "".
-        experience: receives every N-th message with the talk around it.
+        experience: receives every N-th message, and any that left an impression, with the talk around it.
 
     """
 
@@ -318,7 +318,7 @@ class Speaker:
     async def prepare(
         self, proposed: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig
     ) -> DelayedMessage | SpeakResult:
-        """Claim the commitments, and show that we type; a message that may be said waits as long as typing takes."""
+        """Claim the commitments, show that we type, and return the message with its delay, or why it is not said."""
         if barred := self.barred(proposed):
             return barred
         left, made = self.commitment_maker.plan_new(proposed.commitments, snapshot)
@@ -340,7 +340,7 @@ class Speaker:
         )
 
     async def write(self, waiting: DelayedMessage) -> DelayedMessage:
-        """The same message, where the commitments that are still claimed have their whole bodies."""
+        """Return the message with only the commitments that are still claimed, in full; unchanged if none are."""
         held = self.commitment_maker.still_claimed(waiting.planned)
         if not held:
             return replace(waiting, is_written=True)
@@ -348,9 +348,9 @@ class Speaker:
         return replace(waiting, proposed=_with_commitments(waiting.proposed, written), planned=written, is_written=True)
 
     async def say(self, waiting: DelayedMessage, config: SpaceConfig) -> SpeakResult:
-        """Say what has waited and is written, unless something speaks against it until the last moment.
+        """Say a message that has waited and is written, unless something prevents it at the last moment.
 
-        Only what the room said and did since is judged; the rest was judged when the message was proposed.
+        Only what was said and done in the room since is judged; the rest was judged when the message was proposed.
         """
         new = tuple(await self.perceiver.look())
         if any(entry.is_host for entry in new):
@@ -370,7 +370,7 @@ class Speaker:
         return replace(await self._send(replace(waiting, planned=planned), now, config), new=new)
 
     def barred(self, proposed: ProposedMessage) -> SpeakResult | None:
-        """Why nothing of ours may be said now; None if it may."""
+        """Return why the message may not be said now; None if it may."""
         if muted := self.mute_reason():
             return SpeakResult("muted", muted)
         if not self.client.is_active:
@@ -379,14 +379,14 @@ class Speaker:
         return SpeakResult("muted", LEAK) if self.redactor.finds_in(parts) else None
 
     def dropped(self, waiting: DelayedMessage) -> SpeakResult | None:
-        """Why a message that waits may never be said; None if it may."""
+        """Return why a waiting message may never be said; None if it may."""
         elsewhere = self.client.joins != waiting.joins and self.client.inbox.fresh_room
         return _GONE if elsewhere else self.barred(waiting.proposed)
 
     async def _send(self, waiting: DelayedMessage, now: RoomSnapshot, config: SpaceConfig) -> SpeakResult:
         """Make the commitments, send the message, and wait until the room has received it.
 
-        A message that the room never received leaves nothing behind, neither in the talk nor in the queue.
+        A message that the room never received leaves no trace, neither in the talk nor in the queue.
         """
         proposed, snapshot = waiting.proposed, waiting.snapshot
         sent_at = self.clock.now()
@@ -420,7 +420,7 @@ class Speaker:
         return SpeakResult("spoke", lacks_repo=lacks_repo and not snapshot.needs_repo and may_ask_for_repo(now))
 
     async def _afterwards(self, config: SpaceConfig, impression: Impressed) -> None:
-        """Rest for a moment, and remember with its talk every N-th message, and what left us with something."""
+        """Begin a rest, and remember every N-th message, and any that left an impression, with the talk around it."""
         pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)
         talk = self.talk.handle(Delivered(self.clock.now() + timedelta(milliseconds=pause_ms)))
         if talk.spoken % config.reflection_every_n and not impression:
@@ -455,7 +455,7 @@ class Experiences:
 
     Attributes:
         session_key: of the session that keeps the talk of the room.
-        timezone: IANA name, the SOUL's own; "" for the machine's.
+        timezone: IANA name of the SOUL's time zone; "" for the machine's own.
         is_trusted_room: returns whether the owner named the room; if not, its words count as strangers'.
 
     """
@@ -485,6 +485,6 @@ class Experiences:
 
 
 def experience_of(kind: ExperienceType, what: str, now: datetime, words: WordsOrigin, timezone: str = "") -> NewMemory:
-    """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
+    """Return the memory that an experience becomes: an episode of its own, whatever was remembered before."""
     subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
     return admitted(NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE), words)

@@ -1,4 +1,4 @@
-"""Values that the life in the agent space decides by. Frozen; times are aware UTC, durations ms."""
+"""Values on which the life in the agent space bases its decisions. Frozen; times are aware UTC, durations ms."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ CheckCode = Literal[
     "resting",  # we have just spoken, or the model failed a moment ago
     "ended",  # the host has ended the talk
     "quiet",  # nothing is new and nothing is open
-    "waiting",  # what is to be said waits for its moment
+    "waiting",  # a message waits for its moment
     "listening",  # something is new, and we let others finish first
-    "undecided",  # the model gave no decision that can be read
+    "undecided",  # the model gave no readable decision
     "declined",  # we decided to say nothing
     "overtaken",  # a peer or the host was first
     "unsaid",  # it could not be said, or the room never received it
     "spoke",
-    "spent",  # the budget allows no call of a model
+    "spent",  # the budget allows no call of the model
     "failed",  # something went wrong; it is tried again
 ]
-"""What came of one check of the room."""
+"""The result of one check of the room."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What came of one check: a code for the program, a sentence for people.
+    """The result of one check: a code for the program, a sentence for people.
 
-    `next_in_s` asks for the next check after that many seconds; None: after the usual interval.
+    `next_in_s` asks for the next check after that many seconds; None means after the usual interval.
     """
 
     code: CheckCode
@@ -65,7 +65,7 @@ class CheckResult:
 
     @property
     def ran(self) -> bool:
-        """Whether the check came as far as thinking about what is new."""
+        """Whether the check got as far as a decision about what is new."""
         return self.code in {"undecided", "declined", "overtaken", "unsaid", "spoke", "waiting"}
 
 
@@ -79,12 +79,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """A message of the host, as it is classified.
+    """A message of the host, as it is given to the classifier.
 
     Attributes:
-        content: its words.
+        content: its text.
         before: the last lines before it, oldest first, each with its speaker.
-        question: what an agent last asked since the host spoke before; None if nothing was asked.
+        question: the question since the host's previous message that it may answer; None if there is none.
 
     """
 
@@ -95,7 +95,7 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a message of the host means; `answers` is the question to which it says what is to be done."""
+    """The meaning of a host message; `answers` is the question that it answers by saying what is to be done."""
 
     intent: HostIntent
     answers: Question | None = None
@@ -103,19 +103,19 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A message in the room as it is kept.
+    """A message in the room, as it is stored.
 
     Attributes:
         id: unique in this process.
         name: who said it.
         content: its text, as far as it is read.
-        at: when, aware UTC.
+        at: when it was said, aware UTC.
         is_host: whether the host said it.
         is_me: whether we said it.
-        replayed: said before we came.
-        addressed: whom it addresses, by the room's word.
+        replayed: whether it was said before we joined.
+        addressed: whom it addresses, according to the room.
         addresses_me: whether its text names us.
-        intent: what it means, of a message of the host; None while unknown.
+        intent: its meaning if it is a message of the host; None while unknown.
         answers: the question of an agent that it answers with a go-ahead; None if it answers none.
 
     """
@@ -135,23 +135,23 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """The host's latest request, and what came of it so far.
+    """The host's latest request, and its state so far.
 
     Attributes:
-        content: its words; "" when there is none.
-        entry_id: of the message that held it.
+        content: its text; "" when there is none.
+        entry_id: the id of the message that held it.
         requested_at: when it was said.
         fulfilled: whether somebody has committed to it or delivered it, or nothing was asked.
         cycles: how often we have looked at it unfulfilled.
-        owner_rejections: how often our own try for it came to nothing.
-        attempts: tries of the model that were completed since.
-        forced: forced actions taken for it.
-        reopened: how often a commitment for it was given up and it was opened again.
-        claimed_until: a peer works at it until then.
-        given_up: reopened too often: nobody is urged any more.
+        owner_rejections: how often our own try for it failed.
+        attempts: how many tries of the model for it were completed since it was last opened.
+        forced: how many forced actions were taken for it.
+        reopened: how often it was opened again because a commitment for it was given up.
+        claimed_until: until when a peer's claim on it holds.
+        given_up: whether it was declined or reopened too often, so that nobody is urged any more.
         last_cycle_at: when `cycles` last grew.
-        repo_asked: the host was asked for a repository.
-        assignee: the agent that acts on it because the host answered its question; "" where one is elected.
+        repo_asked: whether the host was asked for a repository.
+        assignee: the agent that acts on it because the host answered its question; "" if one is elected.
 
     """
 
@@ -173,12 +173,12 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestContent:
-    """What the words of a request ask for.
+    """What the text of a request asks for.
 
     Attributes:
-        kind: what would answer it; an issue where nothing is asked.
-        quoted: its first words in quotation marks, "" if there are none.
-        issue_number: of the first issue that it names; None if it names none.
+        kind: what would answer it; an issue if nothing is asked.
+        quoted: its first words in quotation marks; "" if there are none.
+        issue_number: the number of the first issue that it names; None if it names none.
 
     """
 
@@ -189,7 +189,7 @@ class RequestContent:
 
 @dataclass(frozen=True, slots=True)
 class PeerEvent:
-    """What a peer did, as far as a request is concerned."""
+    """An act of a peer that concerns a request."""
 
     kind: Literal["claim", "success", "failure", "done_chat"]
     name: str
@@ -210,7 +210,7 @@ class OwnWork:
 
 @dataclass(frozen=True, slots=True)
 class OwnCommitments:
-    """Our own commitments: those still to be kept, and those kept in the last half hour."""
+    """Our own commitments: those still to be fulfilled, and those fulfilled in the last half hour."""
 
     pending: tuple[QueuedCommitment, ...] = ()
     fulfilled: tuple[QueuedCommitment, ...] = ()
@@ -227,14 +227,14 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What is told of a message that is stopped.
+    """Why a message is stopped.
 
     Attributes:
-        check: which check; None for blank words.
+        check: the check that stops it; None for a blank message.
         signature: how the log line begins after `[VALIDATION REJECTED] `.
         tag: what the terminal shows.
         reason: for people.
-        salvage: the commitments may be kept.
+        salvage: whether its commitments may be kept.
 
     """
 
@@ -247,10 +247,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class ValidationOutcome:
-    """What became of a message.
+    """The result of validating a message.
 
     Attributes:
-        message: the words.
+        message: its text.
         stop: what stops it; None if it may be said.
         figures: what was counted, for the log.
         suspected: the checks whose suspicion a judge should confirm before the message is stopped.
@@ -264,15 +264,15 @@ class ValidationOutcome:
 
 
 Resolution = Literal["speak", "silent", "overtaken", "needs_repo"]
-"""What follows from a decision of the model: words, nothing, nothing since a peer was first, or a question."""
+"""What follows from a model's decision: a message, silence, silence as a peer was first, or asking for a repository."""
 
 Speech = Literal["spoke", "muted", "absent", "overtaken", "failed"]
-"""What became of words: said; not allowed; no room; others were first; never received."""
+"""What became of a message: said; not allowed; no room; others were first; never received."""
 
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """Commitments kept from a message that could not be said, and the words that go with them."""
+    """Commitments kept from a message that could not be said, and the message that replaces it."""
 
     message: str
     commitments: tuple[Commitment, ...]
@@ -280,23 +280,23 @@ class Salvaged:
 
 @dataclass(frozen=True, slots=True)
 class RefusedWords:
-    """Something that we wanted to say or commit to and that did not happen, and the reason."""
+    """A message or commitment of ours that was refused, and the reason."""
 
     what: str
     reason: str
 
 
 class IntentClassifier(Protocol):
-    """Says what the host's messages mean."""
+    """Classifies the host's messages."""
 
     async def classify_host_messages(self, lines: Sequence[HostLine]) -> Sequence[Meaning]:
-        """Return what each means, in the order given."""
+        """Return the meaning of each message, in the given order."""
         ...
 
     def is_settled(self, line: HostLine) -> bool:
-        """Return whether its meaning is known, and no guess."""
+        """Return whether its meaning is known and not a guess."""
         ...
 
     def clear(self) -> None:
-        """Forget what was understood: another conversation begins."""
+        """Forget all meanings, because another conversation begins."""
         ...

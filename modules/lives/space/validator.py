@@ -1,11 +1,11 @@
-"""Everything a message must pass before it may be said.
+"""The checks that a message must pass before it may be said.
 
-Counts and turns are rules: who has spoken enough, or was not elected, is silent. What words alone suggest is only a
-suspicion, and the judge, which is the model, confirms it before the message is stopped; a message that stands in the
-talk word for word needs no judge. Where several agents have answered the same words of the host, the judge is asked
-without a suspicion: a point that is made in other words shares no word with the first. The first two answers,
-questions, commitments, short remarks and words that bring a new figure, link or name of code are spared that. An answer
-to a host who asks what became of a request is not compared: it has to repeat what was told.
+Counts and turns are rules: an agent that has spoken enough, or was not elected, is silent. What the words suggest is
+only a suspicion, and the judge, which is the model, must confirm it before the message is stopped; a message that
+repeats an earlier one word for word needs no judge. If several agents have answered the same message of the host, the
+judge is asked even without a suspicion, because a repeated point may share no word with the first. Exempt are the first
+two answers, questions, commitments, short remarks, and messages with a new figure, link or name of code. An answer to a
+host who asks about a request is not compared, because it has to repeat what was said.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check.
+    """One check of a message.
 
     Attributes:
         stop: what is recorded of a message that this check stops.
         hits: returns whether a message is stopped in the situation of a snapshot.
-        action_only: asked only while the room acts.
-        uncommitted_only: asked only of words without commitments.
-        by_words: a hit is a suspicion, which the judge confirms.
+        action_only: whether it applies only in the mode `action`.
+        uncommitted_only: whether it applies only to messages without commitments or refusals.
+        by_words: whether a hit is only a suspicion, which the judge has to confirm.
 
     """
 
@@ -63,7 +63,7 @@ class CheckRow:
     by_words: bool = False
 
     def applies(self, message: str, snapshot: RoomSnapshot, *, settles: bool) -> bool:
-        """Return whether it stops or suspects `message`; `settles`: a commitment or a refusal comes with it."""
+        """Return whether the check stops or suspects `message`; `settles`: it has a commitment or is a refusal."""
         if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and settles):
             return False
         return self.hits(message, snapshot)
@@ -97,7 +97,7 @@ def _forgets_repo(message: str, snapshot: RoomSnapshot) -> bool:
 
 
 def _held(_message: str, snapshot: RoomSnapshot) -> bool:
-    """The owner goes first for a moment, if it is there and we were not asked ourselves."""
+    """Return whether the assignee goes first for a moment: it is in the room, and we were not addressed ourselves."""
     asked_at = snapshot.request.requested_at
     young = asked_at is not None and snapshot.now - asked_at < _HOLD
     return _not_ours(snapshot) and young and snapshot.owner_is_here and snapshot.me not in snapshot.addressed
@@ -193,7 +193,7 @@ CHECKS: tuple[CheckRow, ...] = (
         uncommitted_only=True,
     ),
 )
-"""In the order in which they are asked."""
+"""The checks, in the order in which they are applied."""
 
 _STOPS = {stop.check: stop for stop in (*(row.stop for row in CHECKS), ECHO, JUDGED)}
 
@@ -209,8 +209,8 @@ def validate_space_message(
 ) -> ValidationOutcome:
     """Return whether the message may be said, and what a judge should confirm first.
 
-    Blank words are never said, but their commitments may be kept. A message that `declines` the open request is
-    compared with nothing: it may have to repeat an earlier refusal.
+    A blank message is never said, but its commitments may be kept. A message that `declines` the open request is not
+    compared, as it may have to repeat an earlier refusal.
     """
     if not message.strip():
         return ValidationOutcome(message, EMPTY)
@@ -225,12 +225,12 @@ def validate_space_message(
 
 
 def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
-    """What a message is compared with one by one, and what a judge is shown: the newest ten, oldest first."""
+    """Return the newest ten messages of agents, oldest first: a message is compared with each, a judge sees them."""
     return snapshot.agent_messages[-_PARTNERS:]
 
 
 def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationOutcome:
-    """Return the outcome with the message compared to what agents said lately, ourselves among them."""
+    """Return the outcome after comparing the message with what agents, including us, said recently."""
     said, names, partners = snapshot.agent_messages, snapshot.names, echo_partners(snapshot)
     if not partners:
         return outcome
@@ -288,7 +288,7 @@ class MessageValidator:
         return await self._judged(outcome, outcome.suspected, snapshot)
 
     async def outdated(self, message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
-        """Return why a message that waited may not be said any more, since others spoke (`new`) meanwhile; "" if not.
+        """Return why a message that waited may no longer be said after others spoke (`new`) meanwhile; "" if it may.
 
         Raises `Fatal` as the gateway.
         """
@@ -302,7 +302,7 @@ class MessageValidator:
     async def _judged(
         self, outcome: ValidationOutcome, suspected: Sequence[Check], snapshot: RoomSnapshot
     ) -> ValidationOutcome:
-        """Return the outcome once the judge has confirmed one of the suspicions, or none."""
+        """Return the outcome, stopped by the first suspicion that the judge confirms, if any."""
         said = [f"{shown(one.name, is_host=one.is_host)}: {one.content}" for one in snapshot.history[-_SHOWN_LINES:]]
         for check in suspected:
             if check in {ECHO.check, JUDGED.check}:

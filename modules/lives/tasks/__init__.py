@@ -1,1 +1,1 @@
-"""Life on the tasks of plans: claims one at a time, does it, and tells how that ended."""
+"""The life that works on tasks of plans: it claims one at a time, does it, and reports the result."""

@@ -1,6 +1,6 @@
-"""Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended.
+"""Runs the work on a claimed task, keeps the claim alive meanwhile, and reports the result.
 
-The work stops early at the owner's word or where the claim is lost.
+The work stops early if the owner says so or if the claim is lost.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from modules.services.workspaces.trust import plan_of
 T = TypeVar("T")
 
 LOST_LOOK_S = 20.0
-"""How often work that takes long reads whether it is still wanted. GitHub counts no request for what did not change."""
+"""Seconds between checks whether long work is still wanted. GitHub does not count requests for unchanged data."""
 
 
 async def first_of(work: Coroutine[Any, Any, T], *watches: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns, or the first of the watches if one ends before; the others are cancelled.
+    """Return the result of the work, or of the first watch if one ends earlier; the others are cancelled.
 
-    Returns once all of them have ended, with what they started.
+    Returns only after all of them have ended, together with what they started.
     """
     tasks = [asyncio.create_task(one) for one in (work, *watches)]
     try:
@@ -68,9 +68,9 @@ async def until_left(orders: TaskOrders, place: TaskPlace, clock: Clock) -> None
 
 
 async def until_lost(is_ours: Callable[[], Awaitable[bool]], clock: Clock) -> None:
-    """Wait until a task is not ours any more, which is read every `LOST_LOOK_S` seconds.
+    """Wait until a task is no longer ours, with a check every `LOST_LOOK_S` seconds.
 
-    A plan that cannot be read now is no reason to stop. Raises `TaskStopped` for one that is gone.
+    A plan that cannot be read for the moment does not end the wait. Raises `TaskStopped` if the plan is gone.
     """
     while True:
         await clock.sleep(LOST_LOOK_S)
@@ -83,14 +83,14 @@ async def until_lost(is_ours: Callable[[], Awaitable[bool]], clock: Clock) -> No
 
 
 def place_of_pull(repo: Repo, pull: PullRequest) -> TaskPlace | None:
-    """Return the task that a pull request is for, by its branch and the plan that its text names; None without one."""
+    """Return the task that a pull request is for, by its branch and the plan named in its text; None if it has none."""
     issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
     return None if issue is None or number is None else TaskPlace(repo, issue, number)
 
 
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 10_800.0
-"""How long the work on one task may last."""
+"""How many seconds the work on one task may last."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     AlreadyDone: ("github.task_found", "completed", "completed"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
@@ -100,7 +100,7 @@ _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
+    """Works on one task at a time. The report on the plan leaves through the outbox, once for each claim."""
 
     claimer: Claimer
     plans: PlanReader
@@ -113,12 +113,12 @@ class Execution:
     async def run(
         self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, reading: PlanReading
     ) -> WorkResult | None:
-        """Do a task that is ours, and give it back as it is then; None where that had ended on an earlier try.
+        """Do a claimed task, give it back, and return the result; None if the work had ended on an earlier try.
 
         Raises `Fatal` as the work does.
         """
         if said := await self.comments.said(cause_of(lease)):
-            # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
+            # NOTE(self): the work ended in an earlier process; `release` finds its pull request, if there is one.
             events = {one.event for one in parse_task_event_markers(said)}
             ending: Ending = "completed" if "completed" in events else "blocked" if "blocked" in events else "pending"
             await self.claimer.release(lease, ending)
@@ -160,7 +160,7 @@ class Execution:
         return result
 
     def _told(self, result: WorkResult) -> str:
-        """What anybody may be told of it, in words: what is wrong, with which file, and what that lacks."""
+        """Return a result in words that anybody may read: the problem, the file, and what that file lacks."""
         if not isinstance(result, Failed):
             return _why(result)
         words = [self.phrase(f"task_problem.{result.problem}")]
@@ -180,7 +180,7 @@ class Execution:
         return await first_of(done_in_time(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
-        """Return whether the plan has words of people that were not there at `reading`; no, where it is unreadable."""
+        """Return whether people wrote on the plan after `reading`; False if the plan cannot be read."""
         now = (await self.plans.read(repo_of(lease), lease.issue)).or_else(None)
         return now is not None and bool(now.by_people - reading.by_people)
 
@@ -191,7 +191,7 @@ class Execution:
 
 
 async def done_in_time(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
-    """Do the work on a task, and return also what it raises or how it is too slow; only `Fatal` is raised."""
+    """Do the work on a task, and return its result; errors and a timeout become results, only `Fatal` is raised."""
     try:
         async with clock.timeout(WORK_LIMIT_S):
             return await worker.do(held)
@@ -213,12 +213,12 @@ async def _lost_after(watch: Awaitable[None]) -> WorkResult:
 
 
 def cause_of(lease: Lease) -> str:
-    """Return the name of the end of one claim, for the outbox."""
+    """Return the cause under which the outbox knows the comment that ends one claim."""
     return f"task-end:{lease.key}:{lease.epoch}"
 
 
 def _why(result: WorkResult) -> str:
-    """What the owner is told."""
+    """Return what the owner is told of a result."""
     match result:
         case Opened(url=url, summary=summary):
             return f"{summary}\n{url}".strip()

@@ -1,6 +1,6 @@
-"""Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles.
+"""Handles the row of a task: continues an earlier claim or claims the task, then has it done and settles the row.
 
-Whether a task may be claimed now is asked of the rules and gates of the outbox: a claim leaves at once, or not at all.
+The rules and gates of the outbox decide whether a task may be claimed now: a claim leaves at once, or not at all.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from modules.services.workspaces.trust import WorkspaceTrust
 
 @dataclass(slots=True)
 class ClaimDoor:
-    """Asks of each claim what would become of its comment. `words` returns what that says.
+    """Asks the outbox whether the comment of a claim could leave now. `words` returns the text of that comment.
 
-    Why none is made is told the owner once for each plan and kind of reason.
+    The owner is told once for each plan and kind of reason why no claim is made.
     """
 
     outbox: Outbox
@@ -61,9 +61,9 @@ class ClaimDoor:
     _told: set[tuple[str, int, str]] = field(default_factory=set, init=False)
 
     async def opens(self, found: FoundPlan, task: Task, *, by_owner: bool) -> bool:
-        """Return whether a task may be claimed: whether the comment of its claim may be said.
+        """Return whether a task may be claimed, that is, whether the comment of its claim may be posted.
 
-        What the owner said to take (`by_owner`) needs no other approval.
+        A task that the owner ordered (`by_owner`) needs no further approval.
         """
         body = IssueCommentBody(**for_workspace(found.repo), number=found.number, body=self.words(task))
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
@@ -74,11 +74,11 @@ class ClaimDoor:
         return False
 
     async def count(self) -> None:
-        """Count the comment of a claim that was won."""
+        """Count the comment of a won claim towards the limits of etiquette."""
         await self.etiquette.note_created()
 
     async def tell_shut(self, found: FoundPlan, task: Task, code: str, reason: str) -> None:
-        """Tell the owner why a task is not claimed, once for its plan and that kind of reason."""
+        """Tell the owner why a task is not claimed, once for each plan and kind of reason."""
         told = (found.repo.full_name, found.number, code)
         if told in self._told:
             return
@@ -90,29 +90,29 @@ class ClaimDoor:
 
 
 CLAIM = "claim"
-"""The name under which the journal tells of claims."""
+"""The name under which the journal records claims."""
 PAUSE_S = 180.0
-"""So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn.
+"""Seconds without any claim after a task was put off. That task waits twice as long, so that others get a turn.
 
-Both double, up to six hours: the one with each time the task is put off, the other while one task after the other is.
-For each claim is a comment of which people are told.
+Both double, up to six hours: the wait of the task each time it is put off, the pause with each task in a row that is
+put off. The reason is that each claim posts a comment of which people are notified.
 """
 _LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 21_600.0, 3_600.0
 _LEFT_ALONE_S = 3_600.0
-"""How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
+"""Seconds after which a task that failed too often is looked at again, as a person may have reset it."""
 _NEVER_DROPPED = 10_000
 _QUESTION_CHARS = 500
 _LASTING: frozenset[ErrKind] = frozenset({"auth", "invalid", "not_found"})
-"""How GitHub refuses a request of a claim where a person has to do something: give a right, or change a rule there."""
+"""Refusals of a claim by GitHub that a person has to resolve: by granting a right, or by changing a rule there."""
 _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
-"""How a claim ends that another one was made beside."""
+"""Codes of a claim that lost against another one."""
 
 
 @dataclass(slots=True)
 class TaskHandler(Handler):
-    """Claims at most one task at a time, of those that one of the `workers` can do.
+    """Claims at most one task at a time, among those that one of the `workers` can do.
 
-    `why_no_budget` returns why no work may be thought of now.
+    `why_no_budget` returns why there is no budget for work now, "" if there is.
     """
 
     kind = TASK
@@ -132,10 +132,10 @@ class TaskHandler(Handler):
     why_no_budget: Callable[[], Awaitable[str]]
     _paused_until_s: float = field(default=0.0, init=False)
     _put_off: int = field(default=0, init=False)
-    """How many tasks were put off one after the other, without one between them that came to an end."""
+    """How many tasks in a row were put off, without one in between that ended."""
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Do the task, or let it wait. Raises as the work does."""
+        """Do the task, or make it wait. Raises what the work raises."""
         place = place_of(item)
         leases = await self.claims.claimer.held()
         lease = next((one for one in leases if _is_of(one, place)), None)
@@ -160,19 +160,19 @@ class TaskHandler(Handler):
         return await self._work(item, lease, found, task, worker, reading=read.data)
 
     async def _left(self, lease: Lease | None) -> Disposition:
-        """Give back what the owner wants to be left alone."""
+        """Give back a task that the owner wants left alone."""
         if lease is not None:
             await self.claims.claimer.release(lease, "pending")
             self.publish(TaskEnded())
         return Disposition("later", "left-alone", "the owner said to leave it", _LEFT_ALONE_S * 24)
 
     async def _wait(self, lease: Lease | None, leases: Sequence[Lease], *, by_owner: bool) -> Disposition | None:
-        """Return why neither a task that is ours can go on now, nor another be claimed; None if it can.
+        """Return why our task cannot continue now, or why no task can be claimed now; None if work can go on.
 
-        What the owner said to take (`by_owner`) waits for no other that was put off.
+        A task that the owner ordered (`by_owner`) is not delayed by another that was put off.
         """
         if lease is not None and self.clock.now() >= lease.until:
-            # NOTE(self): nothing renewed it, as in a long pause; what it is on may be another's by now, or gone.
+            # NOTE(self): nothing renewed it, as in a long pause; the task may be somebody else's by now, or gone.
             await self.claims.claimer.release(lease, "pending")
             return Disposition("silent", "given-back", "its claim ended while nothing was done for it")
         if lease is not None:
@@ -187,14 +187,14 @@ class TaskHandler(Handler):
         return None
 
     async def _waits_for_owner(self, lease: Lease) -> bool:
-        """Return whether the owner has yet to decide on what a claim is to lead to."""
+        """Return whether an act under a claim still waits for the owner's decision."""
         acts = await self.door.outbox.accepted(lease.key)
         return any(
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
 
     async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
-        """Return the first work that can do a task. Raises `Transient` as the works do."""
+        """Return the first worker that can do a task, or None. Raises `Transient` as the workers do."""
         for one in self.workers:
             if one.can_do(task) and await one.fits(repo, task):
                 return one
@@ -227,7 +227,7 @@ class TaskHandler(Handler):
     async def _waits_for_people(
         self, item: WorkItem, reading: PlanReading, found: FoundPlan, task: Task
     ) -> Disposition | None:
-        """Return why a task waits for a person: its question is not answered, or it failed too often; else None."""
+        """Return why a task waits for a person: an unanswered question, or too many failures; else None."""
         if asks := await self._asks(item, reading, task.number):
             return asks
         failures = reading.failures(task.number)
@@ -240,7 +240,7 @@ class TaskHandler(Handler):
         return Disposition("later", ABANDONED, f"it failed {failures} times", _LEFT_ALONE_S)
 
     async def _asks(self, item: WorkItem, reading: PlanReading, number: int) -> Disposition | None:
-        """Return that a task waits for an answer; None where nothing was asked, or it was answered."""
+        """Return a disposition that waits for an answer; None if nothing was asked, or it was answered."""
         if await self.claims.comments.is_on_its_way(str(item.payload.get("asked_as") or "")):
             return Disposition("later", ASKS, "its question has not left yet", PAUSE_S)
         asked = reading.open_question(number)
@@ -251,7 +251,7 @@ class TaskHandler(Handler):
         return Disposition("later", ASKS, f"{asked.html_url} waits for an answer", PAUSE_S)
 
     async def _not_won(self, outcome: ClaimOutcome, found: FoundPlan, task: Task) -> Disposition:
-        """Tell why a task was not claimed, and let it wait."""
+        """Report why a task was not claimed, and make it wait."""
         if outcome.refusal and outcome.refusal.kind in _LASTING:
             await self.door.tell_shut(found, task, "not_permitted", outcome.refusal.error)
             return Disposition("later", "not_permitted", outcome.refusal.error, _LEFT_ALONE_S)
@@ -291,7 +291,7 @@ class TaskHandler(Handler):
             case AlreadyDone(summary=summary):
                 disposition = Disposition("done", "already-there", summary)
             case Blocked(question=question):
-                # NOTE(self): an order of the owner's is carried out by now; the next try is for an answer.
+                # NOTE(self): an order of the owner is carried out by now; the next try needs an answer.
                 await self.orders.table.note(item, question=question, asked_as=cause_of(lease), left=None)
                 disposition = Disposition("later", ASKS, question, PAUSE_S)
             case Failed(problem=problem):
@@ -312,7 +312,7 @@ class TaskHandler(Handler):
         return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {told_outcome(disposition.code)}{kept}"
 
     async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
-        """Tell on the plan that a task is left alone: one SOUL for all."""
+        """Say on the plan that a task is left alone; one SOUL does so for all."""
         cause = f"task-abandoned:{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}"
         if self.claims.acting.ask_for_turn(cause):
             event = TaskEvent(task.number, "abandoned", failures)
@@ -320,7 +320,7 @@ class TaskHandler(Handler):
             await say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)
 
     async def _tell_owner(self, item: WorkItem, found: FoundPlan, failures: int) -> None:
-        """Tell the owner that a task waits for them, once: while it does, that is the outcome of its row."""
+        """Tell the owner that a task waits for them; the outcome of its row then prevents a repetition."""
         summary = f"Task {place_of(item).number} of {found.repo.full_name}#{found.number} failed {failures} times"
         reason = f"it is left alone; `/task {item.key}` has it tried again. {found.issue.html_url}"
         data = {"act": ABANDONED, "repo": found.repo.full_name}
@@ -334,7 +334,7 @@ class TaskHandler(Handler):
 
 
 def _not_to_be_had(*, is_free: bool) -> Disposition:
-    """What becomes of a task that nobody may claim, or that is free but that none of our work can do."""
+    """Return the disposition of a task that nobody may claim, or that is free but that no worker of ours can do."""
     if is_free:
         return Disposition("later", "no-worker", "no work of this SOUL can do it", _LEFT_ALONE_S)
     return Disposition("silent", "taken", "it is not to be had any more")
@@ -351,20 +351,20 @@ def _is_of(lease: Lease, place: TaskPlace) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeldTasks(Perceiver):
-    """Lets each task that is claimed have a row that waits, so that the work goes on after a restart."""
+    """Gives each claimed task a waiting row, so that its work continues after a restart."""
 
     claimer: Claimer
     table: WorkTable
 
     async def perceive(self) -> None:
-        """Look at the claims that are held."""
+        """Offer a row for each claim that is held."""
         for lease in await self.claimer.held():
             await self.table.offer(TaskPlace(repo_of(lease), lease.issue, lease.number).row)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLife:
-    """The loop of the life, what can be done in it, and what the owner says of a task."""
+    """The loop of the life, its workers, and the owner's orders about tasks."""
 
     loop: WorkLoop
     orders: TaskOrders

@@ -1,7 +1,7 @@
-"""Turns the work on a task into a pull request: the branch, what is written there, the pull request, the reviews.
+"""Turns the work on a task into a pull request: the branch, its contents, the pull request, the review requests.
 
-Nothing is stored here. Each act is an intent of the outbox under a name of its own: its task, the epoch, what it does.
-So the outbox lets none happen twice, and a life that was killed goes on where it ended.
+Nothing is stored here. Each act is an intent of the outbox, named by its task, the epoch and what it does. So the
+outbox performs none twice, and a restarted process continues where the killed one stopped.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from modules.services.workspaces.reviewers import pick_reviewers
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, pulls_for, read_pulls
 
 FIRST_PAGE = "README.md"
-"""What the first commit of a repository holds."""
+"""The file in the first commit of a repository."""
 
 TESTS_PASSED = "<!-- soul:tests=passed -->"
-"""What a pull request of ours holds whose tests all ran and passed before it was offered; no reader sees it."""
+"""Hidden mark in our pull request: its tests ran before it was offered, and none failed that passed before."""
 TAKEN_UP = "<!-- soul:taken-up -->"
-"""What ends the line of a pull request of ours that names whose work it goes on with."""
+"""Hidden mark at the end of the line in our pull request that names whose work it continues."""
 TESTS_WEAKENED = "<!-- soul:tests=weakened -->"
 TESTS_FAILED = "<!-- soul:tests=failed -->"
 TESTS_UNRUN = "<!-- soul:tests=unrun -->"
@@ -69,7 +69,7 @@ class TaskActs:
 
     @property
     def repo(self) -> Repo:
-        """Where it is done."""
+        """The repository in which the task is done."""
         return self.held.found.repo
 
     @property
@@ -79,25 +79,25 @@ class TaskActs:
 
     @property
     def task(self) -> Task:
-        """What is done."""
+        """The task."""
         return self.held.task
 
     @property
     def cause(self) -> str:
-        """What all acts for the task have in common, under whichever claim: `owner/repo#12/task-3`."""
+        """The cause that all acts for the task share, whatever the claim: `owner/repo#12/task-3`."""
         return claim_key(self.repo.owner, self.repo.name, self.issue, self.task.number)
 
     @property
     def title(self) -> str:
-        """The title of the pull request and of its commits, which closes no issue by its words."""
-        is_alone = self.held.epoch == UNCLAIMED and self.held.found.plan.tasks == (self.task,)  # in no plan
+        """The title of the pull request and its commits, without words that would close an issue."""
+        is_alone = self.held.epoch == UNCLAIMED and self.held.found.plan.tasks == (self.task,)  # not in a plan
         of_plan = "" if is_alone else f"task({self.task.number}): "
         title = one_line(f"{of_plan}{self.task.title}", TITLE_CHARS)
         return without_closing_words(without_mentions(title))
 
     @property
     def told(self) -> dict[str, str | int]:
-        """What the body of a pull request tells of the task and its plan, by the names in the phrases."""
+        """The facts on the task and its plan for the body of a pull request, by their names in the phrases."""
         plan = self.held.found.plan
         return {
             "number": self.task.number,
@@ -108,13 +108,13 @@ class TaskActs:
         }
 
     def name(self, what: str) -> str:
-        """Return the name of an act."""
+        """Return the name of the act `what` under this claim."""
         return f"{self.cause}@{self.held.epoch}:{what}"
 
     def first_commit(self, description: str) -> ProposedAction:
-        """Return the page with which a repository without a commit begins: its name, and what it says of itself.
+        """Return the first commit of an empty repository: a page with its name and `description`.
 
-        Whichever SOUL makes it, for whichever task, writes the same, so that it stands there once.
+        Every SOUL writes the same page, whatever the task, so that it exists only once.
         """
         told = without_mentions(one_line(description, _GOAL_CHARS))
         text = "\n\n".join(filter(None, (f"# {self.repo.name}", told))) + "\n"
@@ -122,14 +122,14 @@ class TaskActs:
         return self.action("first-commit", contents)
 
     def pull_request(self, *, head: str, base: str, body: str, draft: bool = False) -> ProposedAction:
-        """Return the pull request from the branch `head` into `base`; no draft is merged."""
+        """Return the pull request from the branch `head` into `base`; a draft is never merged."""
         at = for_workspace(self.repo)
         offered = PullRequestBody(**at, title=self.title, body=body, head=head, base=base, draft=draft)
         return self.action("pull-request", offered)
 
     @property
     def credit(self) -> str:
-        """The trailer that names the author of the work that is taken up; "" where none is."""
+        """The trailer that names the author of the work that is continued; "" if there is none."""
         if (left := self.held.left) is None:
             return ""
         return f"Co-authored-by: {left.author} <{left.author_id}+{left.author}@users.noreply.github.com>"
@@ -140,7 +140,7 @@ class TaskActs:
         return [self.action(f"reviewer:{one.reviewers[0].lower()}", one) for one in asked]
 
     def action(self, what: str, body: GitHubBody) -> ProposedAction:
-        """Return an act under the name of what it does. What changes code leaves only while the claim holds."""
+        """Return the act `what` with its name. An act that changes code leaves only while the claim holds."""
         if isinstance(body, OfTask) and self.held.epoch != UNCLAIMED:
             body = body.model_copy(update={"task": self.cause, "epoch": self.held.epoch})
         return ProposedAction(body, part=self.name(what), cause_id=self.cause)
@@ -151,13 +151,13 @@ BranchCode = Literal["create", "go_on", "opened", "left"]
 
 @dataclass(frozen=True, slots=True)
 class BranchChoice:
-    """Where a task is worked on.
+    """The branch on which a task is worked on.
 
     Attributes:
-        code: `create` the branch; `go_on` upon it, because we made it; `opened`, because our pull request is open; or
-            `left` alone, because of `reason`.
+        code: `create` the branch; `go_on` with one that we made; `opened` if our pull request is open; `left` if the
+            task is left alone because of `reason`.
         branch: its name; "" for `left`.
-        pull: the pull request that is open.
+        pull: our open pull request.
         reason: a sentence for people.
 
     """
@@ -178,10 +178,10 @@ def choose_branch(
     pulls: Sequence[PullRequest],
     trusted: TrustedAccounts,
 ) -> BranchChoice:
-    """Return where a task is worked on.
+    """Return the branch on which a task is worked on.
 
-    What somebody else began is never touched: then the branch has the epoch behind its name. A pull request belongs to
-    the task by the number in its branch and by the plan that its body names; those of strangers do not count.
+    A branch that somebody else began is never touched; ours then has the epoch after its name. A pull request belongs
+    to the task if its branch has the task's number and its body names the plan; those of strangers do not count.
 
     Args:
         task: the task.
@@ -190,7 +190,7 @@ def choose_branch(
         branches: the branches of the repository.
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
-        trusted: whose pull requests count there.
+        trusted: the accounts whose pull requests count there.
 
     """
     about = [one for one in pulls_for(issue, pulls, trusted) if parse_task_branch(one.head.ref) == task.number]
@@ -205,7 +205,7 @@ def choose_branch(
 
 
 def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Collection[str]) -> BranchChoice:
-    """Return a branch of ours that is there, else one that is to be made; `usable` are ours that nothing came of."""
+    """Return an existing branch of ours, else one to create; `usable` are our branches without a pull request."""
     known = [one for one in get_task_branch_candidates(task.number, task.title) if one in branches]
     if begun := next((one for one in known if one in usable), None):
         return BranchChoice("go_on", begun)
@@ -220,18 +220,18 @@ def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Colle
 T = TypeVar("T")
 
 _TRIES = 3
-"""So often one act is proposed under one claim, where it fails each time."""
+"""How often one act is proposed under one claim if it fails each time."""
 _LOOK_AGAIN_S = 5.0
 _LOOKS = 4
-"""So often a first commit is looked for, which GitHub may show a little later."""
+"""How often a first commit is looked for, which GitHub may show with a delay."""
 _NOT_OF_THE_TASK = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
-"""Why something could not be read for reasons that lie with GitHub, or with our account."""
+"""Kinds of read errors that are caused by GitHub or our account, not by the task."""
 _MAKES_BRANCH: dict[IntentKind, str] = {"ref": "branch", "push": "push"}
-"""The acts that make the branch of a task, by what they are called."""
+"""The kinds of act that create the branch of a task, each with the name of the act."""
 
 
 class TaskStopped(Exception):
-    """Nothing more is to be done."""
+    """Raised to end the work on a task with `result`."""
 
     def __init__(self, result: WorkResult) -> None:
         super().__init__(type(result).__name__)
@@ -240,14 +240,14 @@ class TaskStopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BranchPlace:
-    """Where a task is worked on.
+    """The repository and branch in which a task is worked on.
 
     Attributes:
-        repository: as it is there.
+        repository: as GitHub shows it.
         branch: the branch of the task.
-        begun: the intent that makes the branch, where there is one.
-        pull: our pull request, where it is open already.
-        is_new: the branch is to be made.
+        begun: the intent that creates the branch, if there is one.
+        pull: our pull request, if it is open already.
+        is_new: whether the branch has yet to be created.
 
     """
 
@@ -259,22 +259,22 @@ class BranchPlace:
 
     @property
     def base(self) -> str:
-        """The branch into which it is offered."""
+        """The branch into which the work is offered."""
         return self.repository.default_branch
 
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """Has the acts of a task done, each once.
+    """Performs the acts of a task, each once.
 
     Attributes:
-        github: what stands in the repository.
-        trust: whose pull requests count there.
-        outbox: the only way out.
+        github: reads the repository.
+        trust: knows whose pull requests count there.
+        outbox: sends all acts.
         clock: waits for what is on its way.
         phrase: returns operational texts.
-        peers: returns the logins of the SOULs that are known, who may be asked for a review.
-        file_lines: returns the lines that a repository of somebody else wants in its files with each pull request.
+        peers: returns the logins of the known SOULs, who may be asked for a review.
+        file_lines: returns the lines that a repository of somebody else requires in its files with each pull request.
 
     """
 
@@ -292,7 +292,7 @@ class Offering:
         return bool(pick_reviewers("", self.github.login, self.peers()))
 
     async def place(self, acts: TaskActs) -> BranchPlace:
-        """Return where the task is worked on. Raises `TaskStopped` where a pull request of somebody else is for it."""
+        """Return where the task is worked on. Raises `TaskStopped` if somebody else has a pull request for it."""
         repository = read(await self.github.get_repository(acts.repo))
         for kind, what in _MAKES_BRANCH.items():
             row = (await self.outbox.standing(kind, acts.name(what))).active
@@ -313,9 +313,9 @@ class Offering:
         return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
 
     async def missing_lines(self, repo: Repo) -> list[tuple[str, str]]:
-        """Return the lines that the repository wants and its default branch lacks, each with the path of its file.
+        """Return the required lines that the default branch lacks, each as path of its file and text.
 
-        Raises `SoulError` where that cannot be read.
+        Raises `SoulError` if these cannot be read.
         """
         missing = []
         for one in await self.file_lines(repo):
@@ -324,7 +324,7 @@ class Offering:
         return missing
 
     async def head(self, acts: TaskActs, repository: Repository) -> str:
-        """Return the last commit of the default branch. Where the repository has none, its first is made before."""
+        """Return the newest commit of the default branch; an empty repository gets its first commit before."""
         base = repository.default_branch
         found = await self.github.refs.get(acts.repo, base)
         if not _is_empty(found):
@@ -347,9 +347,9 @@ class Offering:
     async def opened(
         self, acts: TaskActs, pull_request: ProposedAction, summary: str, *, push: ProposedAction | None = None
     ) -> Opened:
-        """Return the pull request once it is open, and reviews of it are asked for.
+        """Open the pull request, ask for reviews of it, and return it.
 
-        Where its `push` waits for the owner it is proposed too, so that one approval lets both out.
+        If its `push` waits for the owner, the pull request is proposed too, so that one approval releases both.
         """
         if push is not None:
             row = await self.proposed(push)
@@ -362,37 +362,37 @@ class Offering:
         return Opened(done.result_uri or "", summary)
 
     async def stands(self, acts: TaskActs, pull: PullRequest, summary: str) -> Opened:
-        """Return a pull request that is open already, once reviews of it are asked for."""
+        """Ask for reviews of a pull request that is open already, and return it."""
         await self._ask_for_reviews(acts, pull.number)
         await self._close_left(acts, pull.html_url)
         return Opened(pull.html_url, summary)
 
     def taken_up(self, acts: TaskActs) -> str:
-        """Return what ends the text of a pull request that goes on with the work of a SOUL that is gone; else ""."""
+        """Return the end of the text of a pull request that continues the work of an inactive SOUL; else ""."""
         if (left := acts.held.left) is None:
             return ""
         told = self.phrase("github.pull_taken_up", url=left.html_url, login=left.author)
         return f"\n\n{told} `{acts.credit}` {TAKEN_UP}"
 
     async def _close_left(self, acts: TaskActs, url: str) -> None:
-        """Say once on the pull request that was taken up where the work goes on, and close it; its branch stays."""
+        """Say once on the pull request that is continued where the work goes on, and close it; its branch stays."""
         if (left := acts.held.left) is not None:
             at = for_workspace(acts.repo)
             said = IssueCommentBody(**at, number=left.number, body=self.phrase("github.pull_gone_on", url=url))
-            # NOTE(self): under no claim, as its author may come back and open it again before the next one.
+            # NOTE(self): named without the claim, as its author may reopen it before the next claim.
             told = ProposedAction(said, part=f"{acts.cause}:left-said:{left.number}", cause_id=acts.cause)
             await self.outbox.do_once(told)
             closed = IssueUpdateBody(**at, number=left.number, state="closed")
             await self.outbox.do_once(acts.action("left-closed", closed))
 
     async def done(self, action: ProposedAction) -> Intent:
-        """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""
+        """Perform an act, and return its intent once done. Raises `TaskStopped` as `proposed` and `settled` do."""
         return await self.settled(await self.proposed(action))
 
     async def proposed(self, action: ProposedAction) -> Intent:
-        """Return the intent of an act, which is proposed where it was not, or came to nothing.
+        """Return the intent of an act; propose it first if it was not proposed yet, or if that failed.
 
-        It leaves only while the claim holds (`lease_gate`). Raises `TaskStopped` where it may not be done.
+        It leaves only while the claim holds (`lease_gate`). Raises `TaskStopped` if it may not be done.
         """
         standing = await self.outbox.do_once(action, _TRIES)
         if standing.active is None:
@@ -402,7 +402,7 @@ class Offering:
     async def settled(self, row: Intent) -> Intent:
         """Wait until an intent has left, and return it once it is done.
 
-        Raises `TaskStopped` where it failed, or waits for the owner's approval.
+        Raises `TaskStopped` if it failed, or waits for the owner's approval.
         """
         row = await self.outbox.settled(row.id, math.inf) or row
         if row.state == "held":
@@ -412,14 +412,14 @@ class Offering:
         return row
 
     async def _ask_for_reviews(self, acts: TaskActs, number: int) -> None:
-        """Ask a few peers to review it. Who cannot is left out, and nobody has to be there."""
+        """Ask a few peers to review it. A request that fails is ignored, and there may be no peers."""
         key = f"{acts.repo.full_name}#{number}"
         for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
             await self.outbox.do_once(action)
 
 
 def read(result: ApiResult[T]) -> T:
-    """Return what was read. Raises `TaskStopped` where it could not be."""
+    """Return the data of a result. Raises `TaskStopped` if it is an error."""
     if isinstance(result, Err):
         if result.kind in _NOT_OF_THE_TASK:
             raise TaskStopped(Deferred(result.error, result.retry_after))
@@ -428,7 +428,7 @@ def read(result: ApiResult[T]) -> T:
 
 
 def _is_empty(found: ApiResult[GitRef]) -> bool:
-    """Whether no branch could be read because there is no commit at all."""
+    """Return whether no branch could be read because the repository has no commit."""
     return isinstance(found, Err) and found.kind == "conflict"
 
 
@@ -437,7 +437,7 @@ _COMMENT_CHARS, _MOST_COMMENTS = 2_000, 10
 
 
 def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
-    """Return the newest comments, oldest first, with a line that says what they are; "" where there is none."""
+    """Return the newest comments, oldest first, with a line that says what they are; "" if there are none."""
     framed = [
         framer.frame(
             "reading",

@@ -1,6 +1,6 @@
-"""Changes the SOUL's own program once its owner said yes: a task in their repository, which ends in a pull request.
+"""Changes the SOUL's own program after its owner approved that: a task in their repository, up to a pull request.
 
-The files are a fresh clone in the sandbox, never those that run here. What only people change is refused.
+The files are a fresh clone in the sandbox, never the running ones. Changes that are reserved for people are refused.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _SKILL = "self-improvement-decision"
 _LOOK_S = 3_600.0
 _LAST_LINES, _LINE_CHARS = 5, 200
 _AS_CLONED = "git init --quiet && git add --all; [ ! -d .venv ] || touch .venv/.dev .venv/.run"
-"""What the gate expects besides the files: a repository, and that `make` takes what is installed as installed."""
+"""Prepares what the gate expects besides the files: a Git repository, and stamps of the installation for `make`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramWork(CodeWork):
-    """The work on the own program: within bounds, and only where the repository's own gate passes."""
+    """The worker for the SOUL's own program: within bounds, and only if the repository's own gate passes."""
 
     def check_begin(self, before: Suites) -> None:
-        """Raise `TaskStopped` where the gate does not pass upon the program as it is."""
+        """Raise `TaskStopped` if the gate does not pass on the unchanged program."""
         for run in self.broken(SuiteChange(before, before)):
             minutes, memory = self.agent.limits.suite_seconds / 60, self.agent.limits.suite_bytes // MIB
             timeout = f"; it may take {minutes:g} minutes, SOUL_PROGRAM_MINUTES"
@@ -67,19 +67,19 @@ class ProgramWork(CodeWork):
             raise TaskStopped(Failed("code_tests_failed", told, why=why))
 
     def is_bound(self, path: str) -> bool:
-        """Return whether only people change a file."""
+        """Return whether only people may change a file."""
         return bool(out_of_bounds([path]))
 
     def bound(self, changes: BranchChanges) -> Closed | None:
-        """Return the gate that changes out of bounds shut, or None."""
+        """Return the closed gate if changes are out of bounds, else None."""
         return closed_to_program(changes)
 
     def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
-        """Return the gate unless it passes, however it was before."""
+        """Return the run of the gate unless it passed, whatever the result was before."""
         return [one for one in suites.after.runs if not one.passed]
 
     async def suites_of(self, folder: TaskFolder) -> Suites:
-        """Return what the gate says of the files that would be pushed: what Git ignores is no part of them."""
+        """Return the result of the gate for the files that would be pushed, without those that Git ignores."""
         copy = read(await folder.copy(read(await folder.worktree.snapshot())))
         await self.install(copy)
         suites = await self._suites(copy)
@@ -88,7 +88,7 @@ class ProgramWork(CodeWork):
 
     async def _suites(self, tree: Path) -> Suites:
         limits, sandbox = self.agent.limits, self.agent.sandbox
-        # NOTE(self): the gate asks Git which files there are, and a copy has no other repository.
+        # NOTE(self): the gate asks Git which files there are, and a copy has no repository of its own.
         await sandbox.run(in_tree(_AS_CLONED), tree, network=False)
         may: dict[str, Any] = {"seconds": limits.suite_seconds, "memory": limits.suite_bytes}
         return await run_suites(tree, sandbox, network=limits.network, gate=PROGRAM_GATE, **may)
@@ -96,7 +96,7 @@ class ProgramWork(CodeWork):
 
 @dataclass(frozen=True, slots=True)
 class ProgramHandler(Handler):
-    """Has one change of the program worked on, and tells the owner how that ended."""
+    """Works on one change of the program, and tells the owner the result."""
 
     kind = PROGRAM
     line = "social"
@@ -113,7 +113,7 @@ class ProgramHandler(Handler):
     clock: Clock
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Do it, or go on where an earlier life was."""
+        """Do the change, or continue where an earlier process stopped."""
         place, told = place_of(item), dict(item.payload["told"])
         proposal = next(one for one in await self.proposals.all() if one.id == item.payload["proposal"])
         if proposal.state not in OPEN:
@@ -144,7 +144,7 @@ class ProgramHandler(Handler):
                 return Disposition("silent", "nothing-to-change", "there was nothing to change")
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Keep where its pull request is, and tell the owner alone how it ended: others' words may be in that."""
+        """Store the address of the pull request; tell only the owner the result, which may hold untrusted text."""
         is_open = disposition.code == "opened"
         await self.table.note(item, reason=disposition.reason if is_open else "")
         what = "a pull request waits for your review" if is_open else "nothing was pushed"

@@ -1,4 +1,4 @@
-"""What a task is to whoever does it, what may come of it, and what does one kind of tasks. Values and protocols."""
+"""Values and protocols for work on a task: the claimed task, the possible results, the worker for one kind of task."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ UNCLAIMED = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldTask:
-    """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
+    """A task that we hold while the work on it lasts, under the claim with this `epoch`.
 
-    `tries` are the comments on the plan that tell how earlier attempts failed, oldest first; `talk` are the questions
-    that SOULs asked about it on the plan, with what people said since. `left` is the open pull request of a SOUL that
-    is gone, whose work is taken up.
+    `tries` are the comments on the plan that report how earlier attempts failed, oldest first; `talk` holds the
+    questions that SOULs asked about the task on the plan, with what people wrote since. `left` is the open pull request
+    of an inactive SOUL whose work is continued.
 
-    The plan is as it was read before it was claimed. No branch, file or pull request of the work leaves once the lease
-    of this epoch is over (`lease_gate`), but for work that nobody else does, whose epoch is `UNCLAIMED`.
+    The plan is as it was read before the claim. No branch, file or pull request of the work leaves after the lease of
+    this epoch has ended (`lease_gate`), except for work that nobody else does, whose epoch is `UNCLAIMED`.
     """
 
     found: FoundPlan
@@ -34,9 +34,9 @@ class HeldTask:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A pull request was opened, or stood already: its address, and a summary for the comment on the plan.
+    """A pull request that was opened now or earlier: its address, and a summary for the comment on the plan.
 
-    Its branch is that of `get_task_branch_name`, and its body holds `Part of #<issue>`: by these all find it.
+    Everybody finds it by its branch, named by `get_task_branch_name`, and by `Part of #<issue>` in its body.
     """
 
     url: str
@@ -45,42 +45,42 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyDone:
-    """All that the task asks for was there already, and the tests pass: `summary` says why, for the plan."""
+    """Everything that the task asks for existed already, and the tests pass; `summary` says why, for the plan."""
 
     summary: str
 
 
 TaskProblem = Literal[
     "error",  # the work ended in an error
-    "too_slow",  # it was not done in the time that it may take
+    "too_slow",  # it exceeded its time limit
     "unreadable",  # something that it needs could not be read
-    "document_unreadable",  # a document that stands there could not be read as text
-    "document_too_long",  # a document that stands there is too long to be written anew
+    "document_unreadable",  # an existing document could not be read as text
+    "document_too_long",  # an existing document is too long to be rewritten
     "document_unfit",  # what the model wrote cannot be offered
-    "code_blocked",  # whoever codes says that it cannot be done here
-    "code_stuck",  # whoever codes turned in circles
-    "code_unfinished",  # it took what one task may take, or what the model takes at once
+    "code_blocked",  # the coding agent says that it cannot be done here
+    "code_stuck",  # the coding agent repeated itself without progress
+    "code_unfinished",  # it reached a limit of the task, or of what the model accepts at once
     "code_tests_failed",  # tests of the repository fail with it
     "code_unfit",  # what was written cannot be pushed
-    "not_allowed",  # a rule forbids an act of it
-    "not_sent",  # an act of it was refused, or could not leave
+    "not_allowed",  # a rule forbids one of its acts
+    "not_sent",  # one of its acts was refused, or could not be sent
 ]
-"""Why a task was not done, as the comment on the plan tells it: the phrase `task_problem.…`."""
+"""Why a task was not done. The comment on the plan words it with the phrase `task_problem.…`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The task cannot go on before people answer the `question`, which is asked on the plan. It is no failure."""
+    """The task cannot continue until people answer the `question`, which is asked on the plan. It is no failure."""
 
     question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work went wrong, because of the file `about` if it names one. After three failures a task is left alone.
+    """The work failed, because of the file `about` if that is set. After three failures a task is left alone.
 
-    `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
-    alone. `why` says in words of this program alone that nothing could begin.
+    `lacks` is what is wrong with a document, as in the phrase `document_problem.…`. `detail` is for the owner only.
+    `why` explains why no work could begin, only in words of this program.
     """
 
     problem: TaskProblem
@@ -92,10 +92,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Nothing came of it, through no fault of the task: no budget, no model, no answer of GitHub.
+    """The work had no result, through no fault of the task: no budget, no model, no answer from GitHub.
 
-    It is as it was before, nothing is said of it, and it is tried again after a pause, of `retry_after` seconds at
-    least. `reason` is for the owner.
+    The task stays as it was, nothing is posted about it, and it is tried again after a pause of at least `retry_after`
+    seconds. `reason` is for the owner.
     """
 
     reason: str
@@ -104,12 +104,12 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The task is not ours any more: the plan is left as it stands."""
+    """The task is no longer ours; the plan is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An act waits for the owner's approval: the work ended, the claim stays, and it goes on where it was."""
+    """An act waits for the owner's approval: the work ended, the claim stays, and work later continues from there."""
 
     reason: str
 
@@ -118,39 +118,38 @@ WorkResult = Opened | AlreadyDone | Blocked | Failed | Deferred | Lost | Stopped
 
 
 class TaskWorker(Protocol):
-    """Does one kind of tasks: the place where another kind of work is added to the life.
+    """Does one kind of task. Another kind of work is added to the life as another worker.
 
-    The workers are handed to `build_task_life` in a fixed order. A task is done by the first that can, and one that
-    none can do is never claimed. `documents/work.py` is one of them.
+    The workers are passed to `build_task_life` in a fixed order. The first that can do a task does it, and a task that
+    none can do is never claimed. `DocumentWork` in `documents/compose.py` is one of them.
 
-    When `do` is called, the task is claimed and stands in progress on its plan. The life keeps the claim alive beside
-    it, and cancels it where the claim is lost, where the SOUL is paused, after `WORK_LIMIT_S`, and where the program
-    ends: what it started must end with it. After a pause, `kill -9` or a restart it is called again for the same task
-    under the same claim (`HeldTask.epoch`). So what it makes public is an intent with a name of its own
-    (`TaskActs.name`), and it looks for what was paid for already before it pays again.
+    When `do` is called, the task is claimed and marked in progress on its plan. The life keeps the claim alive
+    meanwhile, and cancels `do` if the claim is lost, if the SOUL is paused, after `WORK_LIMIT_S`, and when the program
+    ends: everything that `do` started must end with it. After a pause, `kill -9` or a restart, `do` is called again for
+    the same task under the same claim (`HeldTask.epoch`). So whatever it publishes is an intent with a name of its own
+    (`TaskActs.name`), and it looks for what was already paid for before it pays again.
 
-    It takes the SOUL's attention (`Attention.take`) for a short call of the model only, never for as long as the work
-    lasts.
+    It takes the SOUL's attention (`Attention.take`) only for a short call of the model, never for the whole work.
     """
 
     def can_do(self, task: Task) -> bool:
-        """Return whether this is the work for a task, by what the plan says of it. Pure, and without a request."""
+        """Return whether this worker does such a task, judging by the plan alone. Pure; sends no request."""
         ...
 
     async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether this is the work for a task in the repository as it stands; asked where it `can_do` the task.
+        """Return whether this worker can do the task in the repository as it is; called only if it `can_do` the task.
 
-        Raises `Transient` where the repository cannot be read now.
+        Raises `Transient` if the repository cannot be read now.
         """
         return True
 
     async def do(self, task: HeldTask) -> WorkResult:
-        """Do the task up to its pull request, and return what came of it.
+        """Do the task up to its pull request, and return the result.
 
         `Opened` ends the claim and leaves the task in progress until the merge; `AlreadyDone` completes it; `Blocked`
-        asks on the plan, and nobody claims the task before that is answered; `Failed` is told on the plan, and counts
-        as one of three failures; `Deferred` puts it off and counts as none; `Lost` leaves everything as it stands.
-        What it raises counts as `Failed`, but for `Transient`, `BudgetExceeded` and `Auth`, which are the same as
-        `Deferred`, and `Fatal`, which ends the process.
+        asks on the plan, and nobody claims the task before an answer; `Failed` is reported on the plan, and counts as
+        one of three failures; `Deferred` postpones it and does not count; `Lost` leaves everything as it is. An
+        exception counts as `Failed`, except that `Transient`, `BudgetExceeded` and `Auth` count as `Deferred`, and
+        `Fatal` ends the process.
         """
         ...

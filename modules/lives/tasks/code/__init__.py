@@ -1,1 +1,1 @@
-"""The second kind of task work: a task that asks for code is coded in a sandbox, and offered as a pull request."""
+"""The second kind of task work: code is written in a sandbox and offered as a pull request."""

@@ -1,8 +1,8 @@
-"""Codes what a task asks for, in a folder of the task, and offers it as a pull request.
+"""Writes the code that a task asks for, in a folder of the task, and offers it as a pull request.
 
-The agent keeps the steps of the code, and each act is an intent of the outbox under a name of its own. So a life that
-was killed goes on where it ended: nothing is paid for twice, and no second pull request is opened. Tests run again only
-once something in the files changed.
+The agent stores its steps, and each act is an intent of the outbox with a name of its own. So a restarted process
+continues where the killed one stopped: nothing is paid for twice, and no second pull request is opened. Tests run again
+only after a file has changed.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ from modules.services.skills.skills import Framer, Skills
 WORK_REPOS = ".workrepos"
 """The folder of the home in which repositories are worked on."""
 KEPT = timedelta(days=30)
-"""How long the folder of a task stays that waits for the owner or for another try, or was lost to somebody else."""
+"""How long the folder is kept of a task that waits for the owner or another try, or was lost to somebody else."""
 
 _MOST_LEFT_BYTES = 4 * MIB
-"""So much of somebody else's work is taken up."""
+"""The largest patch of somebody else's work that is continued."""
 _KEPT_PATCH, _EARLIER_PATCH, _UNFIT_PATCH = "kept.patch", "earlier.patch", "unfit.patch"
 _BASE = "refs/remotes/origin/HEAD"
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierWork:
-    """What an earlier try on a task changed, and whether that fits what is there now, and so is in the tree."""
+    """The changes of an earlier try on a task; `fits` if they still apply, in which case they are in the tree."""
 
     patch: str
     fits: bool
@@ -78,7 +78,7 @@ class EarlierWork:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """The folder of a task, by its number and its plan's, under the claim of `epoch`; `root` is the home."""
+    """The folder of the task `task` of the plan `issue`, under the claim with this `epoch`; `root` is the home."""
 
     root: Path
     repo: Repo
@@ -88,32 +88,32 @@ class TaskFolder:
 
     @property
     def name(self) -> str:
-        """Where it lies, from the home."""
+        """The path of the folder, relative to the home."""
         return f"{WORK_REPOS}/{self._stem}{self.epoch}"
 
     @property
     def clone(self) -> str:
-        """Where the clone lies, from the home."""
+        """The path of the clone, relative to the home."""
         return f"{self.name}/repository"
 
     @property
     def worktree(self) -> Worktree:
-        """The files, and their repository."""
+        """The files and their Git repository."""
         folder = self.root / self.name
         return Worktree(folder / "repository", folder / "tree")
 
     @property
     def is_begun(self) -> bool:
-        """Whether the steps that were paid for are carried out in it."""
+        """Whether the steps that were paid for have been carried out in the folder."""
         return (self.root / self.name / "begun").exists()
 
     def room(self, base: str) -> CodingRoom:
-        """Return where the agent works, changes being held against the commit `base`."""
+        """Return the room in which the agent works, with changes compared to the commit `base`."""
         return CodingRoom(self.worktree, base, self.root / self.name / "tmp")
 
     @answering
     async def open(self, git: Git, now: datetime) -> ApiResult[Worktree]:
-        """Have the files there: those of an earlier life, or a fresh clone. What is too old elsewhere is deleted."""
+        """Provide the files of an earlier process or a fresh clone, and delete folders of tasks that are too old."""
         folder, worktree = self.root / self.name, self.worktree
         await asyncio.to_thread(self._delete_old, now)
         if self.is_begun:
@@ -131,9 +131,9 @@ class TaskFolder:
         return Ok(worktree)
 
     async def take_up(self, left: str = "") -> EarlierWork | None:
-        """Have in a fresh tree what an earlier try changed, if it fits; None where there is nothing.
+        """Apply the changes of an earlier try to a fresh tree, if they fit, and return them; None if there are none.
 
-        Without an earlier try of ours it is what `left` changed, the branch of a SOUL that is gone.
+        Without an earlier try of ours, these are the changes of `left`, the branch of an inactive SOUL.
         """
         patch, unfit = (self.root / self.name / name for name in (_EARLIER_PATCH, _UNFIT_PATCH))
         if left and not (self.is_begun or patch.exists() or unfit.exists()):
@@ -146,7 +146,7 @@ class TaskFolder:
         return None if found is None else EarlierWork(found.read_text("utf-8", "replace"), found == patch)
 
     async def keep(self) -> None:
-        """Keep what was changed for another try, and delete the rest; all of it if nothing was.
+        """Keep the changes for another try, and delete the rest; without changes, delete the whole folder.
 
         What earlier tries kept stays until a try has begun with it.
         """
@@ -166,7 +166,7 @@ class TaskFolder:
     async def suites_before(
         self, base: str, install: Callable[[Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
     ) -> ApiResult[Suites]:
-        """Return how the tests stood at the commit `base`: run once, upon a copy, and kept.
+        """Return the test results at the commit `base`: the tests run once, on a copy, and the results are stored.
 
         What `install` puts into the copy is moved into the tree afterwards.
         """
@@ -183,7 +183,7 @@ class TaskFolder:
 
     @answering
     async def copy(self, commit: str) -> ApiResult[Path]:
-        """Return a folder beside the tree with the files of a commit, or of a snapshot, and with nothing else."""
+        """Create and return a folder beside the tree with nothing but the files of a commit or snapshot."""
         copy = self.root / self.name / "copy"
         await asyncio.to_thread(delete_tree, copy)
         copy.mkdir()
@@ -191,11 +191,11 @@ class TaskFolder:
         return Ok(copy)
 
     def note_begun(self) -> None:
-        """Note that the steps that were paid for are carried out."""
+        """Note that the steps that were paid for have been carried out."""
         (self.root / self.name / "begun").touch()
 
     async def delete(self) -> None:
-        """Delete it, and those of earlier claims."""
+        """Delete the folder, and those of other claims on the task."""
         await asyncio.to_thread(delete_tree, self.root / self.name)
         await asyncio.to_thread(self._delete_earlier)
 
@@ -204,7 +204,7 @@ class TaskFolder:
         return f"{self.repo.owner}-{self.repo.name}--{self.issue}-task-{self.task}-e"
 
     def _earlier(self) -> list[Path]:
-        """The folders of other claims on the task, the latest first."""
+        """Return the folders of other claims on the task, the latest first."""
         found = {path.name.removeprefix(self._stem): path for path in (self.root / WORK_REPOS).glob(f"{self._stem}*")}
         others = [number for number in found if number.isdecimal() and int(number) != self.epoch]
         return [found[number] for number in sorted(others, key=int, reverse=True)]
@@ -224,15 +224,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class TreeTests(Generic[T]):
-    """Runs the tests of a worktree by `run`, and keeps the result for as long as its files stay as they are."""
+    """Runs the tests of a worktree with `run`, and keeps the result until its files change."""
 
     work: Worktree
     run: Callable[[Path], Awaitable[T]]
     _kept: tuple[str, T] | None = field(default=None, init=False)
-    """The files as the tests left them, and the result."""
+    """The snapshot of the files after the tests, and the result."""
 
     async def result(self) -> T:
-        """Return what the tests came to. Raises `TaskStopped` where Git fails, else as `run` does."""
+        """Return the test result. Raises `TaskStopped` if Git fails, else as `run` does."""
         if self._kept is None or self._kept[0] != read(await self.work.snapshot()):
             result = await self.run(self.work.tree)
             self._kept = (read(await self.work.snapshot()), result)
@@ -254,10 +254,10 @@ _ENDS: dict[CodingEndCode, TaskProblem] = {
 
 @dataclass(frozen=True, slots=True)
 class CodeWork(TaskWorker):
-    """The work of tasks that ask for code.
+    """The worker for tasks that ask for code.
 
     Attributes:
-        offering: the branch, the pull request, the reviews.
+        offering: makes the branch, the pull request and the review requests.
         agent: writes the code.
         git: clones.
         root: the home.
@@ -279,11 +279,11 @@ class CodeWork(TaskWorker):
     installer: Installer
 
     def can_do(self, task: Task) -> bool:
-        """Return whether code may be run here. Tasks that ask for new documents only are done by the work before it."""
+        """Return whether code may be run here. Tasks that ask only for new documents go to the worker before it."""
         return self.may_run
 
     async def do(self, task: HeldTask) -> WorkResult:
-        """Do what is left to do, up to the pull request."""
+        """Do the rest of the task, up to its pull request."""
         try:
             return await self._do(TaskActs(task))
         except TaskStopped as ended:
@@ -326,28 +326,28 @@ class CodeWork(TaskWorker):
         return opened
 
     def check_begin(self, before: Suites) -> None:
-        """Raise `TaskStopped` where no work begins upon tests that stand so."""
+        """Raise `TaskStopped` if no work may begin with the test results `before`."""
 
     def is_bound(self, path: str) -> bool:
-        """Return whether a file may not be changed, whatever the task is."""
+        """Return whether no task may change a file."""
         return False
 
     def bound(self, changes: BranchChanges) -> Closed | None:
-        """Return the gate that changes shut whatever the tests come to, or None."""
+        """Return the gate that changes close whatever the test results are, or None."""
         return None
 
     def closed(self, facts: GateFacts) -> Closed | None:
-        """Return the first gate that is shut, or None."""
+        """Return the first gate that is closed, or None."""
         return self.bound(facts.changes) or closed_gate(facts)
 
     def broken(self, suites: SuiteChange) -> Sequence[SuiteRun]:
-        """Return the runs of tests that keep the work from being offered."""
+        """Return the test runs that prevent the work from being offered."""
         return suites.broken
 
     def description(
         self, acts: TaskActs, summary: str, changes: BranchChanges, suites: SuiteChange, *, is_draft: bool
     ) -> str:
-        """Return the text of a pull request that makes `changes`, with what they do to the tests."""
+        """Return the text of a pull request that makes `changes`, with their effect on the tests."""
         left = named_but_unchanged(acts.task.files, [one.path for one in changes.files])
         phrase = self.offering.phrase
         unchanged = [f"- {phrase('github.files_unchanged', files=quoted(left))}"] if left else []
@@ -363,7 +363,7 @@ class CodeWork(TaskWorker):
         return text.replace("<!--", "&lt;!--") + _mark(suites)  # plan, model and tests must not set the mark
 
     def _tests(self, suites: SuiteChange, *, is_draft: bool) -> str:
-        """What is told of the tests, as a list in Markdown."""
+        """Return what is said of the tests, as a Markdown list."""
         phrase = self.offering.phrase
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
         return "\n".join(f"- {one}" for one in said)
@@ -379,11 +379,11 @@ class CodeWork(TaskWorker):
         earlier: EarlierWork | None,
         lines: Sequence[tuple[str, str]],
     ) -> CodingEnd:
-        """Have the code committed, and return how the agent ended."""
+        """Have the code written and committed, and return how the agent ended."""
         told, tree, room = list[str](), folder.worktree, replace(folder.room(base), is_bound=self.is_bound)
 
         async def wrong() -> str:
-            """What fails, which gate is shut, or that nothing changed; else, once, what may have been overlooked."""
+            """Return what fails, which gate is closed, or that nothing changed; else, once, what may be overlooked."""
             changes = read(await tree.staged(base))
             if bound := gate_told(self.skills, self.bound(changes)):
                 return bound
@@ -400,7 +400,7 @@ class CodeWork(TaskWorker):
             return noted
 
         async def not_found() -> str:
-            """What is wrong where the agent says that all was there; that it says so is not enough."""
+            """Return what contradicts the agent's statement that everything existed already; "" if nothing does."""
             if read(await tree.staged(base)).files:
                 return await wrong()
             paths = read(await tree.paths())
@@ -432,22 +432,22 @@ class CodeWork(TaskWorker):
         login, model = self.offering.github.login, self.agent.gateway.model
         message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"
         message += f"{acts.credit}\n" if acts.credit else ""
-        # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
+        # NOTE(self): dated at the last step, so that a restarted process makes the same commit again.
         email, at = f"{login}@users.noreply.github.com", parse_iso(steps[-1].at)
         read(await tree.commit(message, name=login, email=email, at=at))
         return end
 
     async def install(self, tree: Path) -> str:
-        """Install what a tree depends on, and return why something is not."""
+        """Install what a tree depends on, and return why something is not installed; "" if all is."""
         return await self.installer.install(tree, self.agent.sandbox)
 
     def failed(self, broken: Sequence[SuiteRun]) -> str:
-        """Return what the agent is told of tests that its changes broke, "" where there are none."""
+        """Return what the agent is told of tests that its changes broke; "" if there are none."""
         output = clean(printed(broken))
         return self.skills.render(SKILL, "Answers", "Check Failed", output=output).strip() if broken else ""
 
     async def suites_of(self, folder: TaskFolder) -> Suites:
-        """Return what the tests of the tree come to now."""
+        """Run the tests of the tree, and return the results."""
         return await self._suites(folder.worktree.tree)
 
     async def _suites(self, tree: Path) -> Suites:
@@ -455,7 +455,7 @@ class CodeWork(TaskWorker):
         return await run_suites(tree, self.agent.sandbox, network=limits.network, seconds=limits.suite_seconds)
 
     def _noted(self, task: Task, changed: Sequence[str]) -> str:
-        """What the agent is asked about once before it ends: files that it left alone, or that the owner must allow."""
+        """Return what the agent is asked once before it ends: about unchanged files, or those that need approval."""
         left = named_but_unchanged(task.files, changed)
         allowed = [one for one in changed if first_trusted([one])]
         words: dict[str, dict[str, str]] = {} if changed else {"Nothing Changed": {}}
@@ -499,7 +499,7 @@ class CodeWork(TaskWorker):
         )
 
     def _before(self, before: Suites, framed: Callable[[str], str]) -> str:
-        """What the agent is told of the tests that are there."""
+        """Return what the agent is told of the existing tests."""
         by_outcome: dict[str, list[SuiteRun]] = {"Passed": [], "Missing": [], "Failed": [], "No Result": []}
         for one in before.runs:
             by_outcome.get(one.outcome.title(), by_outcome["No Result"]).append(one)
@@ -526,16 +526,16 @@ def _folder(root: Path, acts: TaskActs) -> TaskFolder:
 
 
 def _end_of(steps: Sequence[CodingStep]) -> list[str]:
-    """What the last step of an earlier try of ours said, and what came of it."""
+    """Return what the last step of an earlier try of ours said, and the answers to its calls."""
     last = steps[-1:]
     said = [str(call.input.get("reason") or call.input.get("summary") or "") for one in last for call in one.calls]
     return [one for one in (*said, *(answer.content for step in last for answer in step.answers or ())) if one]
 
 
 def _mark(suites: SuiteChange) -> str:
-    """Return what the merge goes by where nobody is there to review it; "" where there are no tests.
+    """Return the mark by which a pull request is merged if nobody can review it; "" if there are no tests.
 
-    They passed if tests were found and ran, none fails that did not fail before, and none is gone.
+    Tests count as passed if some were found and ran, none fails that did not fail before, and none is gone.
     """
     if suites.needs_look:
         return f"\n\n{TESTS_WEAKENED}"
@@ -546,13 +546,13 @@ def _mark(suites: SuiteChange) -> str:
 
 
 def _pass(suites: Suites) -> bool:
-    """Whether there are tests, and all that can be run here passed."""
+    """Return whether there are tests, and all that can be run here passed."""
     outcomes = {one.outcome for one in suites.runs}
     return bool(suites.declared) and "passed" in outcomes and outcomes <= {"passed", "missing", "empty"}
 
 
 def _listed(changes: BranchChanges) -> str:
-    """The changed files as a list in Markdown."""
+    """Return the changed files as a Markdown list."""
     lines = [f"- `{one_line(one.path, _LINE_CHARS).replace('`', '')}`" for one in changes.files[:_MOST_LISTED]]
     return "\n".join([*lines, *(["- …"] if len(changes.files) > _MOST_LISTED else [])])
 
@@ -564,8 +564,8 @@ _SECTION = re.compile(r"^(?=diff --git )", re.MULTILINE)
 def shown_changes(changes: BranchChanges, clone: str) -> str:
     """Return the files of a branch and its diff, of at most 20,000 characters.
 
-    Files that make the push wait come first. Each file gets a fair share of the diff, so that a long one hides no
-    other; what is left out is counted, with the command that shows it. `clone` is where the clone lies, from the home.
+    Files that make the push wait for approval come first. Each file gets a fair share of the diff, so that a long one
+    hides no other; omitted characters are counted, with the command that shows them. `clone` is relative to the home.
     """
     files = sorted(changes.files, key=lambda one: not first_trusted([one.path]))
     listed = [f"- {one_line(one.path, _PATH_CHARS)} ({', '.join(_told(one))})" for one in files]
@@ -584,7 +584,7 @@ def shown_changes(changes: BranchChanges, clone: str) -> str:
 
 
 def _told(file: TreeChange) -> list[str]:
-    """What is told of a file beside its path."""
+    """Return what is said of a file besides its path."""
     kinds = {"link": file.is_link, "repository": file.is_repository, "binary": file.is_binary and not file.is_link}
     size = "deleted" if file.size is None and not file.is_repository else f"{file.size or 0:,} bytes"
     waits = "needs your approval" if first_trusted([file.path]) else ""

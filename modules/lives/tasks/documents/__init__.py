@@ -1,1 +1,1 @@
-"""The first kind of task work: a task that asks for Markdown documents is written, and offered as a pull request."""
+"""The first kind of task work: Markdown documents are written and offered as a pull request."""

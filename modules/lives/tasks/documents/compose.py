@@ -1,6 +1,6 @@
 """Has the model write the documents that a task asks for, checks them, and offers them as a pull request.
 
-A first try with faults is sent back once with what is wrong with it.
+A faulty first try is sent back once with its faults.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ DocumentProblem = Literal[
     "Unchanged",
     "Secret",
 ]
-"""What may be wrong with a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
+"""A problem of a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
 MOST_CHARS = 12_000
-"""How long a document may be that is written by the model, and one that is written anew."""
+"""The most characters of a document that the model writes, and of one that it rewrites."""
 
 _LEAST_CHARS = 200
 _LEAST_PARTS = 2
@@ -74,10 +74,10 @@ _GAP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a document is held to.
+    """The requirements that a document has to meet.
 
-    `goal` is that of the plan; `given` is all that the model was shown by others, whose links it may repeat; `before`
-    is the document as it stands, "" where there is none; `instructions` are our own words to the model.
+    `goal` is that of the plan; `given` is all untrusted text that the model was shown, whose links it may repeat;
+    `before` is the existing document, "" if there is none; `instructions` are our own words to the model.
     """
 
     goal: str
@@ -88,16 +88,16 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class DocumentCheck:
-    """What is wrong with a document, if anything; `missing` are the words of the goal that it lacks."""
+    """The result of checking a document: its problem, if any, and the words of the goal that it lacks."""
 
     problem: DocumentProblem | None = None
     missing: tuple[str, ...] = ()
 
 
 def document_in(answer: str) -> str:
-    """Return the document that a model's answer holds, as it is to be saved: cleaned, without what is around it.
+    """Return the document in a model's answer, cleaned and ready to be saved.
 
-    A block of code around all of it is taken off, and so is a short remark before the title.
+    A code block around all of it is removed, and so is a short remark before the title.
     """
     lines = clean(answer).strip().split("\n")
     begin = next((place for place, line in enumerate(lines) if line.startswith("# ") or is_wrapping(line)), 0)
@@ -107,14 +107,14 @@ def document_in(answer: str) -> str:
 
 
 def judge_document(text: str, required: Requirements, finds_secret: Callable[[str], bool]) -> DocumentCheck:
-    """Return the first thing that is wrong with a document, as `document_in` returns it."""
+    """Return the first problem of a document, which is in the form that `document_in` returns."""
     failed = next((problem for problem, fails in _checks(text, required, finds_secret) if fails()), None)
     return DocumentCheck(failed, missing_words(required.goal, text) if failed == "Goal" else ())
 
 
 def missing_words(goal: str, text: str) -> tuple[str, ...]:
-    """Return the telling words of a goal that a text lacks, in any form; none where it has half of them."""
-    # NOTE(self): word by word on both sides: a whole text loses the hyphens within its words.
+    """Return the significant words of a goal that a text lacks in any form; none if it has half of them."""
+    # NOTE(self): word by word on both sides, because a whole text loses the hyphens within its words.
     said = {stem for word in plain_words(text) for stem in tokenize_with_stemming(word)}
     told = {stem: word for word in plain_words(goal) for stem in tokenize_with_stemming(word)}
     missing = [word for stem, word in told.items() if stem not in said]
@@ -143,7 +143,7 @@ def _checks(
 
 
 def _is_divided(text: str) -> bool:
-    """Whether it begins with its title, the only one, and has parts."""
+    """Return whether a text begins with its only title and has parts."""
     headings = outline(text.split("\n")).headings
     titles = [one.line for one in headings if one.level == _TITLE]
     return titles == [0] and sum(one.level == _PART and bool(one.text) for one in headings) >= _LEAST_PARTS
@@ -175,7 +175,7 @@ _FORMS = {AGENTS_PAGE.lower(): "Agents Page", SCENARIOS_PAGE.lower(): "Scenarios
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """A document that is to be written: where, for which task, among which files, and as it stands ("" if it does not).
+    """A document to write: its path, its task, the files around it, and its present text ("" if there is none).
 
     `url` is that of the issue that holds the plan.
     """
@@ -195,7 +195,7 @@ def _told_of(request: DocumentRequest, required: Requirements) -> dict[str, tupl
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A document, or what was wrong with the second try; `text` is "" then."""
+    """A document, or the problem of the second try, in which case `text` is ""."""
 
     text: str
     problem: DocumentProblem | None = None
@@ -203,7 +203,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class DocumentWriter:
-    """Asks the model. `finds_secret` tells whether a text holds one; `rng` draws the boundaries of untrusted text."""
+    """Asks the model. `finds_secret` says whether a text holds one; `rng` draws the boundaries of untrusted text."""
 
     gateway: LLMGateway
     skills: Skills
@@ -211,7 +211,7 @@ class DocumentWriter:
     finds_secret: Callable[[str], bool]
 
     async def write(self, request: DocumentRequest, keep: Callable[[ChatResult], Awaitable[None]]) -> Written:
-        """Return the document, or why the second try was no better than the first. `keep` receives each answer.
+        """Return the document, or the problem of the second try. `keep` receives each answer.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -251,7 +251,7 @@ class DocumentWriter:
         return text, judge_document(text, required, self.finds_secret)
 
     def _sent_back(self, asked: str, text: str, problem: DocumentProblem, missing: Sequence[str]) -> list[Message]:
-        """What is wrong with the first try, which is shown to the model again unless that would not help."""
+        """Return the messages that name the problem of the first try, and show that try if it helps the model."""
         words = self.skills.render(SKILL, "Problems", problem, words=", ".join(missing)).strip()
         again = self.skills.render(SKILL, "Once More", problem=words)
         if problem in _NOT_SHOWN:
@@ -280,7 +280,7 @@ class DocumentWriter:
         )
 
     def _instructions(self) -> str:
-        """Our own words to the model, as they stand in the skill."""
+        """Return our own words to the model, as they are in the skill."""
         own = ("System Prompt", "Message", "Once More", "Standing", "No Document")
         return "\n".join(self.skills.section(SKILL, name) for name in own)
 
@@ -290,7 +290,7 @@ def _given(request: DocumentRequest) -> str:
 
 
 def _plan_text(request: DocumentRequest) -> str:
-    """The plan as the model is shown it: what it is for, its tasks, and which files are in the repository."""
+    """Return the plan as the model is shown it: its goal, its tasks, and the files in the repository."""
     plan = request.plan
     tasks = [_task_line(task) for task in plan.tasks if not is_document_task(task)][:_MOST_TASKS]
     files = [f"- {one_line(path, _LINE_CHARS)}" for path in request.files]
@@ -325,16 +325,16 @@ class DocumentActs(TaskActs):
 
     @property
     def files(self) -> str:
-        """The documents, as a list in Markdown."""
+        """The documents, as a Markdown list."""
         return "\n".join(f"- `{path}`" for path in self.task.files)
 
     def branch(self, name: str, sha: str) -> ProposedAction:
-        """Return the branch `name` on the commit `sha`."""
+        """Return the creation of the branch `name` at the commit `sha`."""
         ref = RefBody(**for_workspace(self.repo), action="create", branch=name, sha=sha, own_commit=True)
         return self.action("branch", ref)
 
     def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
-        """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
+        """Return the write of a document to the branch; `sha` is that of the file that it replaces, "" if it is new."""
         at = for_workspace(self.repo)
         message = "\n\n".join(filter(None, (self.title, self.credit)))
         contents = ContentsBody(**at, path=path, content=text, message=message, branch=branch, sha=sha)
@@ -344,7 +344,7 @@ class DocumentActs(TaskActs):
 async def offer_documents(
     offering: Offering, acts: DocumentActs, body: str, write: Callable[[str, str], Awaitable[object]]
 ) -> Opened:
-    """Return the pull request with all documents; `write` has the one at a path written on a branch.
+    """Open the pull request with all documents, and return it; `write` writes one path on one branch.
 
     Raises `TaskStopped`.
     """
@@ -364,12 +364,12 @@ async def offer_documents(
 
 @dataclass(frozen=True, slots=True)
 class DocumentWork(TaskWorker):
-    """The work of tasks whose files are Markdown documents that are not there yet, or pages of a workspace.
+    """The worker for tasks whose files are new Markdown documents or pages of a workspace.
 
     Attributes:
-        offering: the branch, the pull request, the reviews.
+        offering: makes the branch, the pull request and the review requests.
         writer: asks the model for a document, without tools.
-        attention: held while the model writes; one mind does one thing at a time.
+        attention: held while the model writes, as a SOUL does one thing at a time.
         store: keeps what each answer of the model cost.
 
     """
@@ -384,9 +384,9 @@ class DocumentWork(TaskWorker):
         return is_document_task(task)
 
     async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`.
+        """Return whether none of the documents exists yet, pages of a workspace aside. Raises `Transient`.
 
-        Where the repository wants a line in another file with each pull request, it is no task for documents only.
+        If the repository requires a line in another file with each pull request, the result is False.
         """
         if await self.offering.missing_lines(repo):
             return False
@@ -401,9 +401,9 @@ class DocumentWork(TaskWorker):
         return True
 
     async def do(self, work: HeldTask) -> WorkResult:
-        """Do what is left to do, up to the pull request. What is `Lost` was left as it is.
+        """Do the rest of the task, up to its pull request. A `Lost` task was left as it is.
 
-        It waits for what is on its way, for as long as the caller lets it.
+        Waits for acts that are on their way, for as long as the caller allows.
 
         Raises:
             SoulError: the model cannot be asked, or the process must end.
@@ -419,7 +419,7 @@ class DocumentWork(TaskWorker):
         return await offer_documents(self.offering, acts, body, partial(self._write, acts))
 
     async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
-        """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""
+        """Write the document on the branch, unless one that the model wrote is there or on its way already."""
         if row := (await self.offering.outbox.standing("contents", acts.name(f"file:{path}"))).active:
             await self.offering.settled(row)
             return
@@ -448,7 +448,7 @@ class DocumentWork(TaskWorker):
         await self.offering.done(acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _keep(self, acts: DocumentActs, result: ChatResult) -> None:
-        """Keep an answer of the model with the steps of the task, for what the task cost."""
+        """Store an answer of the model with the steps of the task, to account for its cost."""
         key, epoch = f"{acts.cause}/documents", acts.held.epoch
         number = len(await self.store.steps(key, epoch)) + 1
         await self.store.put(key, epoch, step_of(result, number, self.offering.clock.now(), ()))
@@ -466,7 +466,7 @@ class DocumentWork(TaskWorker):
 
 @dataclass(frozen=True, slots=True)
 class DecisionHandler(Handler):
-    """Files what a run of a ritual decided, up to the pull request, which is reviewed and merged like all others."""
+    """Files the decision of a ritual run as a pull request, which is reviewed and merged like all others."""
 
     kind = DECISION_KIND
     is_cut_off = True
@@ -474,7 +474,7 @@ class DecisionHandler(Handler):
     offering: Offering
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Have the file offered; the life on merges does the rest. One SOUL files it, so that it needs no claim."""
+        """Offer the file; the merge loop does the rest. Only one SOUL files it, so it needs no claim."""
         told, repo = item.payload, Repo(item.payload["owner"], item.payload["repo"])
         task = Task(DECISION_TASK, told["title"], files=(told["path"],))
         try:

@@ -1,1 +1,1 @@
-"""What becomes of our own pull requests for tasks: merged, brought up to date, or taken back."""
+"""Handles our own pull requests for tasks: they are merged, updated, or withdrawn."""

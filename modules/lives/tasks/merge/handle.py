@@ -1,7 +1,7 @@
-"""Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up.
+"""Handles the row of a pull request of ours: keeps it up to date, merges it once that is allowed, and cleans up.
 
-A conflict with the base gets one round, which merges the base into its branch. Each act has a name of its own: what is
-done, and at which commit.
+A conflict with the base gets one round, which merges the base into its branch. Each act is named by what it does and
+at which commit.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, p
 CONFLICT = "conflict"
 """The kind of the rows: one for each commit of ours that conflicts with its base, `owner/repo#31@<sha>`."""
 MOST_CONFLICTS = 3
-"""So many conflicts of one pull request are resolved."""
+"""How many conflicts of one pull request are resolved."""
 
 _SKILL = "merge-conflict"
 _LINE_CHARS, _TEXT_CHARS, _MOST_CONFLICTING = 200, 6_000, 60
@@ -82,7 +82,7 @@ _LINE_CHARS, _TEXT_CHARS, _MOST_CONFLICTING = 200, 6_000, 60
 
 @dataclass(slots=True)
 class ConflictHandler(RevisionHandler):
-    """Merges the base of one pull request at a time into its branch. Where that fails the merge loop gives it back."""
+    """Merges the base into the branch of one pull request at a time. If that fails, the merge loop gives it back."""
 
     kind = CONFLICT
     what: ClassVar[str] = "merge"
@@ -91,7 +91,7 @@ class ConflictHandler(RevisionHandler):
     says: ClassVar[str] = "github.base_merged"
 
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review]:
-        """Return the verdicts that do not count any more once the branch has another commit."""
+        """Return the verdicts that no longer count once the branch has another commit."""
         given = read(await self.github.pulls.reviews(this.repo, this.number))
         trusted = await self.trust.accounts(this.repo)
         last = latest_verdicts(given).values()
@@ -100,7 +100,7 @@ class ConflictHandler(RevisionHandler):
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
     ) -> Made:
-        """Have the merge of the base committed, and return what came of it."""
+        """Have the merge of the base committed, and return the result."""
         tree = files.work
         merging = read(await tree.merge(await self._base(this, tree, pull.base.ref)))
         await asyncio.to_thread(delete_tree, files.base)
@@ -161,16 +161,16 @@ class ConflictHandler(RevisionHandler):
         )
 
     async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:
-        """Settle the row: the merge loop then gives the task back, and tells the owner."""
+        """Return the disposition that settles the row; the merge loop then gives the task back and tells the owner."""
         return Disposition("silent", code, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class PullActs:
-    """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common.
+    """The acts for one pull request as it was read; all of them share `cause`.
 
-    `by` is who made it, `name:model`, and `credit` names whose work it took up: the message of a squashed commit keeps
-    both.
+    `by` is who made it, `name:model`, and `credit` names whose work it continued: the message of a squashed commit
+    keeps both.
     """
 
     repo: Repo
@@ -186,16 +186,16 @@ class PullActs:
 
     @property
     def task(self) -> int | None:
-        """The number of the task that its branch is about; None where it is about none."""
+        """The number of the task that its branch is for; None if it is for none."""
         return parse_task_branch(self.pull.head.ref)
 
     @property
     def task_cause(self) -> str:
-        """What all acts for the task have in common: `owner/repo#12/task-3`."""
+        """The cause that all acts for the task share: `owner/repo#12/task-3`."""
         return claim_key(self.repo.owner, self.repo.name, plan_of(self.pull.body) or 0, self.task or 0)
 
     def merge(self, hold: str = "") -> ProposedAction:
-        """Return its merge at the commit that was read; `hold` is why it waits for the owner's approval."""
+        """Return its merge at the commit that was read; `hold` is why that waits for the owner's approval."""
         title = f"{self.pull.title} (#{self.pull.number})"
         body = MergeBody(
             **for_workspace(self.repo),
@@ -215,14 +215,14 @@ class PullActs:
     def review_requests(self, reviewers: Sequence[str], *, of: str = "") -> list[ProposedAction]:
         """Return the requests to review it.
 
-        `of` is the commit that those are asked to review who reviewed an earlier one, "" for those asked the first
-        time.
+        `of` is the commit for which reviewers of an earlier one are asked again; "" for those who are asked for the
+        first time.
         """
         asked, name = review_requests(self.repo, self.pull.number, reviewers), f"{self.key}@{of}" if of else self.key
         return [self._action(one, f"reviewer:{name}:{one.reviewers[0].lower()}") for one in asked]
 
     def give_back(self, text: str, *, keeps_branch: bool = False) -> tuple[ProposedAction, ...]:
-        """Return what takes it back, in this order: what is said on it, its end, and that of its branch."""
+        """Return the acts that withdraw it, in order: a comment, closing it, and the deletion of its branch."""
         number, name = self.pull.number, f"{'kept' if keeps_branch else 'given-back'}:{self.key}"
         said = IssueCommentBody(**for_workspace(self.repo), number=number, body=text)
         closed = IssueUpdateBody(**for_workspace(self.repo), number=number, state="closed")
@@ -233,7 +233,7 @@ class PullActs:
         )
 
     def delete_branch(self) -> ProposedAction:
-        """Return the deletion of its branch, where nothing was pushed to it since."""
+        """Return the deletion of its branch, which is done only if nothing was pushed to it since."""
         branch, sha = self.pull.head.ref, self.pull.head.sha
         body = RefBody(**for_workspace(self.repo), action="delete", branch=branch, sha=sha)
         return self._action(body, f"delete:{self.key}@{sha}")
@@ -243,16 +243,16 @@ class PullActs:
 
 
 MERGES = "merges"
-"""The loop of the life."""
+"""The name of the loop."""
 LOOK_AGAIN_S = 120.0
 _LEFT_ALONE_S = 3_600.0
 _TRIES = 3
 _TRIED_AGAIN_AFTER = timedelta(days=1)
-"""How long an act is left alone after so many tries, as somebody may give a right or change a rule meanwhile."""
+"""How long an act is left alone after `_TRIES` tries, as somebody may grant a right or change a rule meanwhile."""
 _MOST_TRIES = 7
-"""So often one act is tried at all: what GitHub still refuses then is for a person."""
+"""How often one act is tried in total; what GitHub still refuses then is left to a person."""
 _MOST_UPDATES = 10
-"""So often the branch of one pull request is updated."""
+"""How often the branch of one pull request is updated."""
 _NOT_SENT = "not-sent"
 _LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alone", LOOK_AGAIN_S)
 _UPDATED = Disposition("later", "updated", "its branch was just updated", LOOK_AGAIN_S)
@@ -273,10 +273,10 @@ class MergeHandler(Handler):
 
     Attributes:
         peers: returns the logins of the SOULs that could be asked for a review.
-        seen: returns the logins of those that were seen since a moment.
+        seen: returns the logins of the SOULs that were seen since a moment.
         phrase: returns operational texts.
         by: returns who writes our code, `name:model`.
-        may_merge_alone: whether we merge without a review where nobody is there to give one.
+        may_merge_alone: whether we merge without a review if nobody can give one.
         failing: returns the tests that fail with a merge and do not fail on its base.
 
     """
@@ -301,10 +301,10 @@ class MergeHandler(Handler):
     failing: Callable[[WorkItem, Repo, PullRequest], Awaitable[Sequence[str]]]
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
-        """Go on: each act is done once by its name, and the last of them may be missing."""
+        """Return None, to handle the row again: each act is done once by its name, and the last may be missing."""
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Look at the pull request as it stands, and do what is to be done with it."""
+        """Look at the pull request as it is now, and do what is needed."""
         repo, number = pull_of(item)
         read = await self.github.pulls.get(repo, number)
         if isinstance(read, Err):
@@ -383,7 +383,7 @@ class MergeHandler(Handler):
         return "expected" if len(rounds) < most else "none"
 
     async def _untested(self, acts: PullActs, shas: Collection[str]) -> str:
-        """Return why no test shows that one of these commits works, by what we stored; documents need none."""
+        """Return why no stored test shows that one of these commits works; "" if one does, or for documents alone."""
         done, text = await self.outbox.done(acts.task_cause), await self._offered(acts)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
         if text is None:
@@ -396,12 +396,12 @@ class MergeHandler(Handler):
         return "" if is_newest else "its tests passed at an earlier commit than its newest"
 
     async def _offered(self, acts: PullActs) -> str | None:
-        """Return the text with which it was offered, as we stored it; None where this SOUL did not offer it."""
+        """Return the text with which it was offered, as we stored it; None if this SOUL did not offer it."""
         made = [one for one in await self.outbox.done(acts.task_cause) if one.made("issue") == str(acts.pull.number)]
         return next((one.body.body for one in made if isinstance(one.body, PullRequestBody)), None)
 
     async def _has_other(self, acts: PullActs) -> bool:
-        """Return whether the plan gives the task to somebody else, who took it up while we were gone."""
+        """Return whether the plan gives the task to somebody else, who took it over while we were inactive."""
         place = place_of_pull(acts.repo, acts.pull)
         issue = (await self.github.get_issue(acts.repo, place.issue)).or_else(None) if place else None
         plan = parse_plan(issue.body, issue.title) if issue else None
@@ -410,14 +410,14 @@ class MergeHandler(Handler):
         return holder.lower() not in {"", self.github.login.lower()}
 
     async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
-        """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
+        """Merge it at the commit that was read, or ask the owner to approve that, each once."""
         if undone := await self._undone(action, decision):
             return undone
         done = (await self.outbox.standing(action.kind, action.target)).active
         return await (self._queued(acts) if done and done.made("queue") else self._merged(acts))
 
     async def _queued(self, acts: PullActs) -> Disposition:
-        """Wait for the merge queue, and tell the owner where it threw the pull request out; another commit joins."""
+        """Wait for the merge queue, and tell the owner if the pull request was removed; a new commit joins again."""
         queue = await self.github.pulls.queue(acts.repo, acts.pull.number)
         if isinstance(queue, Err):
             return Disposition("later", "unread", queue.error, LOOK_AGAIN_S)
@@ -426,9 +426,9 @@ class MergeHandler(Handler):
         return Disposition("later", _NOT_SENT, "it left the merge queue without being merged", _LEFT_ALONE_S)
 
     async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
-        """Say why it is taken back, and close it; its task is free once that is seen.
+        """Say why it is withdrawn, and close it; its task becomes free once that is seen.
 
-        Its branch is deleted only if it was rejected; else the work may still be of use.
+        Its branch is deleted only if it was rejected; otherwise the work may still be useful.
         """
         said = self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref, branch=acts.pull.head.ref)
         for action in acts.give_back(said, keeps_branch=decision.problem != "rejected"):
@@ -440,14 +440,14 @@ class MergeHandler(Handler):
         return Disposition("done", decision.problem, decision.reason)
 
     async def _ask_others(self, acts: PullActs) -> None:
-        """Ask as many peers as were asked before, each once."""
+        """Ask as many other peers as were asked before, each once."""
         picked = pick_reviewers(acts.key, self.github.login, self.peers(), 2 * REVIEWERS)
         asked = {one.login.lower() for one in acts.pull.requested_reviewers}
         for action in acts.review_requests([login for login in picked[REVIEWERS:] if login.lower() not in asked]):
             await self.outbox.do_once(action)
 
     async def _ask_again(self, acts: PullActs, facts: MergeFacts) -> None:
-        """Ask those for another review whose approval GitHub dismissed as the branch was updated, once each."""
+        """Ask reviewers again whose approval GitHub dismissed when the branch was updated, each once."""
         asked = {one.login.lower() for one in acts.pull.requested_reviewers}
         dismissed = sorted(
             one.author
@@ -458,14 +458,14 @@ class MergeHandler(Handler):
             await self.outbox.do_once(action)
 
     async def _resolve(self, acts: PullActs) -> None:
-        """Let a round resolve its conflict."""
+        """Add a round that resolves its conflict."""
         here = Round(acts.repo, acts.pull.number, acts.pull.head.sha, kind=CONFLICT)
         earlier = await self.table.newest(CONFLICT, MOST_CONFLICTS, key_prefix=here.key_prefix)
         await self.table.add(replace(here, count=len(earlier) + 1).row)
         self.publish(TaskOffered())
 
     async def _tell(self, item: WorkItem, acts: PullActs, disposition: Disposition) -> None:
-        """Keep for the owner why a pull request waits, and tell them once where GitHub refuses what it needs."""
+        """Store for the owner why a pull request waits, and tell them once if GitHub refuses what it needs."""
         if disposition.act != "later":
             return
         kept = {"waits": disposition.reason}
@@ -481,10 +481,10 @@ class MergeHandler(Handler):
             await self.table.note(item, told=sha)
 
     async def _undone(self, action: ProposedAction, decision: MergeDecision) -> Disposition | None:
-        """Have an act done, once for its name; what becomes of the row where it is not done yet, else None."""
+        """Perform an act, once for its name; return the disposition of the row if it is not done yet, else None."""
         standing = await self.outbox.standing(action.kind, action.target)
         if standing.code == "left_alone" and not await self._is_out_of_queue(action):
-            # NOTE(self): what the owner is asked, and what GitHub refused so often, is for a person.
+            # NOTE(self): what the owner is asked, and what GitHub refused so often, is left to a person.
             again_after = None if action.hold or standing.tries >= _MOST_TRIES else _TRIED_AGAIN_AFTER
             standing = await self.outbox.do_once(action, _TRIES, again_after)
         elif standing.code == "free":
@@ -502,14 +502,14 @@ class MergeHandler(Handler):
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
     async def _is_out_of_queue(self, action: ProposedAction) -> bool:
-        """Return whether a merge is for a merge queue that has not taken it from us: one try is enough there."""
+        """Return whether an act is a merge that waits outside of its merge queue: there one try is enough."""
         if not isinstance(body := action.body, MergeBody):
             return False
         queue = await self.github.pulls.queue(repo_of(body), body.number)
         return isinstance(queue, Ok) and queue.data == "out"
 
     async def _merged(self, acts: PullActs) -> Disposition:
-        """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
+        """Delete its branch, and have the task completed at once, whoever merged it."""
         if acts.task:
             await self._delete_branch(acts)
         plans = [work.row] if (work := plan_of_pull(acts.repo, acts.pull)) else []
@@ -519,7 +519,7 @@ class MergeHandler(Handler):
         return Disposition("done", "merged", acts.pull.html_url)
 
     async def _closed(self, acts: PullActs) -> Disposition:
-        """Let the task go back, and delete the branch where it was we who closed it; a person may open theirs again."""
+        """Free the task, and delete the branch only if we closed it: a person who closed it may reopen it."""
         closed = acts.give_back("")[1]
         if (await self.outbox.standing(closed.kind, closed.target)).active:
             await self._delete_branch(acts)
@@ -531,7 +531,7 @@ class MergeHandler(Handler):
 
 
 def _unchanged(sha: str, updates: Iterable[Intent]) -> frozenset[str]:
-    """Return the earlier commits to which a commit adds nothing but updates of its branch that GitHub made."""
+    """Return the earlier commits to which `sha` adds nothing but updates of its branch that GitHub made."""
     made = {
         one.made("commit"): one.body.head_sha
         for one in updates
@@ -544,7 +544,7 @@ def _unchanged(sha: str, updates: Iterable[Intent]) -> frozenset[str]:
 
 
 def credit_in(text: str | None) -> str:
-    """Return the trailer that names whose work a pull request of ours took up; "" where it took up none."""
+    """Return the trailer that names whose work a pull request of ours continued; "" if it has none."""
     lines = [line for line in (text or "").splitlines() if line.endswith(f"` {TAKEN_UP}")]
     return lines[-1].removesuffix(f"` {TAKEN_UP}").rpartition("`")[2] if lines else ""
 

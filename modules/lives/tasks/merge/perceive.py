@@ -20,7 +20,7 @@ _MOST_PULLS = 100
 
 @dataclass(frozen=True, slots=True)
 class OwnPulls(Perceiver):
-    """Looks through the workspaces for what we offered there, one request each; what others wrote hides nothing."""
+    """Finds our open pull requests in the workspaces, with one request each that returns nobody else's issues."""
 
     github: GitHub
     workspaces: WatchedWorkspaces
@@ -28,7 +28,7 @@ class OwnPulls(Perceiver):
     table: WorkTable
 
     async def perceive(self) -> None:
-        """Offer the rows. Raises `Transient` for the workspaces that could not be read, once all others were."""
+        """Offer the rows. Raises `Transient` for workspaces that could not be read, after all others were."""
         unread: list[str] = []
         for one in self.workspaces.all():
             repo = Repo(one.owner, one.repo)

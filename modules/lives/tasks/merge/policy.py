@@ -1,4 +1,4 @@
-"""Whether a pull request of ours is merged now, and what is done where it cannot be. Pure."""
+"""Decides whether a pull request of ours is merged now, and what is done if not. Pure."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from common.clock import Since, parse_iso
 from modules.services.workspaces.reviewers import latest_verdicts
 
 ALONE_AFTER = timedelta(minutes=30)
-"""So old a pull request is that is merged without a review, where there is nobody who could review it."""
+"""The age from which a pull request is merged without a review if nobody can review it."""
 UNREVIEWED_AFTER = timedelta(hours=2)
-"""After so long a review that was asked for is not waited for any more, and others are asked where there is none."""
+"""How long a requested review is awaited; after this others are asked if there is none."""
 LEFT_ALONE_AFTER = timedelta(hours=4)
-"""After so long the owner is asked for what no reviewer decided."""
+"""After how long the owner is asked about what no reviewer decided."""
 BLOCKED_AFTER = timedelta(hours=24)
-"""After so long the owner is asked for what a check that has not passed, or a rule of the repository, holds up."""
+"""After how long the owner is asked about what an unpassed check or a rule of the repository blocks."""
 REJECTED_AFTER = timedelta(hours=1)
-"""So long after changes were asked for the task goes back, where no round answers them any more."""
+"""How long after a request for changes the task is given back, if no round answers it any more."""
 
 MergeProblem = Literal["", "Closed", "Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"]
-"""Why a pull request is not ready to be merged, "" where it is; a subsection of `Answers` in `pull-request-tools`."""
+"""Why a pull request is not ready to be merged, "" if it is; a subsection of `Answers` in `pull-request-tools`."""
 
 RoundState = Literal[
-    "waits",  # a round waits, or is in work
+    "waits",  # a round waits, or is in progress
     "expected",  # none is known yet for the newest commit, and rounds are left
     "none",  # the round for the newest commit is over, or all rounds are used up
 ]
-"""What becomes of the round that answers the reviews of the newest commit, or resolves its conflict."""
+"""The state of the round that answers the reviews of the newest commit, or resolves its conflict."""
 
 _VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED"})
 _BEHIND = "behind"
 _NOT_READY = frozenset({"unstable", "blocked", _BEHIND})
-"""States in which a check has not passed, or GitHub is told to refuse the merge."""
+"""States in which a check has not passed, or a rule makes GitHub refuse the merge."""
 
 
 _WAITS: dict[MergeProblem, str] = {
@@ -55,19 +55,19 @@ _NOT_KNOWN_YET = "GitHub does not know yet whether it can be merged"
 
 @dataclass(frozen=True, slots=True)
 class MergeFacts:
-    """What a decision is made of.
+    """The facts on which a decision is based.
 
     Attributes:
-        pull: the pull request, as it was read by itself.
+        pull: the pull request, as read on its own, not from a list.
         reviews: its reviews, oldest first.
         pushers: who may push to the repository.
-        since: tells how much was lived since a moment.
+        since: returns how much time was lived since a moment.
         has_peers: whether there are SOULs who could be asked for a review.
         untested: why nothing shows that its newest commit works; "" if tests ran for it and none failed that did not
             fail before, or if it changes documents only.
-        may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
-        revision: what becomes of the changes that are asked for.
-        conflict: what becomes of a conflict with the base.
+        may_merge_alone: whether the owner lets us merge without a review if nobody can give one.
+        revision: the state of the round that answers requested changes.
+        conflict: the state of the round that resolves a conflict with the base.
         unchanged: earlier commits of the branch to which the newest adds nothing but its base, merged by GitHub: a
             review of one of them counts as a review of the newest.
         can_update: whether the branch may be updated once more.
@@ -90,7 +90,7 @@ class MergeFacts:
 
     @property
     def age(self) -> timedelta:
-        """How long it can have stood as it stands: since it was opened, or an earlier commit of it was reviewed."""
+        """How long its newest commit can have been there: since it was opened, or since an earlier one was reviewed."""
         judges, sha = _judges(self.pull, self.pushers), self.pull.head.sha
         earlier = [one.submitted_at for one in self.reviews if one.author_id in judges and one.commit_id != sha]
         return self.since(max(map(parse_iso, (self.pull.created_at, *filter(None, earlier)))))
@@ -98,11 +98,11 @@ class MergeFacts:
 
 @dataclass(frozen=True, slots=True)
 class MergeDecision:
-    """What is done with a pull request; `reason` is for people.
+    """What to do with a pull request; `reason` is for people.
 
-    `code` is `merge`; `ask_owner` to approve that; `ask_others` for a review; `update` its branch; `resolve` its
-    conflict, or what fails with its merge; `give_back` the task, because of a conflict (`conflict`), of what fails with
-    its merge (`breaks`) or of a review (`rejected`); or `wait`.
+    `code` is `merge`; `ask_owner` to approve the merge; `ask_others` for a review; `update` its branch; `resolve` its
+    conflict, or what fails with its merge; `give_back` the task, with the `problem` a conflict (`conflict`), tests that
+    fail with its merge (`breaks`) or a review (`rejected`); or `wait`.
     """
 
     code: Literal["merge", "ask_owner", "ask_others", "update", "resolve", "give_back", "wait"]
@@ -111,7 +111,7 @@ class MergeDecision:
 
 
 def judge_merge(facts: MergeFacts) -> MergeDecision:
-    """Return what is done with a pull request of ours that is open."""
+    """Return what to do with a pull request of ours that is open."""
     pull = facts.pull
     if pull.mergeable is False and not pull.draft:
         return _to_mend(facts, f"it conflicts with {pull.base.ref}", "conflict")
@@ -125,7 +125,7 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
 
 
 def _judge_by_review(facts: MergeFacts) -> MergeDecision:
-    """Return what is done with one that does not conflict."""
+    """Return what to do with a pull request that does not conflict."""
     pull = facts.pull
     waits_for_asked = facts.age < UNREVIEWED_AFTER
     problem = merge_problem(
@@ -155,10 +155,10 @@ def merge_problem(
 ) -> MergeProblem:
     """Return why a pull request is not ready to be merged; "" if it is.
 
-    The last verdict of each reviewer who may push counts, and comments are none. At least one must be an approval of
-    the commit that stands there now, none may ask for changes, and nobody's review may be awaited any more, unless it
-    is not waited for. GitHub must find nothing that keeps it from being merged, such as a check that has not passed.
-    An approval of a commit in `unchanged` counts as one of the newest.
+    The last verdict of each reviewer who may push counts; comments are no verdicts. At least one must approve the
+    newest commit, none may ask for changes, and with `waits_for_asked` no requested review may be outstanding. GitHub
+    must find nothing that prevents the merge, such as a check that has not passed. An approval of a commit in
+    `unchanged` counts as one of the newest.
     """
     if pull.state != "open" or pull.draft:
         return "Closed" if pull.state != "open" else "Draft"
@@ -173,29 +173,29 @@ def merge_problem(
 
 
 def counted_reviews(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account]) -> list[Review]:
-    """Return the last verdict of each reviewer who may push, the author aside."""
+    """Return the last verdict of each reviewer who may push, without the author's."""
     allowed, last = _judges(pull, pushers), latest_verdicts(reviews)
     return [one for account_id, one in last.items() if account_id in allowed and one.state in _VERDICTS]
 
 
 def _judges(pull: PullRequest, pushers: Iterable[Account]) -> set[int]:
-    """Return the ids of those who may push, the author aside."""
+    """Return the ids of the accounts that may push, without the author."""
     return {one.id for one in pushers} - {pull.author_id, 0}
 
 
 def can_be_merged(pull: PullRequest) -> bool:
-    """Return whether GitHub finds nothing that keeps it from being merged."""
+    """Return whether GitHub finds nothing that prevents the merge."""
     return bool(pull.mergeable) and pull.mergeable_state not in _NOT_READY
 
 
 def _is_held_up(facts: MergeFacts, problem: MergeProblem) -> bool:
-    """Whether nothing but a check or a rule of GitHub has kept it from being judged for long enough."""
+    """Return whether a check or a rule of GitHub has blocked it for long enough, and no reviewer asks for changes."""
     is_judged = problem not in {"Closed", "Draft", "Changes Requested"}
     return is_judged and facts.pull.mergeable_state in _NOT_READY and facts.age >= BLOCKED_AFTER
 
 
 def _to_mend(facts: MergeFacts, why: str, problem: Literal["conflict", "breaks"]) -> MergeDecision:
-    """Return what is done where it does not fit its base: one round mends it; where that failed the task goes back."""
+    """Return what to do if it does not fit its base: a round mends it; if that failed, the task is given back."""
     if facts.conflict == "expected":
         return MergeDecision("resolve", why)
     if facts.conflict == "waits":
@@ -204,7 +204,7 @@ def _to_mend(facts: MergeFacts, why: str, problem: Literal["conflict", "breaks"]
 
 
 def _alone(facts: MergeFacts) -> MergeDecision:
-    """Nobody can review it: it is merged after a while where the owner lets us, else that is the owner's."""
+    """Return what to do if nobody can review it: merge it after a while if the owner lets us, else ask the owner."""
     if facts.age < ALONE_AFTER or not can_be_merged(facts.pull):
         return MergeDecision("wait", "nobody can review it")
     if facts.may_merge_alone and not facts.untested:
@@ -213,7 +213,7 @@ def _alone(facts: MergeFacts) -> MergeDecision:
 
 
 def _changes_asked(facts: MergeFacts) -> MergeDecision:
-    """Changes are asked for: a round that answers them is waited for; without one the task goes back."""
+    """Return what to do if changes are requested: wait for the round that answers; without one, give the task back."""
     if facts.revision == "waits":
         return MergeDecision("wait", "the changes that a reviewer asked for are being made")
     if facts.revision == "none" and _is_rejected(facts):
@@ -222,7 +222,7 @@ def _changes_asked(facts: MergeFacts) -> MergeDecision:
 
 
 def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
-    """No verdict stands on the newest commit: others are asked once, then the owner; sooner after a mere comment."""
+    """Return what to do without a verdict on the newest commit: ask others, then the owner; sooner after a comment."""
     is_commented = _is_only_commented(facts)
     others_after = timedelta() if is_commented else UNREVIEWED_AFTER
     owner_after = UNREVIEWED_AFTER if is_commented else LEFT_ALONE_AFTER
@@ -236,7 +236,7 @@ def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
 
 
 def _is_only_commented(facts: MergeFacts) -> bool:
-    """Whether a reviewer decided nothing on the newest commit, its author has answered, and nobody is asked again."""
+    """Return whether the newest commit has only comments, its author has answered, and no review is outstanding."""
     if facts.revision != "none" or facts.pull.requested_reviewers:
         return False
     judges, sha = _judges(facts.pull, facts.pushers), facts.pull.head.sha
@@ -245,7 +245,7 @@ def _is_only_commented(facts: MergeFacts) -> bool:
 
 
 def _is_rejected(facts: MergeFacts) -> bool:
-    """Whether changes to the newest commit were asked for long enough ago."""
+    """Return whether changes to the newest commit were requested at least `REJECTED_AFTER` ago."""
     return any(
         one.commit_id == facts.pull.head.sha and facts.since(parse_iso(one.submitted_at)) >= REJECTED_AFTER
         for one in counted_reviews(facts.pull, facts.reviews, facts.pushers)

@@ -1,7 +1,7 @@
-"""Runs the tests of what a merge would make, where its base moved since the branch left it.
+"""Runs the tests on the result of a merge before it is made, if the base moved since the branch left it.
 
 Two pull requests can each pass their tests, be approved, and break each other without a conflict of text. So before a
-merge the suite runs once on both together. What came of it is kept in the row of the pull request, by the two commits.
+merge the suite runs once on both together. The result is stored in the row of the pull request, by the two commits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from modules.services.work.types import WorkItem
 T = TypeVar("T")
 
 MOST_REHEARSALS = 5
-"""So often the suite runs for one commit of a branch; then the last result stands, however often its base moves."""
+"""How often the suite runs for one commit of a branch; then the last result stands, however often its base moves."""
 _WHAT = "rehearsal"
 _KEPT = "rehearsed"
 _MOST_NAMED, _NAME_CHARS = 20, 200
@@ -35,9 +35,9 @@ _MOST_NAMED, _NAME_CHARS = 20, 200
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What the tests came to at the commit `head` of a branch, merged into its base at the commit `base`.
+    """The test result for the commit `head` of a branch, merged into its base at the commit `base`.
 
-    `failing` names what fails with the merge and does not fail on the base: tests, or commands. `count` is how many
+    `failing` names the tests or commands that fail with the merge and do not fail on the base. `count` is how many
     times the suite ran for `head`.
     """
 
@@ -57,9 +57,9 @@ class MergeRehearsal:
     code: CodeWork
 
     async def failing(self, item: WorkItem, repo: Repo, pull: PullRequest) -> tuple[str, ...]:
-        """Return what fails after the merge of a pull request and not before it.
+        """Return the tests or commands that fail after the merge of a pull request and not before it.
 
-        Raises `Transient` where that cannot be told now, and where the base moved while the tests ran.
+        Raises `Transient` if that cannot be determined now, or if the base moved while the tests ran.
         """
         if not self.code.may_run:
             return ()
@@ -78,7 +78,7 @@ class MergeRehearsal:
         return found.failing
 
     async def _adds_only_documents(self, repo: Repo, known: Rehearsal, tip: str) -> bool:
-        """Return whether nothing but documents has changed on the base since the tests ran."""
+        """Return whether only documents have changed on the base since the tests ran."""
         if not known.base:
             return False
         moved = await self.github.pulls.changed(repo, known.base, tip)
@@ -89,7 +89,7 @@ class MergeRehearsal:
         return (await self.github.refs.get(repo, pull.base.ref)).or_wait().sha
 
     async def _run(self, files: PullFiles) -> tuple[str, ...]:
-        """Return what fails by the merge; nothing where the sandbox does not work."""
+        """Return what fails because of the merge; nothing if the sandbox does not work."""
         agent, install = self.code.agent, self.code.install
         network, seconds = agent.limits.network, agent.limits.suite_seconds
         try:
@@ -105,7 +105,7 @@ class MergeRehearsal:
 
 
 async def _needs_run(files: PullFiles, base: str) -> bool:
-    """Whether the base moved since the branch left it, and something besides documents is changed."""
+    """Return whether the base moved since the branch left it, and the branch changes more than documents."""
     if files.fork == base:
         return False
     changed = (await files.work.diffs(files.fork)).or_wait()
@@ -117,7 +117,7 @@ def _are_documents(changed: Iterable[PullFile | FileDiff]) -> bool:
 
 
 def _known(item: WorkItem, pull: PullRequest) -> Rehearsal:
-    """Return what the row keeps of the commit that stands there now."""
+    """Return the rehearsal of the newest commit that the row holds, else an empty one."""
     kept = item.payload.get(_KEPT, {})
     if kept.get("head") != pull.head.sha:
         return Rehearsal(pull.head.sha)

@@ -1,7 +1,7 @@
 """Opens one follow-up issue for what reviewers of a merged pull request of ours wished for and did not get.
 
-Only pull requests in shared workspaces get here, as only they have a merge row. The model judges once what is still
-wished for. Work on such an issue opens no further one, so that polishing ends.
+Only pull requests in shared workspaces get here, as only they have a merge row. The model decides once which wishes
+remain. Work on such an issue opens no further one, so that polishing ends.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _SCHEMA = {
 
 
 def wishes_row(repo: Repo, number: int) -> NewWork:
-    """Return the row for a pull request."""
+    """Return the row of work for the wishes about a pull request."""
     payload = {"owner": repo.owner, "repo": repo.name, "number": number}
     return NewWork(WISHES, f"{repo.full_name}#{number}", payload)
 
 
 @dataclass(frozen=True, slots=True)
 class WishHandler(Handler):
-    """Judges one pull request at a time."""
+    """Handles the wishes about one pull request at a time."""
 
     kind = WISHES
 
@@ -91,7 +91,7 @@ class WishHandler(Handler):
         return Disposition("done", "opened", title)
 
     async def _is_follow_up(self, repo: Repo, pull: PullRequest) -> bool:
-        """Return whether the plan of a pull request is for an issue that this opened."""
+        """Return whether the plan of a pull request is for an issue that this handler opened."""
         issue = (await self.github.get_issue(repo, plan_of(pull.body) or 0)).or_else(None, "not_found", "invalid")
         plan = parse_plan(issue.body, issue.title) if issue else None
         for number in issues_taken_up(plan, self.skills) if plan else ():
@@ -101,9 +101,9 @@ class WishHandler(Handler):
         return False
 
     async def _message(self, repo: Repo, pull: PullRequest) -> str:
-        """Return what the model is shown; "" where nobody but us said anything that counts.
+        """Return what the model is shown; "" if nobody but us said anything that counts.
 
-        What asked for changes is left out: it was answered before the merge.
+        Reviews that asked for changes are left out: they were answered before the merge.
         """
         trusted, framer = await self.trust.accounts(repo), Framer(self.skills, self.rng)
         given = (await self.github.pulls.reviews(repo, pull.number)).or_raise()

@@ -1,1 +1,1 @@
-"""Reviews of pull requests in workspaces: their tests are run in the sandbox, and code holds what they allow."""
+"""Reviews of pull requests in workspaces: tests run in the sandbox, and code limits the verdict to what they allow."""

@@ -51,9 +51,9 @@ class PullFiles:
     """The files of a pull request.
 
     Attributes:
-        work: its branch.
-        tested: what would stand after its merge, or its branch.
-        base: what `tested` is compared with: what stands before that merge, or what the branch began with.
+        work: the worktree of its branch.
+        tested: the files after a merge, or those of the branch if it was not merged.
+        base: the files that `tested` is compared with: those before that merge, or those the branch began with.
         fork: the commit that the branch began with.
 
     """
@@ -64,12 +64,12 @@ class PullFiles:
     fork: str
 
     def room_from(self, start: str, base: str) -> CodingRoom:
-        """Return the room in which the branch is changed from the commit `start` on, held against `base`."""
+        """Return the room in which the branch is changed from the commit `start` on, compared with `base`."""
         return CodingRoom(self.work, base, self.base.with_name("tmp"), start)
 
     @answering
     async def room(self, name: str) -> ApiResult[CodingRoom]:
-        """Return a room in a new folder with the files as they were committed, whatever ran in the tree."""
+        """Return a room in a new folder `name` with the files as committed, whatever programs did in the tree."""
         folder = self.base.with_name(name)
         await asyncio.to_thread(folder.mkdir)
         (await self.work.export("HEAD", folder)).or_raise()
@@ -78,16 +78,16 @@ class PullFiles:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Clones a pull request into the home `root`; no program that runs in its files sees the repository."""
+    """Clones pull requests into the home `root`; programs that run in the files do not see the Git repository."""
 
     git: Git
     root: Path
 
     @asynccontextmanager
     async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[PullFiles]]:
-        """Have its newest commit there, merged where that can be, in a folder for `what`, for example `review`.
+        """Check out the newest commit, merged if possible, in a folder for `what`, such as `review`, deleted at exit.
 
-        The error is of kind `conflict` where another one stands there by now.
+        The error is of kind `conflict` if the branch has another newest commit by now.
         """
         try:
             yield await self.open(repo, pull, what, is_merged=True)
@@ -96,7 +96,7 @@ class Checkout:
 
     @answering
     async def open(self, repo: Repo, pull: PullRequest, what: str, *, is_merged: bool = False) -> ApiResult[PullFiles]:
-        """Have it there as `of` does, until it is deleted; not merged unless `is_merged`."""
+        """Check out as `of` does, but keep the folder until `delete`, and merge only if `is_merged`."""
         await self.delete(repo, pull.number, what)
         folder = self._folder(repo, pull.number, what)
         await asyncio.to_thread(folder.mkdir, parents=True)
@@ -122,7 +122,7 @@ class Checkout:
         return files
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
-        """Delete the folder for `what` of pull request `number`, if it is there."""
+        """Delete the folder for `what` of pull request `number`, if it exists."""
         await asyncio.to_thread(delete_tree, self._folder(repo, number, what))
 
     def _folder(self, repo: Repo, number: int, what: str) -> Path:
@@ -134,12 +134,12 @@ T = TypeVar("T")
 REVIEW = "review"
 """The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`.
 
-A further one, `owner/repo#31@<sha>+<sha of the base>`, where the base moved after an approval and changed one of the
-files, and where another review was asked for after one that only commented.
+Another one, `owner/repo#31@<sha>+<sha of the base>`, is added if the base moved after an approval and changed one of
+the files, or if another review was requested after one that only commented.
 """
 
 APPROVED, COMMENTED = "approve", "comment"
-"""The outcomes of rows whose review approved the commit, or decided nothing."""
+"""The outcomes of rows whose review approved the commit, or only commented."""
 
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
@@ -159,7 +159,7 @@ _LATER = frozenset({"transient", "unknown_outcome", "auth"})
 class ReviewPlace:
     """The commit `sha` of pull request `number` of a repository.
 
-    `base` is the newest commit of its base branch when the row was added; `is_again` says that another row was before.
+    `base` is the newest commit of its base branch when the row was added; `is_again` says that it had a row before.
     """
 
     repo: Repo
@@ -170,7 +170,7 @@ class ReviewPlace:
 
     @property
     def row(self) -> NewWork:
-        """Its row."""
+        """The row of work for this review."""
         told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number}
         again = f"+{self.base[:_SHORT_SHA]}" if self.is_again else ""
         key = f"{self.repo.full_name}#{self.number}@{self.sha}{again}".lower()
@@ -178,13 +178,13 @@ class ReviewPlace:
 
 
 def place_of(item: WorkItem) -> ReviewPlace:
-    """Return what a row is about."""
+    """Return the commit that a row is about."""
     told = item.payload
     return ReviewPlace(Repo(told["owner"], told["repo"]), told["number"], told["sha"])
 
 
 class _Stopped(Exception):
-    """There is nothing to review."""
+    """Raised if there is nothing to review."""
 
     def __init__(self, disposition: Disposition) -> None:
         super().__init__(disposition.code)
@@ -193,7 +193,7 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class ReviewHandler(Handler):
-    """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
+    """Reviews each commit once. `network` lets its tests use the network; `phrase` returns operational texts.
 
     `installer` installs the packages that a repository depends on; `suite_seconds` is how long one run of tests may
     take.
@@ -239,7 +239,7 @@ class ReviewHandler(Handler):
         if judged.shown.invisible:
             event = "REQUEST_CHANGES"
         text, placed = _review_words(judged, placed, case.tests, self.phrase)
-        mask = self.judge.redactor.text  # a review that quotes a secret, or a test that prints one, would not leave
+        mask = self.judge.redactor.text  # a review that quotes a secret, as from a test's output, would not leave
         comments = [replace(one, body=mask(one.body)) for one in placed]
         body = self._body(place, event, mask(text), comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
@@ -251,7 +251,7 @@ class ReviewHandler(Handler):
         return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
 
     async def _judged(self, place: ReviewPlace) -> tuple[ReviewCase, Judgement | None]:
-        """Run the tests of a pull request, and have it judged. Raises `_Stopped` where there is nothing to review."""
+        """Run the tests of a pull request, and have it judged. Raises `_Stopped` if there is nothing to review."""
         pull = await self._pull(place)
         trusted = await self.trust.accounts(place.repo)
         if not is_reviewed_by_test(pull, trusted):
@@ -266,7 +266,7 @@ class ReviewHandler(Handler):
             return case, await self.judge.judge(case, await self._tools(files))
 
     async def _pull(self, place: ReviewPlace) -> PullRequest:
-        """Return the pull request. Raises `_Stopped` where this commit of it is not open for a review any more."""
+        """Return the pull request. Raises `_Stopped` if this commit of it is no longer open for review."""
         pull = _read(await self.github.pulls.get(place.repo, place.number))
         if pull.state != "open" or pull.draft:
             raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
@@ -275,14 +275,14 @@ class ReviewHandler(Handler):
         return pull
 
     async def _until_over(self, place: ReviewPlace) -> NoReturn:
-        """Raise `_Stopped` once this commit is not open for a review any more, which ends what runs for it."""
+        """Raise `_Stopped` once this commit is no longer open for review, which ends what runs for it."""
         while True:
             await self.clock.sleep(LOST_LOOK_S)
             with suppress(Transient):
                 await self._pull(place)
 
     async def _since(self, files: PullFiles, diffs: Sequence[FileDiff], earlier: Review | None) -> Sequence[FileDiff]:
-        """Return how the files of the pull request differ from the commit of an earlier review, if that is there."""
+        """Return how the files of the pull request differ from the commit of `earlier`; empty if that is gone."""
         if earlier is None:
             return ()
         changed = (await files.work.diffs(earlier.commit_id)).or_else(())
@@ -290,7 +290,7 @@ class ReviewHandler(Handler):
         return [one for one in changed if one.path in paths]
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
-        """Run the tests of a pull request. That they cannot be run here is an outcome."""
+        """Run the tests of a pull request. If they cannot be run here, that is a result, not an error."""
         base, tree = files.base, files.tested
         try:
             return await suite_change(
@@ -300,7 +300,7 @@ class ReviewHandler(Handler):
             return SuiteChange(await read_suites(base), await read_suites(tree))
 
     async def _tools(self, files: PullFiles) -> ReviewTools:
-        """Return what the model may look at: not the tree in which the tests ran, which they may have changed."""
+        """Return the tools of the model, on copies: the tests may have changed the tree in which they ran."""
         room = _read(await files.room("reading"))
         reading = Hands(room, self.sandbox, self.network, self.judge.skills, suite_limits(self.suite_seconds))
         if not self.sandbox.is_there:
@@ -310,7 +310,7 @@ class ReviewHandler(Handler):
         return ReviewTools(reading, replace(reading, room=copy))
 
     async def _placed(self, place: ReviewPlace, comments: Sequence[LineComment]) -> tuple[LineComment, ...]:
-        """Return the comments on lines that GitHub shows in the changes: it takes no review with another."""
+        """Return the comments on lines that GitHub shows in the changes; it rejects a review with any other."""
         if not comments:
             return ()
         files = _read(await self.github.pulls.files(place.repo, place.number))
@@ -337,7 +337,7 @@ class ReviewHandler(Handler):
 
 
 def _read(result: ApiResult[T]) -> T:
-    """Return what was read. Raises `Transient` where it may be read later, else `_Stopped`."""
+    """Return the data of a result. Raises `Transient` for an error that may pass, else `_Stopped`."""
     if not isinstance(result, Err):
         return result.data
     if result.kind in _LATER:
@@ -350,10 +350,10 @@ def _read(result: ApiResult[T]) -> T:
 def _review_words(
     judged: Judgement, placed: tuple[LineComment, ...], tests: SuiteChange, phrase: Phrase
 ) -> tuple[str, tuple[LineComment, ...]]:
-    """Return the text of a review, and what it says of lines, which is `placed`.
+    """Return the text of a review, and its line comments, which are `placed`.
 
-    A failing test stands in the text by name, with the lines that tell why. What is said of a line that the changes do
-    not show stands there too.
+    The text names each failing test, with the output lines that explain it. It also holds the comments on lines that
+    the changes do not show.
     """
     others = [f"{quoted([f'{one.path}:{one.line}'])}: {one.body}" for one in judged.comments if one not in placed]
     named = (without_mentions(one_line(one, _HIDDEN_CHARS)) for one in judged.shown.invisible[:_MOST_NAMED])
@@ -376,7 +376,7 @@ def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:
 
 
 def _block(text: str) -> str:
-    """An output as a block of code, which it cannot leave."""
+    """Return output as a code block whose fence the output cannot close."""
     longest = max((len(found) for found in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{without_mentions(text)}\n{fence}"

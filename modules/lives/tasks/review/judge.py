@@ -1,7 +1,7 @@
 """Has the model judge a pull request: the model knows the task, reads changes, looks at files, runs programs.
 
-Untrusted text is framed, and programs run on a copy. Nothing is kept between its steps: a life that was killed begins
-the review again.
+Untrusted text is framed, and programs run on a copy. Nothing is stored between the steps: after a crash the review
+starts again.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Background:
     """What is known of a pull request besides its changes.
 
     Attributes:
-        task: the task that it is for as its plan has it, with the goal of the plan; "" if it is for none.
-        talk: what was asked about the task on its plan, and what people answered, oldest first.
-        planner: who wrote that plan.
-        verification: how one sees that the plan is done, a line each.
+        task: the task that it is for, as in its plan, with the goal of the plan; "" if it is for none.
+        talk: the questions about the task on its plan, and people's answers, oldest first.
+        planner: the author of that plan.
+        verification: how to verify that the plan is done, one line each.
         earlier: our newest review of it, or None.
-        lines: what reviews of it say of lines, that one's among them.
-        said: what its author wrote in comments since then, oldest first.
+        lines: the line comments of all its reviews; empty without an earlier review of ours.
+        said: the newest comments of its author since that review, oldest first.
 
     """
 
@@ -71,7 +71,7 @@ class Background:
 async def read_background(
     github: GitHub, plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
 ) -> ApiResult[Background]:
-    """Read it from GitHub. The plan counts only if somebody wrote it whose words count."""
+    """Read the background of a pull request from GitHub. The plan counts only if its author is trusted."""
     task = (await _task(plans, trusted, repo, pull)).or_raise()
     reviews = (await github.pulls.reviews(repo, pull.number)).or_raise()
     comments = (await github.list_comments(repo, pull.number)).or_raise()
@@ -102,7 +102,7 @@ async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: P
 
 
 def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:
-    """Return what a review says, and below that what it says of lines, each with its place and the changes there."""
+    """Return the text of a review, and below it its line comments, each with its place and the changes there."""
     own = [one for one in comments if one.review_id == review.id]
     return "\n\n".join((without_html_comments(review.body).strip(), *map(_of_line, own)))
 
@@ -119,11 +119,11 @@ def _fitted(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReviewTools:
-    """Carries out the calls of a reviewer.
+    """Carries out the tool calls of a reviewer.
 
     Attributes:
-        reading: the files as they were committed, which nothing ran in.
-        running: a copy of them, beside what they depend on; None where no programs are run.
+        reading: the files as committed, in which no program ran.
+        running: a copy of them with what they depend on; None if no programs can be run.
 
     """
 
@@ -135,7 +135,7 @@ class ReviewTools:
         return [one for one in self.reading.looking() if self.running or one.name != RUN]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
-        """Return what came of a call; any other tool than these is refused. Raises `SoulError` as the sandbox does."""
+        """Carry out a call, and return its result; other tools are refused. Raises `SoulError` as the sandbox does."""
         if call.name == RUN and self.running:
             return await self.running.carry_out(call)
         if call.name not in READING:
@@ -149,10 +149,10 @@ TOOL = "submit_review"
 _EVENTS: tuple[ReviewEvent, ...] = get_args(ReviewEvent)
 MOST_STEPS = 12
 _MOST_SECONDS = 900.0
-"""After so many steps, or so long, nothing more is looked at: the next answer is the review."""
+"""After so many steps or seconds the model gets no more tools to look with: the next answer is the review."""
 _ANSWER_TOKENS = 4_000
 _LEAST_CHARS = 4_000
-"""Of the changes, where the model takes no long prompt."""
+"""If the model rejects a prompt with so few characters of the changes as too long, they are not cut further."""
 _MOST_FAILING = 8
 _SINCE_CHARS = 30_000
 _TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS, _TASK_CHARS = 200, 200, 6_000, 6_000, 8_000
@@ -167,9 +167,9 @@ _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "Non
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """What is to be judged: a pull request, how its files differ, what it does to the tests, and what else is known.
+    """A case to judge: a pull request, its changed files, what it does to the tests, and its background.
 
-    `since` is how its files differ from the commit that we reviewed last, if that is another one.
+    `since` holds the changes since the commit that we reviewed last, if that is another one.
     """
 
     repo: Repo
@@ -182,7 +182,7 @@ class ReviewCase:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the model says of it, and the changes as it was shown them."""
+    """The verdict of the model, and the changes as they were shown to it."""
 
     event: ReviewEvent
     words: str
@@ -194,8 +194,8 @@ class Judgement:
 class Judge:
     """Asks the model, step by step. `attention` is the SOUL's own, and is held while the model is asked.
 
-    After `tokens` nothing more is looked at: those it was given, without those that the service had kept, and its own.
-    `redactor` finds secrets in the changes.
+    After `tokens` the model gets no more tools to look with; uncached input and output count. `redactor` finds secrets
+    in the changes.
     """
 
     gateway: LLMGateway
@@ -209,7 +209,7 @@ class Judge:
     redactor: Redactor
 
     async def judge(self, case: ReviewCase, looks: ReviewTools) -> Judgement | None:
-        """Return the judgement; None where the model gave none.
+        """Return the judgement; None if the model gave none.
 
         Raises `SoulError` as the gateway and the sandbox do.
         """
@@ -269,7 +269,7 @@ class Judge:
             )
 
     async def _looked(self, result: ChatResult, looks: ReviewTools) -> list[Message]:
-        """What the model did in one step, and what came of it."""
+        """Carry out the calls of one step, and return the messages with these calls and their results."""
         if not result.tool_calls:
             told = self.skills.section(SKILL, "No Call")
             return [Message("assistant", (Text(result.text or "…"),)), Message("user", told)]
@@ -345,7 +345,7 @@ class Judge:
 
 
 def _judged(call: ToolCall, shown: ShownChanges) -> Judgement | None:
-    """Return the judgement that a call submits, if it does."""
+    """Return the judgement that a call submits, or None."""
     event, said = call.input.get("event"), call.input.get("body")
     is_usable = call.name == TOOL and not call.malformed and event in _EVENTS
     if not is_usable or not isinstance(said, str) or not said.strip():
@@ -358,7 +358,7 @@ def _words(said: str) -> str:
 
 
 def _comments(given: object) -> tuple[LineComment, ...]:
-    """Return what was said of lines; a line that is no number is 0, which no file has."""
+    """Return the line comments of a call; a line that is no number becomes 0, which no file has."""
     told = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     return tuple(
         LineComment(str(one.get("path", "")), line if isinstance(line := one.get("line"), int) else 0, words)
@@ -368,7 +368,7 @@ def _comments(given: object) -> tuple[LineComment, ...]:
 
 
 def failing_names(tests: SuiteChange) -> tuple[str, ...]:
-    """Return the names of the first tests that fail by what was changed, as far as they are told."""
+    """Return the names of the first tests that fail because of the changes, as far as they are known."""
     return tuple(dict.fromkeys(tests.newly_failing))[:_MOST_FAILING]
 
 

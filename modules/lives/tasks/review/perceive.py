@@ -1,4 +1,4 @@
-"""Finds the pull requests of the watched workspaces whose review is ours to give, and of ours those to be changed.
+"""Finds the pull requests in the watched workspaces that we have to review, and those of our own that need changes.
 
 Each commit is a row of work.
 """
@@ -26,7 +26,7 @@ _MOST_PULLS = 30
 
 @dataclass(slots=True)
 class ReviewPerceiver(Perceiver):
-    """Looks at the open pull requests of each workspace. `peers` returns the logins of the SOULs that are known."""
+    """Looks at the open pull requests of each workspace. `peers` returns the logins of the known SOULs."""
 
     github: GitHub
     workspaces: WatchedWorkspaces
@@ -34,14 +34,14 @@ class ReviewPerceiver(Perceiver):
     table: WorkTable
     peers: Callable[[], Collection[str]]
     _left: dict[str, tuple[str, tuple[Account, ...], frozenset[str]]] = field(default_factory=dict, init=False)
-    """The commits that are not ours to review, by key: when they changed last, who was asked, who was a SOUL."""
+    """The commits that are not ours to review, by key: when they last changed, who was asked, the known SOULs."""
     _apart: dict[str, str] = field(default_factory=dict, init=False)
-    """The newest commits of the base, by key of a review, that changed no file of its pull request."""
+    """By key of a review, the newest commit of the base that changed no file of its pull request."""
 
     async def perceive(self) -> None:
-        """Add a row for each commit that is ours to review, or to be changed.
+        """Add a row for each commit that we have to review or to change.
 
-        Raises `Transient` where a workspace cannot be read.
+        Raises `Transient` if a workspace cannot be read.
         """
         problem: Err | None = None
         for one in self.workspaces.all():
@@ -65,7 +65,7 @@ class ReviewPerceiver(Perceiver):
     async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> None:
         place = ReviewPlace(repo, pull.number, pull.head.sha)
         row = place.row
-        # NOTE(self): a time of GitHub tells seconds; in the one in which it was looked at, somebody may still ask.
+        # NOTE(self): GitHub's times are in whole seconds; a review may still be requested within the same second.
         known = frozenset([*self.peers(), *([pull.author] if trusted.is_program(pull.account) else [])])
         seen = (pull.updated_at, pull.requested_reviewers, known)
         if self._left.get(row.key) == seen:
@@ -84,11 +84,11 @@ class ReviewPerceiver(Perceiver):
             self._left[row.key] = seen
 
     async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> None:
-        """Review a commit once more on which we only commented, once we are asked again; once for each base commit."""
+        """Add another review of a commit on which we only commented, if asked again; once for each base commit."""
         reviews = (await self.github.pulls.reviews(place.repo, place.number)).or_raise()
         if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews):
             return
-        # NOTE(self): read after the reviews, as GitHub ends a request with the review that answers it.
+        # NOTE(self): read after the reviews, because GitHub removes a request with the review that answers it.
         pull = (await self.github.pulls.get(place.repo, place.number)).or_raise()
         if trusted.us not in pull.requested_reviewers:
             return
@@ -96,7 +96,7 @@ class ReviewPerceiver(Perceiver):
         await self.table.add(replace(place, base=tip.sha, is_again=True).row)
 
     async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> None:
-        """Review an approved commit again where its base changed a file of the pull request since."""
+        """Add another review of an approved commit if its base has since changed a file of the pull request."""
         before, repo = reviewed.payload.get("base", ""), place.repo
         if reviewed.outcome != APPROVED or not before:
             return
@@ -111,7 +111,7 @@ class ReviewPerceiver(Perceiver):
             self._apart[reviewed.key] = tip.sha
 
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> None:
-        """Let a pull request of ours go one more round where a review of its newest commit is to be answered."""
+        """Add another round for our pull request if a review of its newest commit has to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
         if await self.table.get(REVISION, this.key):
             return

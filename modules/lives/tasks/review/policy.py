@@ -1,4 +1,4 @@
-"""The limits of a verdict. Pure: whatever the model says, it goes no further than the tests allow."""
+"""The limits of a verdict. Pure: whatever the model says, the verdict goes no further than the tests allow."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def event_for(
 ) -> ReviewEvent:
     """Return the event of a review for which the model asked for `asked`.
 
-    Where the changes make tests fail, more changes are asked for. Tests that failed before keep nothing from being
-    approved. Where no test gave a result only documents are approved, where there are none nothing that took them
-    away, and never what was shown only in part.
+    If the changes make tests fail, the review requests changes. Tests that failed before do not prevent an approval. If
+    no test gave a result, only documents are approved; if there are no tests, nothing that removed them is; and changes
+    that the model saw only in part never are.
 
     Args:
         asked: by the model.
-        tests: what they came to.
+        tests: their result.
         is_weakened: whether the changes weaken the tests.
         is_whole: whether the model was shown all changes.
         is_documents: whether nothing but documents is changed.

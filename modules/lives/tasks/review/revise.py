@@ -1,9 +1,9 @@
-"""Answers reviews that ask for changes or only comment: one more round, twice at most; then the owner is told, once.
+"""Answers reviews that ask for changes or only comment, in two rounds at most; then the owner is told, once.
 
-A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and what
-came of it is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done
-or came to nothing; then the text of the pull request is brought up to date, the author's summary is posted as a
-comment, and the reviewers are asked again.
+A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and the
+result is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done or
+has failed; then the text of the pull request is updated, the author's summary is posted as a comment, and the reviewers
+are asked again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alo
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of a round: what the gates ask of it, the author's summary, and the new text of the pull request."""
+    """The result of a round: the facts for the gates, the author's summary, and the new text of the pull request."""
 
     facts: GateFacts
     summary: str = ""
@@ -68,16 +68,16 @@ class Made:
 
 @dataclass(slots=True)
 class RevisionHandler(Handler):
-    """Goes one more round at a time. `code` has the agent that wrote the pull request, and what offered it."""
+    """Runs one round at a time. `code` has the agent that wrote the pull request, and what offered it."""
 
     kind = REVISION
     what: ClassVar[str] = "review"
-    """What a round answers, for the message of its commit."""
+    """What a round answers, for its commit message."""
     steps: ClassVar[str] = "round"
-    """What the steps of a round are kept under, beside its task."""
+    """Follows the task in the key under which the steps of a round are stored."""
     most_rounds: ClassVar[int] = MOST_ROUNDS
     says: ClassVar[str] = "github.revised"
-    """The phrase with which it is told what a round changed."""
+    """The phrase for the comment that says what a round changed."""
     is_cut_off = True
 
     github: GitHub
@@ -105,11 +105,11 @@ class RevisionHandler(Handler):
         return answered if isinstance(answered, Disposition) else await self._pushed(this, answered)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
-        """Go on with a round whose push was accepted."""
+        """Continue a round whose push was accepted."""
         return await self._pushed(round_of(item), accepted[0])
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Delete the checkout, from which nothing is pushed any more."""
+        """Delete the checkout, from which nothing more is pushed."""
         this = round_of(item)
         await self.checkout.delete(this.repo, this.number, this.folder)
 
@@ -118,7 +118,7 @@ class RevisionHandler(Handler):
         return f"Round {this.count} on {this.repo.full_name}#{this.number}: {told_outcome(disposition.code)}"
 
     async def _answer(self, this: Round) -> Disposition | Intent:
-        """Return the push that came of a round, or what becomes of one that came to none."""
+        """Run a round, and return its push, or the disposition of a round without a push."""
         pull = read(await self.github.pulls.get(this.repo, this.number))
         reviews = await self._reviews(this, pull)
         if pull.state != "open" or pull.head.sha != this.sha or reviews is None:
@@ -147,12 +147,12 @@ class RevisionHandler(Handler):
         return None
 
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review] | None:
-        """Return the reviews that a round answers, and whose authors are asked again; None where it has no reason."""
+        """Return the reviews that a round answers, whose authors are asked again; None if there are none to answer."""
         given = read(await self.github.pulls.reviews(this.repo, this.number))
         return reviews_to_answer(this.sha, given, await self.trust.accounts(this.repo)) or None
 
     async def _held(self, this: Round, pull: PullRequest) -> HeldTask | None:
-        """Return the task that a pull request is for, as long as it is in work and ours, and the pull request open."""
+        """Return the task of a pull request if it is ours and in progress, and the pull request open; else None."""
         place = place_of_pull(this.repo, pull)
         if place is None:
             return None
@@ -188,11 +188,11 @@ class RevisionHandler(Handler):
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
     ) -> Made:
-        """Have what is asked for committed, and return what came of it."""
+        """Have the requested changes made and committed, and return the result."""
         tests = TreeTests(files.work, partial(self._suite_change, files.base))
 
         async def failing() -> str:
-            """What fails, or which gate is shut."""
+            """Return what fails, or which gate is closed; "" if nothing is wrong."""
             if failed := self.code.failed((await tests.result()).broken):
                 return failed
             changes = read(await files.work.staged(this.sha))
@@ -209,7 +209,7 @@ class RevisionHandler(Handler):
     def _text(
         self, acts: TaskActs, pull: PullRequest, end: CodingEnd, changes: BranchChanges, suites: SuiteChange
     ) -> str:
-        """Return what the pull request, which makes `changes`, is to say after a round; "" for what it says."""
+        """Return the new text of the pull request, which makes `changes`, after a round; "" to keep the present one."""
         if not end.description:
             return ""
         text = self.code.description(acts, end.description, changes, suites, is_draft=pull.draft)
@@ -217,7 +217,7 @@ class RevisionHandler(Handler):
         return without_closing_words("\n\n".join([text, *taken_up]))
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
-        """Wait a while until a push has left, and ask the reviewers again once it is done."""
+        """Wait a while for a push to leave, and ask the reviewers again once it is done."""
         row = await self.outbox.settled(push.id) or push
         if row.state == "held":
             return Disposition("later", "needs-owner", "its push waits for your approval", _AGAIN_S, row.id, held=True)
@@ -244,9 +244,9 @@ class RevisionHandler(Handler):
         message: str,
         check: Callable[[], Awaitable[str]],
     ) -> CodingEnd:
-        """Have the changes committed that `message` asks for, and return how the agent ended.
+        """Have the changes in `message` made and committed, and return how the agent ended.
 
-        The work ends once `check` finds nothing wrong with it. Steps that were paid for before a crash are done again.
+        The work ends once `check` finds nothing wrong with it. Steps that were paid for before a crash are repeated.
         """
         agent, tree = self.code.agent, room.worktree
         job = CodingJob(
@@ -268,7 +268,7 @@ class RevisionHandler(Handler):
             raise TaskStopped(Failed("code_unfinished", f"{end.code}: {end.text}"))
         steps = await agent.store.steps(job.key, job.epoch)
         by = f"{one_line(self.code.name, _LINE_CHARS)}:{one_line(agent.gateway.model, _LINE_CHARS)}"
-        # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
+        # NOTE(self): dated at the last step, so that a restarted process makes the same commit again.
         await self._commit(tree, f"{acts.title} ({self.what})\n\nAssisted-by: {by}\n", parse_iso(steps[-1].at))
         return end
 
@@ -323,7 +323,7 @@ class RevisionHandler(Handler):
         return ProposedAction(push, part=this.cause, cause_id=this.cause)
 
     async def _tell(self, acts: RoundActs, pull: PullRequest, reviews: Sequence[Review], says: str) -> None:
-        """Bring the pull request's text up to date, post the author's word, and ask for another review."""
+        """Update the pull request's text, post the author's summary, and ask for another review."""
         place = place_of_pull(acts.round.repo, pull)
         task = claim_key(acts.round.repo.owner, acts.round.repo.name, place.issue, place.number) if place else ""
         earlier = await self.outbox.done(task) if task else []
@@ -345,7 +345,7 @@ class RevisionHandler(Handler):
         raise TypeError(f"a round does not end so: {result}")
 
     async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:
-        """Tell the owner that somebody has to look at a pull request; its row is settled, so that is told once."""
+        """Tell the owner that a person has to look at a pull request; its row is settled, so this happens once."""
         url = f"{self.github.page(this.repo)}/pull/{this.number}"
         summary = f"Your word is needed on {this.repo.full_name}#{this.number}: {url}"
         data = {"act": "review-stuck", "code": code, "repo": this.repo.full_name, "round": this.count}

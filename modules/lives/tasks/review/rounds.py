@@ -1,6 +1,6 @@
-"""The rounds that the work on a pull request of ours goes, and what is done once a round is pushed. Pure.
+"""The rounds of work on a pull request of ours, and the acts that follow the push of a round. Pure.
 
-Each act has a name of its own, so that the outbox lets none happen twice, whenever the life was killed.
+Each act has a name of its own, so that the outbox performs none twice, even after a crash.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.types import NewWork, WorkItem
 
 REVISION = "revision"
-"""The kind of the rows: one for each commit of ours of which changes are asked for, `owner/repo#31@<sha>`."""
+"""The kind of the rows: one for each commit of ours with a review to answer, `owner/repo#31@<sha>`."""
 MOST_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Which round the commit `sha` of our pull request `number` goes into."""
+    """Round number `count` of the work on our pull request `number`, for its commit `sha`."""
 
     repo: Repo
     number: int
@@ -39,7 +39,7 @@ class Round:
 
     @property
     def key_prefix(self) -> str:
-        """What the keys of all rounds of the pull request begin with."""
+        """The common prefix of the keys of all rounds of the pull request."""
         return f"{self.repo.full_name}#{self.number}@".lower()
 
     @property
@@ -49,7 +49,7 @@ class Round:
 
     @property
     def folder(self) -> str:
-        """What its checkout is called."""
+        """The name of its checkout."""
         return f"{self.kind}-{self.sha}"
 
     @property
@@ -59,30 +59,30 @@ class Round:
 
     @property
     def row(self) -> NewWork:
-        """Its row."""
+        """Its row of work."""
         told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
         return NewWork(self.kind, self.key, {**told, "round": self.count}, importance="commitment")
 
 
 def round_of(item: WorkItem) -> Round:
-    """Return what a row is about."""
+    """Return the round that a row is about."""
     told = item.payload
     return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"], item.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundActs:
-    """The acts that follow a round: `summary` is its author's word, `text` what the pull request is to say now."""
+    """The acts that follow a round: `summary` is its author's, `text` the new text of the pull request."""
 
     round: Round
     summary: str
     text: str = ""
 
     def description(self, stands: str, earlier: Sequence[Intent]) -> Iterator[ProposedAction]:
-        """Yield the new text of the pull request, if the text that `stands` there is what we wrote last.
+        """Yield the new text of the pull request, if its present text `stands` is what we wrote last.
 
-        What we wrote is among `earlier`: the acts for the task that are done, newest first. Where somebody changed it,
-        theirs stays.
+        What we wrote is found in `earlier`: the acts for the task that are done, newest first. A text that somebody
+        changed is kept.
         """
         number = str(self.round.number)
         texts = [one for one in earlier if one.made("issue") == number and _wrote(one)]
@@ -95,7 +95,7 @@ class RoundActs:
             yield self._action(body, "description", cause_id=texts[0].cause_id)
 
     def comment(self, says: Callable[..., str]) -> Iterator[ProposedAction]:
-        """Yield the comment with the author's summary, in the words of `says`, if there is one."""
+        """Yield the comment with the author's summary, worded by `says`, if there is a summary."""
         if self.summary:
             words, at = says(summary=without_mentions(self.summary)), for_workspace(self.round.repo)
             yield self._action(IssueCommentBody(**at, number=self.round.number, body=words), "summary")
@@ -106,13 +106,13 @@ class RoundActs:
             yield self._action(body, body.reviewers[0].lower())
 
     def _action(self, body: GitHubBody, what: str, cause_id: str | None = None) -> ProposedAction:
-        # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
+        # NOTE(self): a cause of its own, because only the push may be found by the cause of the round.
         name = f"review-again:{self.round.key}"
         return ProposedAction(body, part=f"{name} {what}", cause_id=cause_id or name)
 
 
 def _wrote(intent: Intent) -> str:
-    """Return the text that an act of ours gave a pull request, "" where it gave none."""
+    """Return the text that an act of ours gave a pull request; "" if it gave none."""
     body = intent.body
     if isinstance(body, PullRequestBody):
         return marked(body.body, intent.id)

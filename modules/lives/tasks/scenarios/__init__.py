@@ -1,1 +1,1 @@
-"""Goes through the scenarios of a workspace after a plan."""
+"""Tries the scenarios of a workspace after a plan is completed."""

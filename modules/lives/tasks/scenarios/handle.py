@@ -1,7 +1,7 @@
-"""Goes through SCENARIOS.md of a workspace after a plan: the coding agent runs the program and reports what it saw.
+"""Tries the scenarios in SCENARIOS.md after a plan: the coding agent runs the program and reports what it saw.
 
 One SOUL does this at a time, under a lock like that of a task. What fails becomes an issue, and a comment on the plan
-tells what came of each scenario. A run that was cut off is repeated from the steps that were paid for.
+reports the result of each scenario. An interrupted run continues from the steps that were paid for.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_i
 SKILL = "scenario-run"
 VERDICT = "scenario_verdict"
 MOST_TOLD = 40
-"""So many scenarios are told of."""
+"""How many scenarios are reported at most."""
 OTHERS_FOR = timedelta(minutes=30)
 """How long a SOUL without a sandbox leaves the scenarios to its peers."""
 
 Verdict = Literal["passes", "fails", "cannot_be_tried"]
 
 _ENDS_BEFORE = timedelta(minutes=5)
-"""So long before its lock ends a run ends, to be told in time."""
+"""How long before the end of its lock a run ends, so that it is reported in time."""
 _LOOK_S, _UNSENT_S = 120.0, 600.0
 _SHARE = 2
-"""A run may take this part of the tokens of a coding task: one half."""
+"""A run may use the tokens of a coding task divided by this."""
 _PAGE_CHARS, _NAME_CHARS, _SAW_CHARS = 20_000, 160, 600
 _TEXT = {"type": "string"}
 
 
 @dataclass(slots=True)
 class ScenarioReport:
-    """What came of a run at the commit `sha`, "" where none was made; `is_whole` unless a limit ended it.
+    """The result of a run at the commit `sha`, "" if there was no run; `is_whole` unless a limit ended it.
 
-    `found` has the name, the verdict, and what the agent saw, by the plain name of a scenario; `page` is SCENARIOS.md.
+    `found` holds the name, the verdict and what the agent saw, by `_comparable` name; `page` is SCENARIOS.md.
     """
 
     skills: Skills
@@ -66,7 +66,7 @@ class ScenarioReport:
 
     @property
     def specs(self) -> list[ToolSpec]:
-        """The tool that takes a verdict, and the one that ends the run."""
+        """The tool that records a verdict, and the one that ends the run."""
         fields = {"scenario": _TEXT, "verdict": {"type": "string", "enum": [*get_args(Verdict)]}, "saw": _TEXT}
         return [
             ToolSpec(
@@ -82,7 +82,7 @@ class ScenarioReport:
         return sum(one == verdict for _, one, _ in self.found.values())
 
     def answer(self, call: ToolCall, earlier: Sequence[ToolCall]) -> ToolAnswer:
-        """Take a verdict, which needs a run of its own; a later one on the same scenario replaces it."""
+        """Record a verdict, which needs a program run of its own; a later one on the same scenario replaces it."""
         name, saw = (one_line(str(call.input.get(one, "")), _SAW_CHARS) for one in ("scenario", "saw"))
         verdict, problem = call.input.get("verdict"), ""
         runs = sum(one.name == RUN for one in earlier)
@@ -99,11 +99,11 @@ class ScenarioReport:
         return ToolAnswer(call.id, call.name, told, is_error=bool(problem))
 
     async def check(self) -> str:
-        """Return why the run may not end yet, "" where it may."""
+        """Return why the run may not end yet; "" if it may."""
         return "" if self.found else self.skills.subsection(SKILL, "Answers", "No Verdict").strip()
 
     def listed(self, *verdicts: Verdict) -> str:
-        """Return a line for each scenario with one of these verdicts, or with any."""
+        """Return a line for each scenario with one of these verdicts; for all scenarios if none is given."""
         shown = [one for one in self.found.values() if not verdicts or one[1] in verdicts]
         return "\n".join(
             self.skills.render(SKILL, "Verdicts", one, name=name, saw=saw).strip() for name, one, saw in shown
@@ -111,13 +111,13 @@ class ScenarioReport:
 
 
 def _comparable(text: str) -> str:
-    """Return a line in one form: without what Markdown puts before it, emphasis and case."""
+    """Return a line in a form for comparison: without Markdown prefix, emphasis and case."""
     return " ".join(one_line(text, _SAW_CHARS).casefold().replace("*", "").lstrip("#->+ \t").split())
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioHandler(Handler):
-    """Goes through the scenarios once for each completed plan."""
+    """Tries the scenarios once for each completed plan."""
 
     kind = SCENARIOS
     line = "social"
@@ -145,13 +145,13 @@ class ScenarioHandler(Handler):
         return await self._tell(place, ScenarioReport(self.code.skills))
 
     async def _go_through(self, place: TaskPlace, reading: PlanReading) -> Disposition:
-        """Run them under a lock, and tell what came of it, unless another SOUL did meanwhile."""
+        """Run the scenarios under a lock, and report the result unless another SOUL has done so meanwhile."""
         locks, now = (reading.locks or {}).get(place.number, {}), self.clock.now()
         epoch = 1 + max(locks, default=0)
         state = ClaimState(self.requests.login, place.issue, place.number, now + LEASE, epoch=epoch, has_lock=True)
         lease = lease_of(state, place.repo.owner, place.repo.name, now)
         is_free = not locks or now >= max(locks.values()) + LEASE
-        if not is_free:  # NOTE(self): a run of ours that was cut off has left it
+        if not is_free:  # NOTE(self): an interrupted run of ours may have left the lock
             is_free = await self.requests.has_lock(lease, epoch - 1, self.requests.login)
         answer = await self.requests.act(lease, CreateLock(epoch), Task(place.number, "")) if is_free else None
         if not isinstance(answer, LockAnswer) or answer.code != "created":
@@ -167,7 +167,7 @@ class ScenarioHandler(Handler):
                 await self.requests.delete_dead_lock(lease, one)
 
     async def _run(self, place: TaskPlace, lease: Lease) -> ScenarioReport:
-        """Have the agent go through them in a fresh clone, which is deleted afterwards."""
+        """Have the agent try the scenarios in a fresh clone, which is deleted afterwards."""
         code, report = self.code, ScenarioReport(self.code.skills, is_whole=False)
         folder = TaskFolder(code.root, place.repo, place.issue, place.number, lease.epoch)
         seconds = (lease.until - _ENDS_BEFORE - self.clock.now()).total_seconds()
@@ -205,7 +205,7 @@ class ScenarioHandler(Handler):
         )
 
     async def _tell(self, place: TaskPlace, report: ScenarioReport) -> Disposition:
-        """Open an issue for what fails, then say on the plan what came of each; each once."""
+        """Open an issue for what fails, then report all results on the plan; each once."""
         passing, failing, untried = (report.count(one) for one in get_args(Verdict))
         if report.found:
             said = [self._words("Comment", sha=report.sha[:7], listed=report.listed())]
@@ -220,10 +220,10 @@ class ScenarioHandler(Handler):
         return Disposition("done", "told", f"{passing} pass, {failing} fail, {untried} could not be tried")
 
     async def _follow_up(self, place: TaskPlace, report: ScenarioReport) -> str:
-        """Open the issue for what fails while a round is left; return what is said of it."""
+        """Open the issue for what fails if a round is left; return what the report says of it."""
         occasion, fails = f"{SCENARIOS}-{place.issue}", report.listed("fails")
         if number := await self.gaps.opened(place.repo, occasion):
-            # NOTE(self): maybe by another SOUL, which was ended before it told that.
+            # NOTE(self): perhaps opened by another SOUL that ended before it reported that.
             return self._words("After / Issue", number=number)
         known = await self.gaps.writer.outbox.standing("issue", f"{gap_key(place.repo)}{occasion}")
         is_left = known.is_decided or await self.gaps.has_round_left(place.repo)
@@ -238,13 +238,13 @@ class ScenarioHandler(Handler):
         return self._words("After / Issue", number=opened.made("issue")) if opened else ""
 
     async def _sent(self, standing: ActStanding) -> Intent | None:
-        """Wait for an act to leave, and return it; None where it never will. Raises `Transient` if it still waits."""
+        """Wait for an act to leave, and return it; None if it never will. Raises `Transient` if it still waits."""
         row = await self.gaps.writer.outbox.settled(standing.active.id) if standing.active else None
         if row and row.state in {"pending", "sending"}:
             raise Transient("what came of the scenarios has not left yet", retry_after=_UNSENT_S)
         return row if row and row.state == "done" else None
 
     def _words(self, section: str, **words: object) -> str:
-        """Return words for people without secrets, mentions and links, in which no mark of ours is planted."""
+        """Return a text for people, without secrets, mentions, links or planted marks of ours."""
         told = {name: without_links(plain(self.code.redactor.text(str(value)))) for name, value in words.items()}
         return self.code.skills.render(SKILL, section, **told).strip()
