@@ -1,4 +1,4 @@
-"""One SOUL from start to end: `open_soul` builds it once, `App` takes it through the stages of its life."""
+"""Builds one SOUL (`open_soul`) and runs it through its stages from start to end (`App`)."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0
 
 
 class App:
-    """One SOUL, built and not yet awake. `log_in` comes first, then `run` lives until something ends it.
+    """One SOUL, built but not yet awake. Call `log_in` first, then `run`, which lives until something ends it.
 
     | stage     | reached                                           | from then on                                  |
     |-----------|---------------------------------------------------|-----------------------------------------------|
-    | BUILT     | by `open_soul`                                    | what the owner says is kept                   |
+    | BUILT     | by `open_soul`                                    | messages of the owner are stored              |
     | LOGGED_IN | by `log_in`                                       | the owner is answered, notifications are read |
-    | CHECKED   | by the first look at whether the SOUL may act     | intents leave                                 |
-    | SETTLED   | once all is done that a start asks of the network | posts of its own are thought of               |
+    | CHECKED   | by the first check whether the SOUL may act       | intents leave                                 |
+    | SETTLED   | when the network requests of a start are done     | the SOUL considers posts of its own           |
     """
 
     def __init__(
@@ -96,24 +96,23 @@ class App:
         services.events.subscribe(TaskEnded, lambda _: self.scheduler.bring_forward(PLAN_AWARENESS, again_s))
 
     async def wake(self, *, take_over: bool = False) -> None:
-        """Go through all stages of a start, one after the other. Raises as `log_in`."""
+        """Go through all stages of a start in order. Raises the same errors as `log_in`."""
         await self.log_in(take_over=take_over)
         await self.scheduler.run_guarded(self.control_watch.name)
         self.stages.reach(Stage.CHECKED)
         await self._settle()
 
     async def make_ready(self) -> None:
-        """Make ready what lies on this machine. Raises `Fatal` where that cannot be."""
+        """Prepare everything that needs no login. Raises `Fatal` if that fails."""
         await self.control_watch.tell()
         await self.services.self_keeper.wake()
         await self.services.knowledge.wake()
         await self.lives.turn_services.wake()
 
     async def log_in(self, *, take_over: bool = False) -> None:
-        """Make ready what lies on this machine, and log in.
+        """Prepare everything that needs no login, and log in; wait out short outages.
 
-        Raises `Auth`, or `Fatal` (also where the home is another account's, or another copy of it lives); waits out
-        what is only briefly down.
+        Raises `Auth`, or `Fatal` (also if the home belongs to another account, or another copy of it is running).
         """
         services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.make_ready()
@@ -125,10 +124,10 @@ class App:
         self.stages.reach(Stage.LOGGED_IN)
 
     async def run(self, ended: asyncio.Event) -> LifeEnd:
-        """Live until `ended` is set, or it falls asleep, and return how it is to go on.
+        """Live until `ended` is set or the SOUL falls asleep, and return how it goes on.
 
-        Raises the `Fatal` that ended it otherwise. After `log_in` alone, notifications are read first, and the rest of
-        the start happens beside everything else.
+        Raises the `Fatal` that ended it otherwise. If only `log_in` ran before, notifications are read first, and the
+        rest of the start runs in the background.
         """
         lives, scheduler = self.lives, self.scheduler
         stop = asyncio.create_task(ended.wait(), name="until-ended")
@@ -151,7 +150,7 @@ class App:
             for task in (stop, doomed, asleep, *tasks):
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
-        with suppress(MachineTrouble, Transient):  # what it held before stays
+        with suppress(MachineTrouble, Transient):  # if this fails, the previous status file stays
             await self.status.write("stopped")
         for end in ends:
             if isinstance(end, Exception):
@@ -164,7 +163,7 @@ class App:
         return how
 
     async def note_end(self, error: SoulError) -> None:
-        """Note what ended this life, for whoever asks while nobody is awake, and ring; there may be no room for it."""
+        """Record the error that ended this life, for `soul status`, and send the alarm; a failed record is ignored."""
         entry = Entry("life", "stop", str(error), line=None, reason=error.remedy, data={"act": "ended"})
         with suppress(StorageError, Transient):
             await self.services.journal.record(entry)
@@ -177,7 +176,7 @@ class App:
             self.control_watch,
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
-            # NOTE(self): a start runs each once, in this order: the owner is read before all that takes long.
+            # NOTE(self): a start runs each loop once, in this order, so messages of the owner come before slow work.
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
             ),
@@ -192,14 +191,14 @@ class App:
         ]
 
     async def _pulse(self) -> str:
-        """What each heartbeat tells: the mode, since when it lives, when it looks again, and the situation."""
+        """Return the text of a heartbeat: mode, time awake, time of the next look at Bluesky, and the status line."""
         services, seconds = self.services, self.services.clock.monotonic() - self._born_s
         look = next((loop.next_at for loop in self.scheduler.states() if loop.name == AWARENESS), None)
         next_look = f", looks again at {local(look, services.settings.soul_timezone):%H:%M:%S}" if look else ""
         return f"{services.attention.mode}, awake for {span(seconds)}{next_look}; {await self.status_report.line()}"
 
     async def _settle(self) -> None:
-        """Learn what the network knows of us and our peers, and read our own feed."""
+        """Load our account, our peers and the moderation lists from the network, and read our own feed."""
         await self.services.account.learn()
         await self.services.moderation.refresh()
         await self.lives.bluesky.warm_up()
@@ -209,7 +208,7 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            # NOTE(self): what fails is read by the first run, which tells; `_settle` reads in the background meanwhile.
+            # NOTE(self): the first run repeats and reports what fails here; `_settle` reads in the background.
             with suppress(MachineTrouble, Transient), urgency(Urgency.AHEAD):
                 await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
@@ -247,8 +246,8 @@ async def open_soul(
     phone_commands: PhoneCommands = lambda _: Commands(rows={}),
     watch: SleepWatch | None = None,
 ) -> AsyncIterator[App]:
-    """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
-    clock = ScaledClock(clock, settings.soul_speed)  # the one place that knows the speed
+    """Lock the home, and build one SOUL in it with the prompts of `skills_folder`. Raises `Fatal` with a remedy."""
+    clock = ScaledClock(clock, settings.soul_speed)  # the only place that applies the speed
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
         start = note_start(home.memory, Control(home.memory), clock)

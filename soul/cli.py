@@ -1,6 +1,6 @@
-"""The command `soul`: the entry point, and what every command's end has in common.
+"""The entry point of the command `soul`, and the error handling of all commands.
 
-The exit codes are those of `soul/exit_codes.py`. Under `--json` an error is told as JSON too:
+The exit codes are those of `soul/exit_codes.py`. With `--json`, an error is written as JSON too:
 `{"error": …, "remedy": …}` on standard output.
 """
 
@@ -16,14 +16,14 @@ from soul.exit_codes import ExitCode, exit_code_of
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
-    os.umask(0o077)  # nobody else reads what it writes down, whatever the shell allows
+    os.umask(0o077)  # no other user may read the files it writes, whatever the umask of the shell
     if sys.argv[1:] == ["--version"]:
-        # NOTE(self): asked often by scripts, so it answers before anything is imported.
+        # NOTE(self): scripts ask for this often, so it answers before anything is imported.
         sys.stdout.write(f"soul {__version__}\n")
         return
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a quarter of reading settings
-    # NOTE(self): None says "not installed". httpx takes the first for its own command line, structlog the second for
-    # coloured tracebacks; with them come libraries that nothing here uses.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them takes a quarter of reading settings
+    # NOTE(self): None marks a module as not installed. httpx imports the first for its own command line, structlog the
+    # second for coloured tracebacks; both would load libraries that nothing here uses.
     for module in ("httpx._main", "rich.traceback"):
         sys.modules[module] = None  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
@@ -44,10 +44,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _answer(arguments: list[str], *, as_json: bool) -> int:
-    from soul.status_arguments import read_status_arguments  # noqa: PLC0415 - after the quick way out
+    from soul.status_arguments import read_status_arguments  # noqa: PLC0415 - not needed by `--version`
 
-    # NOTE(self): scripts ask for the status again and again, and to load what reads the arguments of all commands takes
-    # longer than to answer.
+    # NOTE(self): scripts ask for the status again and again, and loading the parser of all commands takes longer than
+    # answering.
     if asked := read_status_arguments(arguments):
         from soul.commands.status import run_status  # noqa: PLC0415 - the same
 
@@ -80,8 +80,8 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
 
 def _tell(error: Exception, *, as_json: bool) -> int:
-    """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import SettingsError, SoulError  # noqa: PLC0415 - only what goes wrong needs it
+    """Print an error without secrets; return the exit code."""
+    from common.errors import SettingsError, SoulError  # noqa: PLC0415 - only an error needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error, write_lines, write_mistakes  # noqa: PLC0415 - the same
 
@@ -95,7 +95,7 @@ def _tell(error: Exception, *, as_json: bool) -> int:
 
     import traceback  # noqa: PLC0415 - the same
 
-    # NOTE(self): a fault of ours; the traceback may quote anybody, so it goes the same way as all other text.
+    # NOTE(self): a bug of ours. The traceback may quote untrusted text, so it is cleaned and printed like other text.
     write_lines(*clean("".join(traceback.format_exception(error))).splitlines(), to=sys.stderr)
     if as_json:
         write_error(clean(f"Internal error: {type(error).__name__}: {error}"), as_json=True)

@@ -1,4 +1,4 @@
-"""The command line: each command's module is imported only when it is called or asked what it takes."""
+"""The command line. The module of a command is imported only when the command is called or its help is shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soul.terminal.output import write_lines
 
 
 class Program(Group):
-    """`soul` itself, with all commands."""
+    """The command `soul` itself, with all its subcommands."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as Typer gives them
         super().__init__(**attributes | {"commands": commands_of(COMMANDS)})
@@ -59,7 +59,7 @@ def run(
     ] = False,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="Also serve the dashboard.")] = False,
 ) -> int:
-    """Let the SOUL live, and serve its page if that is wanted."""
+    """Run the SOUL and, with `dashboard`, serve its page; return the exit code."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
@@ -78,5 +78,5 @@ def run(
 
 
 def help_(command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None) -> int:
-    """Show what commands there are, or what one of them takes."""
+    """Show all commands, or the arguments and options of one; return the exit code."""
     return int(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False) or 0)

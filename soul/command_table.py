@@ -1,4 +1,4 @@
-"""All commands in one table: what each is called, does and takes, and where it can be used."""
+"""The table of all commands: name, help, function and arguments of each, and where it can be used."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Place: TypeAlias = Literal["terminal", "message", "mcp", "mcp acts", "page", "room"]
-"""Beside the command line: with a slash in the SOUL's terminal, in the owner's direct messages or in the terminal of a
-room, as a tool of `soul mcp` (an act only if the owner allows it), as a button of the dashboard."""
+"""A place beside the command line: a slash command in the SOUL's terminal, in a direct message of the owner or in the
+terminal of a room; a tool of `soul mcp` ("mcp acts": only if the owner allows acts); a button of the dashboard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +16,15 @@ class Row:
     """One command.
 
     Attributes:
-        help: one line; behind a slash only its first sentence is shown.
+        help: one line; slash commands show only its first sentence.
         function: what the command line calls, as `module:name` in `soul`; "" if the command line does not have it.
-            What its signature annotates for Typer are the arguments and options; those of `USUAL` need no annotation.
+            Its parameters annotated for Typer are the arguments and options; those of `USUAL` need no annotation.
             It returns None, an exit code, or False for exit code 1.
-        given: arguments of the function that the command's name decides.
-        commands: those of a group, which has no function.
-        typed: what follows the name behind a slash; words that may be left out stand in brackets.
+        given: arguments that this command always passes to the function.
+        commands: the subcommands of a group, which has no function.
+        typed: what follows the name of the slash command; optional words are in brackets.
         where: the places that have it beside the command line.
-        begins: what is said at once behind a slash, where the answer takes a while.
+        begins: what the slash command says at once if its answer takes a while.
 
     """
 
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def needs_words(self) -> bool:
-        """Return whether something must follow the name behind a slash."""
+        """Whether something must follow the name of the slash command."""
         return any(not word.startswith("[") for word in self.typed.split())
 
 
@@ -424,7 +424,7 @@ COMMANDS = (
 
 
 def rows_at(place: Place, rows: Iterable[Row] = COMMANDS, group: str = "") -> dict[str, Row]:
-    """Return the commands of a place; one of a group is called `group_name`."""
+    """Return the commands of a place by name; a subcommand is called `group_name`."""
     found: dict[str, Row] = {}
     for row in rows:
         if place in row.where:

@@ -1,4 +1,4 @@
-"""The exit codes of all commands, as docs/cli.md lists them, and those after which no supervisor should start again."""
+"""The exit codes of all commands, as docs/cli.md lists them, and those after which no supervisor should restart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a command ended that did not end well; 0 is for one that did."""
+    """The exit codes of a command that failed; 0 is success."""
 
     FAILED = 1
     USAGE = 2
@@ -17,15 +17,15 @@ class ExitCode(IntEnum):
 
 
 ANEW, ASLEEP = 76, 79
-"""How a SOUL's process ended that is to begin anew at once, and one that sleeps until a watcher wakes it."""
+"""The exit codes of a SOUL's process that is to restart at once, and of one that sleeps until a watcher wakes it."""
 
 NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG)
-"""What another start would only repeat, until the owner acts."""
+"""The exit codes of failures that another start would only repeat, until the owner acts."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:
-    """Return the exit code of a command that this error ended."""
-    # NOTE(self): imported here, as only what goes wrong needs it.
+    """Return the exit code of a command that ended with this error."""
+    # NOTE(self): imported here, as only an error needs it.
     from common import errors  # noqa: PLC0415
 
     match error:

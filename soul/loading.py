@@ -1,4 +1,4 @@
-"""Loading many modules at once, without looking for garbage among them."""
+"""Imports many modules at once without garbage collection."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Keep the collector still while modules are imported: they stay as long as the process, so it would find little.
+    """Disable garbage collection while modules are imported: they stay as long as the process, so it finds little.
 
-    What is there at the end it never looks at again. A collector that was off before stays off.
+    Objects that exist at the end are never scanned again. A collector that was off before stays off.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
-"""Ends this process once its parent has ended, in whatever way. Run as a module it is a resident of the demo.
+"""Ends this process once its parent has ended for any reason. Run as a module, it is a resident of the demo.
 
-The parent holds the writing end of a pipe and writes nothing into it. When that process is gone, even by kill -9, the
-system closes the pipe, on Linux and macOS alike; nothing needs to be asked again and again.
+The parent holds the writing end of a pipe and writes nothing into it. When the parent ends, even by kill -9, the system
+closes the pipe, on Linux and macOS alike, so no polling is needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GRACE_S = 10.0
 
 
 def end_with(pipe: int, *, grace_s: float = _GRACE_S) -> None:
-    """Ask this process to end once nobody holds the other end of `pipe`; end it for good `grace_s` seconds later."""
+    """Send SIGTERM to this process once the other end of `pipe` is closed; exit by force `grace_s` seconds later."""
     threading.Thread(target=_watch, args=(pipe, grace_s), name="parent watch", daemon=True).start()
 
 
@@ -30,10 +30,10 @@ def _watch(pipe: int, grace_s: float) -> None:
 
 
 def main() -> None:
-    """Watch the pipe and live."""
+    """Watch the pipe, the first argument, and run the SOUL of the home, the second."""
     pipe, home = int(sys.argv[1]), Path(sys.argv[2])
-    # NOTE(self): the pipe stays inheritable: a life that starts anew, to forget somebody, replaces this program and
-    # watches it again. What a life starts itself inherits nothing.
+    # NOTE(self): the pipe stays inheritable: a life that restarts, to forget somebody, replaces this program and
+    # watches the pipe again. Processes that a life starts inherit nothing.
     end_with(pipe)
     from soul import cli  # noqa: PLC0415 - the watch begins before the long imports
 

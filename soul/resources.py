@@ -11,6 +11,6 @@ SKILLS = _SOURCE / "skills"
 
 
 def template(name: str) -> str:
-    """The text of `.env.example`, `SOUL.md` or `SELF.md`, from the installed package or from a source checkout."""
+    """Return the text of a template, such as `.env.example`, from the installed package or from a source checkout."""
     installed = _INSTALLED / name
     return (installed if installed.exists() else _SOURCE / name).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What `soul status` is asked for, read from the arguments without the library that reads those of all commands.
+"""Parses the arguments of `soul status` without the library that parses those of all commands.
 
-It understands only what that library would understand the same (a test holds them together), and leaves all else to it.
+It accepts only what that library would parse in the same way (a test checks this), and leaves everything else to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class StatusArguments:
-    """Whose status, whether it is for a program, and whether all is told."""
+    """The home, whether to print JSON, and whether to print everything known."""
 
     home: Path
     as_json: bool
@@ -19,7 +19,7 @@ class StatusArguments:
 
 
 def read_status_arguments(arguments: list[str]) -> StatusArguments | None:
-    """`status [--home DIR] [--json] [--loops]` in any order; None for anything else, also for help."""
+    """Parse `status [--home DIR] [--json] [--loops]` in any order; return None for anything else, also for help."""
     if arguments[:1] != ["status"]:
         return None
     home, as_json, with_loops = Path(), False, False

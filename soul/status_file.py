@@ -1,4 +1,4 @@
-"""Which fields of a status file hold what they may. It loads little: `soul status` reads the file and nothing else."""
+"""Checks the fields of a status file. It imports little, since `soul status` needs little else."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _DEPTH_MAX = 8
 
 
 def fitting(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields that hold what they may, and the names of the others. A field that is not known may hold anything.
+    """Return the fields with valid values, and the names of the others. An unknown field may hold anything.
 
-    No field may be nested deeper than a status is: what reads JSON goes deeper than what writes it.
+    No field may be nested deeper than a status is, since the JSON reader goes deeper than the writer.
     """
     kept = {name: value for name, value in raw.items() if _is_flat(value) and _FIELDS.get(name, _anything)(value)}
     return kept, tuple(name for name in raw if name not in kept)
@@ -47,7 +47,7 @@ def _each(fits: _Fits) -> _Fits:
 
 
 def _record(**fields: _Fits) -> _Fits:
-    """An object that has all of these fields; others may stand beside them."""
+    """Return a check for an object that has all of these fields; it may have others."""
     return lambda value: (
         isinstance(value, dict) and all(name in value and fits(value[name]) for name, fits in fields.items())
     )

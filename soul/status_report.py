@@ -1,6 +1,6 @@
-"""What one SOUL can say of itself at a glance: for the heartbeat, the owner's turns, and the status file.
+"""The status of a SOUL, for the heartbeat, the owner's turns, and the status file.
 
-The owner's direct messages get it too, as the answer to a command.
+It also has the answers to the owner's direct messages.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from soul.terminal.plain import moment, troubles_text
 _NO_WORDS = "The model ended without an answer. Ask again, in other words."
 
 PhoneCommands = Callable[[Any], Commands]
-"""Builds the commands that the owner can give by direct message to the living SOUL that it is given."""
+"""Builds the commands that the owner can give by direct message to a running SOUL, which is the argument."""
 
 
 @dataclass
 class OwnerMessages:
-    """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together.
+    """Answers messages of the owner; `owner` and `commands` are called once the SOUL is built.
 
-    What they ask about their own data goes to `requests` first.
+    Requests of the owner about their own data go to `requests` first.
     """
 
     me: Me
@@ -62,16 +62,16 @@ class OwnerMessages:
         return self.commands()
 
     def takes_a_while(self, line: str) -> bool:
-        """Whether later commands are not to wait for what a line that begins with a slash asks."""
+        """Return whether a slash command takes so long that later commands do not wait for it."""
         return bool(self._built.begins(line))
 
     async def obey(self, line: str) -> str:
-        """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
+        """Carry out a slash command; return the text of the answer, "" if there is none."""
         lines, *problem = await self._built.obey(line)
         return "\n".join((*lines, *filter(None, problem)))
 
     async def answer(self, key: str, text: str) -> str:
-        """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
+        """Return the SOUL's answer, or why there is none. Raises the same errors as `OwnerTalk.answer_via`."""
         asked = Addressed(key, self.me.owner_did, self.me.owner_handle, text, "owner")
         requested = await self.requests.carry_out(asked)
         if requested and requested.code == "answer":
@@ -84,7 +84,7 @@ class OwnerMessages:
         return "\n".join(filter(None, (*problem, *acts)))
 
     async def forget(self, key: str) -> None:
-        """Forget the answer to a message, which was handed over."""
+        """Forget the stored answer to a message, once it was handed over."""
         await self.owner().inbox.forget(key)
 
 
@@ -95,7 +95,7 @@ def loops_for_messages(
     owner: Callable[[], OwnerTalk],
     commands: Callable[[], Commands],
 ) -> list[Loop]:
-    """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
+    """Return the loops that read and answer messages; `owner` and `commands` are as in `OwnerMessages`."""
     return message_loops(
         services, turn_services, requests, OwnerMessages(services.me, services.outbox, requests, owner, commands)
     )
@@ -106,10 +106,10 @@ _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """Asks the services.
+    """Gathers the status from the services.
 
-    `cached_share` says how much of its input the model service had kept, `prompt_notes` what had no room in a prompt,
-    `live_commitments` what is still to be done, `growth` how SELF.md changed of late and what often goes wrong.
+    `cached_share` returns which share of its input the model service had cached, `prompt_notes` what had no room in a
+    prompt, `live_commitments` the open commitments, `growth` the latest changes of SELF.md and the frictions.
     """
 
     services: Services
@@ -122,7 +122,7 @@ class StatusReport:
     growth: Callable[[], Awaitable[dict[str, Any]]]
 
     async def gather(self) -> dict[str, Any]:
-        """The fields of the status file that come from the services, in its camelCase."""
+        """Return the fields of the status file that come from the services, in its camelCase."""
         services = self.services
         atproto, github, integrations = services.atproto, services.github, services.integrations
         zone = services.settings.soul_timezone
@@ -140,7 +140,7 @@ class StatusReport:
                 "triggerUri": stored.entry.trigger_uri,
             }
             for stored in reversed(await services.journal.recent(_DECISIONS_READ, kinds=["decision"]))
-            if not stored.entry.data.get("held")  # the drafts tell of it while it waits
+            if not stored.entry.data.get("held")  # shown among the drafts while it waits
         ][-_DECISIONS_SHOWN:]
         await services.database.run(partial(_name_people, decisions))
         return {
@@ -171,7 +171,7 @@ class StatusReport:
         }
 
     def _stands(self, now: Situation) -> dict[str, Any]:
-        """Return the fields that tell what waits, what is planned and what is wrong."""
+        """Return the fields on what waits, what is planned and what is wrong."""
         room, zone = self.services.integrations.room, self.services.settings.soul_timezone
         return {
             "waits": asdict(now.waits),
@@ -196,11 +196,11 @@ class StatusReport:
         }
 
     async def line(self) -> str:
-        """Return one line of prose, for the heartbeat."""
+        """Return the status as one line of prose, for the heartbeat."""
         return status_line(await self.gather(), self.services.settings.soul_timezone)
 
     async def moment(self) -> str:
-        """Return what the owner's turns are told: the day so far, and how things stand."""
+        """Return the status in words for the owner's turns: the day so far, and how things stand."""
         services = self.services
         days = DayReader(services.settings, services.home, services.clock)
         day = brief_text(await asyncio.to_thread(days.read))
@@ -208,7 +208,7 @@ class StatusReport:
         return "\n".join(filter(None, (day, now)))
 
     def _troubles(self, situation: Situation) -> list[dict[str, Any]]:
-        """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""
+        """Return what the SOUL waits for: paused or failing services, and tokens; `until` is None if unknown."""
         now = self.services.clock.now()
         waits = {"Bluesky": self.services.atproto.back_off(), "GitHub": self.services.github.back_off()}
         left_alone = {name: wait for name, wait in waits.items() if wait}
@@ -236,7 +236,7 @@ class StatusReport:
 
 
 def status_line(facts: dict[str, Any], timezone: str = "") -> str:
-    """The same as one line of prose, for the heartbeat."""
+    """Return the fields of `StatusReport.gather` as one line of prose, for the heartbeat."""
     talks = facts["conversations"]
     return (
         f"today {counts_text(facts['counts'])}; "
@@ -272,7 +272,7 @@ def _leaving(one: Mapping[str, str], timezone: str) -> str:
 
 
 def _requests(budget: dict[str, Any]) -> str:
-    """How many requests Bluesky still takes; before the first answer that is not known."""
+    """Return in words how many requests Bluesky still allows, which is unknown before its first answer."""
     if budget["remaining"] is None or budget["limit"] is None:
         return "requests to Bluesky not counted yet"
     return f"{budget['remaining']:,} of {budget['limit']:,} requests to Bluesky left"
@@ -281,11 +281,11 @@ def _requests(budget: dict[str, Any]) -> str:
 def _company(room: dict[str, Any]) -> str:
     if room["status"] not in {"joined", "draining"}:
         return "in no room"
-    # NOTE(self): how many, not who: names are chosen by others, and this line stands in the owner's own prompt.
+    # NOTE(self): the number, not the names: others choose their names, and this line is in the owner's own prompt.
     return f"in a room with {counted(len(room['peers']), 'other')}" if room["peers"] else "alone in a room"
 
 
 def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection) -> None:
-    """Put handles in the place of DIDs in what each decision says."""
+    """Replace DIDs by handles in the summary and reason of each decision."""
     for one in decisions:
         one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])

@@ -1,1 +1,1 @@
-"""What each command does, one module per command; `soul/command_line.py` says how it is called."""
+"""The commands, one module per command; `soul/command_line.py` says how they are called."""

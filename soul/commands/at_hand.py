@@ -1,4 +1,4 @@
-"""The settings and the home for a command that only stops something or looks: a mistake in `.env` does not keep it."""
+"""Reads settings and home for commands that only look or stop something: mistakes in `.env` do not prevent them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soul.terminal.output import printable, write_lines
 
 
 def settings_to_run(root: Path) -> Settings:
-    """Return the settings of a home. Raises `SettingsError` with all that `soul run` refuses."""
+    """Return the settings of a home. Raises `SettingsError` with every mistake that `soul run` refuses."""
     settings, mistakes = examined_settings(root)
     if mistakes:
         raise SettingsError(mistakes)
@@ -22,11 +22,11 @@ def settings_to_run(root: Path) -> Settings:
 
 
 def examined_settings(root: Path, content: bytes | None = None) -> tuple[Settings, list[ConfigError]]:
-    """Read the settings of a home, or `content` as if it were its `.env`, as far as they are right.
+    """Return the valid settings of a home, or of `content` as if it were its `.env`, and the mistakes.
 
-    Return also one error for each mistake that `soul run` refuses. Raises `ConfigError` where nobody lives.
+    There is one error for each mistake that `soul run` refuses. Raises `ConfigError` if there is no SOUL in `root`.
     """
-    # NOTE(self): loaded here, so that a command that only looks need not wait for it.
+    # NOTE(self): imported here, so that a command that only looks need not wait for it.
     from common.clock import SystemClock  # noqa: PLC0415
     from common.settings import unknown_keys  # noqa: PLC0415
     from modules.runtime.budget.budget import refuse_unpriced  # noqa: PLC0415
@@ -51,7 +51,7 @@ def examined_settings(root: Path, content: bytes | None = None) -> tuple[Setting
 
 
 def at_hand(root: Path) -> tuple[Settings, Home]:
-    """Return what can be read, and say on standard error what cannot. Raises `ConfigError` where nobody lives."""
+    """Return valid settings and home; print mistakes on standard error. Raises `ConfigError` if there is no SOUL."""
     settings, mistakes = read_settings(root)
     clean = Redactor(settings.secrets).text
     for mistake in mistakes:

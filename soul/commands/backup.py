@@ -1,4 +1,4 @@
-"""`soul backup`, `soul restore` and `soul move`: a home as one file, brought back elsewhere, and ended where it was."""
+"""`soul backup`, `soul restore` and `soul move`: save a home in one file, restore it, and retire the original."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file."
 
 
 def run_backup(root: Path, target: _Backup, passphrase_file: _Passphrase = None) -> None:
-    """Write the file, also while the SOUL runs. Raises as `write_backup`."""
+    """Write the backup, also while the SOUL runs. Raises the same errors as `write_backup`."""
     settings, home = at_hand(root)
     write_lines(*_write(settings, home, target, passphrase_file, ends=False))
 
 
 def run_move(root: Path, target: _Backup, passphrase_file: _Passphrase = None) -> None:
-    """Write the file and end this home. Raises as `write_backup`, and `HomeLocked` while the SOUL runs."""
+    """Write the backup and retire this home. Raises as `write_backup` does, and `HomeLocked` while the SOUL runs."""
     settings, home = at_hand(root)
     now = SystemClock().now()
     with HomeLock(home, agent_name=settings.agent_name, started_at=now):
@@ -60,7 +60,7 @@ def run_restore(
     *,
     most_gib: Annotated[int, typer.Option("--max-gib", min=1, help="Refuse a backup that holds more.")] = 16,
 ) -> None:
-    """Bring the home back in `root`. Raises as `restore_backup`."""
+    """Restore the home into `root`. Raises the same errors as `restore_backup`."""
     root = root.resolve()
     restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)
     told = [f"Restored {restored.files} files in {root}"]
@@ -88,7 +88,7 @@ def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path |
 
 
 def _passphrase(path: Path | None) -> str:
-    """Return the first line of a file or a pipe, without what editors and keyboards add unseen; "" without a file."""
+    """Return the first line of a file or a pipe, without invisible characters and outer spaces; "" without a file."""
     if path is None:
         return ""
     try:

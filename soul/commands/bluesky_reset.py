@@ -1,4 +1,4 @@
-"""`soul bluesky-reset`: deletes every post and reply of the SOUL's account, once the owner typed yes."""
+"""`soul bluesky-reset`: deletes every post and reply of the SOUL's account after the owner types yes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def all_posts(atproto: Atproto) -> list[str]:
 
 
 async def delete_all(atproto: Atproto, uris: list[str], clock: Clock, tell: Tell) -> Deleted:
-    """Delete these, one after the other; what fails is tried once more, after the pause that the service asks for."""
+    """Delete these posts one after the other; retry a temporary failure once, after the pause the service asks for."""
     left: list[str] = []
     for number, uri in enumerate(uris, start=1):
         if number > 1:
@@ -124,7 +124,7 @@ async def delete_all(atproto: Atproto, uris: list[str], clock: Clock, tell: Tell
 
 
 async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted) -> None:
-    """What the feed no longer shows may be said again."""
+    """Let the SOUL say again what the deleted posts said, and record the deletion."""
     if not home.database.exists():
         return
     async with await Database.beside(home.database) as database:

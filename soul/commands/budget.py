@@ -1,4 +1,4 @@
-"""`soul budget`: what today has cost, and the days before, whether the SOUL is awake or not."""
+"""`soul budget`: shows what today and the days before cost, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_budget(
     as_json: bool,
     clock: Clock | None = None,
 ) -> None:
-    """Print it, with a line for each of the last `days` days. Raises `ConfigError` when there is no database yet."""
+    """Print today's budget and a line for each of the last `days` days. Raises `ConfigError` without a database."""
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         report = report_at(connection, settings, (clock or SystemClock()).now())

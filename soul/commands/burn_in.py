@@ -1,4 +1,4 @@
-"""The burn-in of a version, at the start of a life and during it; how the version before goes on in its place."""
+"""The burn-in of a version, at the start of a life and during it, and the return to the version before."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from soul.terminal.output import write_lines
 
 @contextmanager
 def burning_in(settings: Settings, home: Home) -> Iterator[None]:
-    """Count a start, and afterwards that it ended as it should. Raises what keeps this version from living here."""
-    with suppress(StorageError, Transient, sqlite3.Error):  # the life itself tells of a database that cannot be used
+    """Count a start; reset the count at an end without a crash. Raises if this version was put back in this home."""
+    with suppress(StorageError, Transient, sqlite3.Error):  # the life itself reports an unusable database
         if home.database.exists():
             _note_start(settings, home)
     try:
@@ -53,12 +53,12 @@ def _note_start(settings: Settings, home: Home) -> None:
                 _tell(connection, settings, known, clock)
             connection.execute("COMMIT")
             if known and known.bad and me == known.program:
-                forget_starts(home.memory)  # they are none of the version before
+                forget_starts(home.memory)  # they do not count for the version before
                 raise known.error()
 
 
 def _tell(connection: sqlite3.Connection, settings: Settings, known: HomeProgram, clock: Clock) -> None:
-    """Let the owner be told by the version that lives here next."""
+    """Queue an alarm that the version that runs here next sends to the owner."""
     alarm = stopped_alarm(settings.agent_name, str(known.error()), clock.now(), settings.soul_timezone)
     add(connection, [alarm.work()], iso(clock.now()))
 
@@ -69,7 +69,7 @@ def _note_end(home: Home) -> None:
 
 
 def go_on_as_before(settings: Settings, home: Home, once: Collection[str]) -> None:
-    """Go on as the version before, where it is kept, without the arguments `once`, which are meant for one start."""
+    """Become the version before, if a copy is kept, without the arguments `once`, which are meant for one start."""
     with closing(open_existing(home.database, "rw")) as connection:
         known = current(connection)
     if known and known.before and kept(known.before):
@@ -79,7 +79,7 @@ def go_on_as_before(settings: Settings, home: Home, once: Collection[str]) -> No
 
 
 async def watch_burn_in(app: App) -> None:
-    """Count what is lived, and judge the version on trial every ten minutes; keep a copy of one that lived so long."""
+    """Count the lived time, judge a version on trial every ten minutes, and keep a copy after the first ten."""
     services = app.services
     me = await asyncio.to_thread(this_program)
 
@@ -101,7 +101,7 @@ async def watch_burn_in(app: App) -> None:
             app.scheduler.doom(known.error())
             return
         if tick == SETTLED_TICKS and known:
-            with suppress(SoulError):  # `soul upgrade` tells where no copy is kept
+            with suppress(SoulError):  # `soul upgrade` reports a missing copy
                 await asyncio.to_thread(keep, me, known.before or me)
         if is_due and not (known and known.before and known.program == me):
             return

@@ -1,4 +1,4 @@
-"""`soul config`: the settings of a home, shown with what they mean, and changed only to what `soul run` accepts."""
+"""`soul config`: shows the settings of a home and their meaning; changes them only to values `soul run` accepts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEXT_START = "a SOUL that runs takes it at its next start"
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A setting as `.env.example` shows it, under a heading; `default` is "" where there is none."""
+    """A setting as `.env.example` explains it, under a heading; `default` is "" if there is none."""
 
     heading: str
     default: str
@@ -49,7 +49,7 @@ def run_config_get(
     *,
     as_json: bool,
 ) -> None:
-    """Print one with its meaning, or all. Raises `ConfigError` where nobody lives, `UsageError` for no setting."""
+    """Print one setting with its meaning, or all. Raises `ConfigError` if there is no SOUL, or `UsageError`."""
     wanted = _known(name) if name else ""
     rows = [row for row in setting_rows(root) if not wanted or row["name"] == wanted]
     if as_json:
@@ -62,9 +62,9 @@ def run_config_get(
 
 
 def setting_rows(root: Path) -> list[dict[str, Any]]:
-    """Return each setting in the order of `.env.example`, with its value, its default and what it means.
+    """Return all settings in the order of `.env.example`, each with its value, default, heading and meaning.
 
-    Raises `ConfigError` where nobody lives.
+    Raises `ConfigError` if there is no SOUL in `root`.
     """
     read_settings(root)
     values, explained = given(root).values, explained_settings(template(".env.example"))
@@ -88,7 +88,7 @@ def run_config_set(
         typer.Argument(metavar="VALUE", help="The new value; '' restores the default. Without it, you are asked."),
     ] = None,
 ) -> None:
-    """Write one setting; without a value ask for it, a secret unseen.
+    """Write one setting; without a value, ask for it, and do not echo a secret.
 
     Raises:
         ConfigError: the value is wrong.
@@ -111,19 +111,19 @@ def run_config_set(
 
 
 def _did_of(root: Path, handle: str) -> str:
-    """Return the DID of a handle, as the SOUL's service tells it; "" if it does not, or the environment sets one."""
+    """Return the DID of a handle from the SOUL's service; "" if there is none, or the environment sets the DID."""
     if _OWNER_DID in os.environ or any(one.setting == _OWNER for one in settings_of({_OWNER.lower(): handle})[1]):
         return ""
     return resolve(read_settings(root)[0].atproto_service_url, handle.strip().removeprefix("@")) or ""
 
 
 def change_setting(root: Path, name: str, value: str, more: Mapping[str, str] | None = None) -> list[ConfigError]:
-    """Write one setting, and `more` that follow from it, if it is right; return the mistakes that stand elsewhere.
+    """Write a valid setting, and `more` that follow from it; return the mistakes in other settings.
 
-    Raises as `run_config_set`.
+    Raises the same errors as `run_config_set`.
     """
     known, before = _settable(root, name), _content(root)
-    # NOTE(self): bytes that are no UTF-8 are kept as they are; they are among the mistakes.
+    # NOTE(self): bytes that are not UTF-8 are kept as they are, and are reported among the mistakes.
     text = before.decode("utf-8-sig", errors="surrogateescape")
     content = with_values(text, {known: value, **(more or {})}).encode(errors="surrogateescape")
     standing = {str(mistake) for mistake in examined_settings(root, before)[1]}
@@ -139,13 +139,13 @@ def change_setting(root: Path, name: str, value: str, more: Mapping[str, str] | 
 
 
 def run_config_check(root: Path) -> None:
-    """Say that all settings are right. Raises `SettingsError` with each mistake."""
+    """Print that all settings are right. Raises `SettingsError` with every mistake if not."""
     settings_to_run(root)
     write_lines("All settings are right.")
 
 
 def run_config_edit(root: Path) -> None:
-    """Open them in the owner's editor, and take what comes of it if it is right. Raises `ConfigError` if not."""
+    """Let the owner edit the settings, and write valid ones. Without a terminal, raises `SettingsError` for others."""
     _refuse_pipe(root)
     read_settings(root)
     before = _content(root)
@@ -166,7 +166,7 @@ def run_config_edit(root: Path) -> None:
 
 
 def explained_settings(example: str) -> dict[str, Explained]:
-    """Return each setting of `.env.example` with its default, and the words and the heading that stand above it."""
+    """Return each setting of `.env.example` with its default, and the comment and the heading above it."""
     explained: dict[str, Explained] = {}
     heading = ""
     words: list[str] = []
@@ -186,12 +186,12 @@ def explained_settings(example: str) -> dict[str, Explained]:
 
 
 def is_number_or_choice(name: str) -> bool:
-    """Return whether a setting is a number, a switch or a choice: no text, address, path or secret."""
+    """Return whether a setting is a number, a switch or a choice, not a text, address, path or secret."""
     return _is_plain(Settings.model_fields[name.lower()].annotation)
 
 
 def choices_of(name: str) -> tuple[str, ...]:
-    """Return what a switch or a choice can be; none for any other setting."""
+    """Return the possible values of a switch or a choice; empty for any other setting."""
     if name not in KNOWN or not is_number_or_choice(name):
         return ()
     found = _choices(Settings.model_fields[name.lower()].annotation)
@@ -199,7 +199,7 @@ def choices_of(name: str) -> tuple[str, ...]:
 
 
 def _choices(annotation: object) -> tuple[str | None, ...]:
-    """Return what a value of this type can be; None in it stands for any number."""
+    """Return the possible values of this type; None among them stands for any number."""
     parts = get_args(annotation)
     if annotation in {int, float}:
         return (None,)
@@ -254,7 +254,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _refuse_pipe(root: Path) -> None:
-    """Raise `UsageError` for settings that come through a pipe: their secrets stay off the disk."""
+    """Raise `UsageError` if the settings come through a pipe, since their secrets must stay off the disk."""
     file = env_file(root)
     if file.exists() and not file.is_file():
         raise UsageError(
@@ -275,7 +275,7 @@ def _write(root: Path, content: bytes) -> None:
 
 
 def edited_by_owner(copy: Path) -> bytes:
-    """Open a file in the owner's editor, and return what it holds then. Raises `UsageError` where that fails."""
+    """Open a file in the owner's editor, and return its content afterwards. Raises `UsageError` if the editor fails."""
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         code = subprocess.run([*editor, str(copy)], check=False).returncode  # noqa: S603 - the owner's own editor

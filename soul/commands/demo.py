@@ -1,6 +1,6 @@
-"""`soul demo`: a town on this machine, three SOULs in it as processes of their own, and a page to watch them.
+"""`soul demo`: a town on this machine, three SOULs in it as separate processes, and a page to watch them.
 
-Everything lies in a temporary folder and is gone when the demo ends; after kill -9, when the next demo starts.
+Everything is in a temporary folder that is deleted when the demo ends, or after kill -9, when the next demo starts.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _DID: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class HomeControls:
-    """Answers for the SOULs whose homes are given by handle."""
+    """Carries out what a visitor asks on the page, in the homes of the SOULs; `homes` has them by handle."""
 
     homes: Mapping[str, Home]
 
@@ -116,7 +116,7 @@ def _told(home: Home, uri: str) -> Told:
 
 
 def lead(story: why.Story) -> str:
-    """The story in one sentence."""
+    """Return the story in one sentence."""
     began = _BEGAN.get(story.cause.partition(":")[0], _BEGAN_OTHERWISE)
     if story.trigger:
         who = "You" if story.trigger.author == VISITOR else f"@{story.trigger.author}"
@@ -134,7 +134,7 @@ def lead(story: why.Story) -> str:
 
 
 def _plain(details: tuple[str, ...]) -> tuple[str, ...]:
-    """Without bare addresses, which say nothing to a visitor."""
+    """Return the details without bare addresses, which mean nothing to a visitor."""
     return tuple(detail for detail in details if not detail.startswith("at://"))
 
 
@@ -144,7 +144,7 @@ LOCK = ".lock"
 
 @contextmanager
 def demo_folder(within: Path) -> Iterator[Path]:
-    """A new folder in this one, gone in the end; those of earlier demos that nobody lives in are removed first."""
+    """Yield a new folder in `within` and delete it at the end; first delete the unused ones of earlier demos."""
     clear_left(within)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=within) as temporary:
         folder = Path(temporary)
@@ -156,7 +156,7 @@ def demo_folder(within: Path) -> Iterator[Path]:
 
 
 def clear_left(within: Path) -> None:
-    """Remove what demos of this user left that were killed; a folder without its lock is nobody's business here."""
+    """Remove the folders that killed demos of this user left; a folder without a lock file is left alone."""
     for folder in sorted(within.glob(f"{PREFIX}*")):
         try:
             _clear(folder)
@@ -213,19 +213,19 @@ _OWN_VARIABLES = (
     "POST_LANGUAGES",
 )
 TOKENS_PER_DAY = 60_000_000
-"""For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
+"""For the scripted mind, whose tokens cost nothing: about twice what the most active resident uses in a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
-"""How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
+"""Speed of each resident relative to the others, so that they do not all speak at once and one speaks often."""
 _FASTEST, _MOST_SPEED = max(_TEMPO.values()), 1000.0
 _INTRO_ALONE = (
     "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
 )
 _LIVES_FIRST_MS = 12 * HOUR_MS
-"""So long a resident only lives before its first proposal: the fastest one two minutes."""
+"""How long a resident lives, in its own time, before its first proposal; two real minutes for the fastest one."""
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
-"""Programs without which no code is written, by command; the value is the name of the package."""
+"""Programs that writing code needs: the name of the package by command."""
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
 _ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know about me?"
 
@@ -242,9 +242,9 @@ def run_demo(
         typer.Option("--home", callback=expanded, help="With --mind gateway: the folder whose .env names the model."),
     ] = Path(),
 ) -> None:
-    """Show the town; `alone`: without residents, with accounts for SOULs of your own.
+    """Show the town; with `alone`, without residents but with accounts for SOULs of your own.
 
-    Raises `ConfigError` for what only the caller can mend.
+    Raises `ConfigError` if the settings of the model are missing or wrong.
     """
     thinking, tokens_per_day = _mind(mind.value, root)
     asyncio.run(
@@ -253,7 +253,7 @@ def run_demo(
 
 
 def _mind(choice: Literal["scripted", "gateway"], home: Path) -> tuple[Literal["scripted"] | GatewayMind, int]:
-    """Who thinks, and each resident's tokens for a day: of a model that costs, a share of the owner's own budget."""
+    """Return the mind and each resident's tokens per day; for a real model, a share of the owner's budget."""
     if choice == "scripted":
         return "scripted", TOKENS_PER_DAY
     settings = load_settings(home)
@@ -312,7 +312,7 @@ async def _show(
 
 
 def accounts(town: Town) -> list[str]:
-    """Return what a SOUL of your own needs to live in the town: its services, and an account for each resident."""
+    """Return lines on how to start a SOUL in the town: the addresses of its services, and the accounts."""
     first = next(iter(town.accounts.values()))
     lines = [
         f"The town is open, and nobody lives in it. Its page: {town.page_url}",
@@ -341,7 +341,7 @@ def accounts(town: Town) -> list[str]:
 
 
 def what_is_missing() -> str:
-    """Return which programs this machine lacks, what stands still without them, and how to install them; or ""."""
+    """Return which programs are not installed, what does not work without them and how to install them; or ""."""
     missing = [package for command, package in _NEEDED.items() if shutil.which(command) is None]
     if not missing:
         return ""
@@ -354,9 +354,9 @@ def what_is_missing() -> str:
 
 
 def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_per_day: int = TOKENS_PER_DAY) -> Home:
-    """A home as `soul init` would make it, with the resident's own SOUL.md and SELF.md.
+    """Make a home as `soul init` would, with the resident's own SOUL.md and SELF.md.
 
-    One of the residents asks its owner before it speaks to strangers.
+    One of the residents needs its owner's approval to speak to strangers.
     """
     home = Home.at(root)
     account = town.accounts[resident.name]
@@ -398,9 +398,9 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
 
 
 def ask_in_passing(town: Town) -> None:
-    """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide.
+    """Post a stranger's question to the resident that needs approval to answer it: the visitor gets a draft to decide.
 
-    Of another resident they ask what it knows of them.
+    A second post asks another resident what it knows about the stranger.
     """
     stranger = town.network.create_account(
         passing_by.HANDLE,
@@ -414,7 +414,7 @@ def ask_in_passing(town: Town) -> None:
 
 @asynccontextmanager
 async def _passer_by(town: Town) -> AsyncIterator[None]:
-    """The same stranger looks into the room now and then."""
+    """Let the same stranger visit the room now and then."""
     visits = passing_by.pass_by(town.space_url, SystemClock(), random.Random(), first_s=PASSES_BY_AFTER_S)
     passing = asyncio.create_task(visits, name="passer-by")
     try:
@@ -427,7 +427,7 @@ async def _passer_by(town: Town) -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Neighbour:
-    """One SOUL as a child process; its words go to `life.log` in its home."""
+    """A SOUL as a child process; its output goes to `life.log` in its home."""
 
     root: Path
     process: asyncio.subprocess.Process
@@ -439,7 +439,7 @@ class _Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class _Children:
-    """The processes started so far, and the pipe that each of them watches: it closes when this process is gone."""
+    """The processes started so far, and the pipe that each of them watches: it closes when this process ends."""
 
     watched: int
     all: list[_Neighbour]
@@ -447,7 +447,7 @@ class _Children:
 
 @asynccontextmanager
 async def _neighbours() -> AsyncIterator[_Children]:
-    """The children; on leaving, all are asked to stop at once, and none is left."""
+    """Yield the child processes; at the end, terminate all of them at once, and kill those that do not stop in time."""
     neighbours: list[_Neighbour] = []
     watched, held = os.pipe()
     try:
@@ -469,7 +469,7 @@ async def _neighbours() -> AsyncIterator[_Children]:
 
 async def _start(root: Path, watched: int) -> _Neighbour:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
-    environment["XDG_STATE_HOME"] = str(root.parent)  # what they keep of the program goes with the demo
+    environment["XDG_STATE_HOME"] = str(root.parent)  # their copies of the program are deleted with the demo
     with (root / "life.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -488,7 +488,7 @@ async def _start(root: Path, watched: int) -> _Neighbour:
 
 
 async def _until(ended: asyncio.Event, seconds: float | None, neighbours: list[_Neighbour]) -> None:
-    """Wait for the end. Raises `Fatal` when a SOUL died before it."""
+    """Wait until `ended` is set or `seconds` are over. Raises `Fatal` if a SOUL ends before that."""
     asked = asyncio.create_task(ended.wait())
     deaths = {asyncio.create_task(item.process.wait()): item for item in neighbours}
     done, waiting = await asyncio.wait([asked, *deaths], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

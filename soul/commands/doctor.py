@@ -1,6 +1,6 @@
 """`soul doctor`: checks everything that a SOUL needs, and says for each finding how to correct it.
 
-Changes nothing. Only with `--measure` it asks the model, which counts in the day's budget once there is a database.
+It changes nothing. It asks the model only with `--measure`, which counts in the day's budget once there is a database.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ _ADDRESS = "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service
 
 
 async def examine_model(settings: Settings, home: Home, *, measure: bool) -> list[Finding]:
-    """Return whether the service has the model; with `measure` ask it, which costs tokens that are counted."""
+    """Check whether the service lists the model or, with `measure`, answers; the tokens of the answer are counted."""
     if not measure:
         return await with_deadline("model", lambda: _look_up(settings))
     return await _ask_and_count(settings, home)
 
 
 async def _look_up(settings: Settings) -> list[Finding]:
-    """Return whether the service lists the model, which costs no tokens."""
+    """Check whether the service lists the model, which costs no tokens."""
     model = settings.ai_gateway_model
     connection = Connection(
         base_url=settings.ai_gateway_base_url,
@@ -127,7 +127,7 @@ async def _ask_and_count(settings: Settings, home: Home) -> list[Finding]:
 
 
 async def ask_model(settings: Settings, budget_guard: BudgetGuard, *, is_short: bool = False) -> list[Finding]:
-    """Return whether the model answers, and unless `is_short` whether a service nearby keeps a long prompt whole."""
+    """Check whether the model answers and, unless `is_short`, whether a local service keeps a long prompt whole."""
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -182,7 +182,7 @@ async def ask_model(settings: Settings, budget_guard: BudgetGuard, *, is_short: 
 
 
 def _context(model: str, words: int, counted: int) -> Finding:
-    """Whether the service kept all of a long prompt: no tokenizer makes fewer tokens of it than it has words."""
+    """Return whether the service kept a long prompt whole: no tokenizer counts fewer tokens than words in it."""
     if not counted:
         return Finding("context", "ok", f"the service does not count what {model} is sent")
     if counted >= words:
@@ -201,7 +201,7 @@ _USUAL_PORTS = {"ws": 80, "wss": 443}
 
 
 async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
-    """A finding for the room, if one is set, and those for GitHub."""
+    """Return the findings for the room, if one is set, and those for GitHub."""
     found = [await _room(settings)] if settings.space_url else []
     if settings.soul_approval == "drafts" and settings.soul_approval_room:
         silent = "it is silent in rooms: each message there would need your approval, and chat cannot wait"
@@ -210,7 +210,7 @@ async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
 
 
 async def _room(settings: Settings) -> Finding:
-    """Whether something listens there; joining would be seen by all who are in it."""
+    """Check whether something listens at SPACE_URL, without joining, which everybody in the room would see."""
     url = urlparse(settings.space_url)
     port = url.port or _USUAL_PORTS[url.scheme]
     try:
@@ -224,7 +224,7 @@ async def _room(settings: Settings) -> Finding:
 
 
 async def examine_github(settings: Settings, home: Home) -> list[Finding]:
-    """Return whether the account on GitHub can be used, what its token may do, and where its workspace is."""
+    """Check the GitHub account, the rights of its token, and the workspace and repositories of the settings."""
     login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
     if not login and not token:
         return [Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")]
@@ -262,7 +262,7 @@ _PLACES = ("SOUL_MAKER_REPOSITORY", "SOUL_PROGRAM_REPOSITORY")
 
 
 async def _place(settings: Settings, github: GitHub, setting: str) -> Finding:
-    """Whether the SOUL can open issues in a repository that a setting names, and push to that of its program."""
+    """Check whether the SOUL can open issues in the repository of `setting` and, for its program, push to it."""
     name, is_program = getattr(settings, setting.lower()), setting == _PLACES[1]
     read = await github.get_repository(Repo(*name.split("/")))
     if isinstance(read, Err):
@@ -278,7 +278,7 @@ async def _place(settings: Settings, github: GitHub, setting: str) -> Finding:
 
 
 async def _workspace(settings: Settings, github: GitHub) -> Finding:
-    """Where the workspace of the organisation is; if there is none, whether one could be made from the template."""
+    """Return where the workspace of the organisation is or, if there is none, whether the template can make one."""
     org, template = settings.workspace_org, settings.workspace_template
     url = await WorkspaceFinder(github, SystemClock()).get_workspace_url(org)
     if isinstance(url, Err):
@@ -386,7 +386,7 @@ def _self(home: Home) -> Finding:
 
 
 def _voice(home: Home) -> list[Finding]:
-    """Whether the texts in the SOUL's own words can be used; nothing where it has none, which is no fault."""
+    """Check whether the texts in the SOUL's own words can be used; return nothing if it has none, which is allowed."""
     if not home.voice_phrases.exists():
         return []
     try:
@@ -435,7 +435,7 @@ async def _bluesky(settings: Settings, home: Home) -> list[Finding]:
 
 
 def account_of(settings: Settings) -> Atproto:
-    """Return a client with a session of its own: the SOUL's is left alone. The caller closes it."""
+    """Return a client with a session of its own, apart from that of the SOUL. The caller closes it."""
     return Atproto(
         service_url=settings.atproto_service_url,
         identifier=settings.agent_bluesky_username,
@@ -448,7 +448,7 @@ def account_of(settings: Settings) -> Atproto:
 
 
 async def examine_login(atproto: Atproto, settings: Settings) -> Finding:
-    """Return whether the account can log in."""
+    """Check whether the account can log in."""
     result = await atproto.authenticate()
     if isinstance(result, Err):
         if result.kind == "auth":
@@ -490,7 +490,7 @@ async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: b
 
 
 async def _messages(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:
-    """Whether the owner can command it by direct message; nothing where that is off."""
+    """Check whether the owner can command the SOUL by direct message; return nothing if that is switched off."""
     if not settings.soul_direct_messages:
         return []
     log = await atproto.get_message_log()
@@ -511,13 +511,13 @@ _STORE_REMEDY = "Check STORAGE_URL, STORAGE_ACCESS_KEY_ID and STORAGE_SECRET_ACC
 
 
 async def examine_keeping(settings: Settings, home: Home) -> list[Finding]:
-    """A finding for each such place that is set; none where all lies in the home."""
+    """Check whether the store at STORAGE_URL can be read; return nothing if the store is in the home."""
     if not settings.storage_url:
         return []
     try:
         storage = storage_of(settings, home.store, deadline_s=_DEADLINE_S)
     except ConfigError:
-        return []  # NOTE(self): told among the settings
+        return []  # NOTE(self): reported with the settings
     try:
         listed = await storage.list(STORED_SKILLS)
     finally:

@@ -1,4 +1,4 @@
-"""`soul doctor --security`: what could be safer here. Needs no network, changes nothing; the names of findings stay."""
+"""`soul doctor --security`: checks for unsafe settings, without network or changes. Names of findings are stable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _SecuritySubject:
-    """What the checks look at."""
+    """The input of the checks."""
 
     settings: Settings
     home: Home
@@ -48,12 +48,12 @@ class _SecuritySubject:
 
 
 def run_security(root: Path, *, as_json: bool) -> bool:
-    """Look, print, and return whether nothing failed."""
+    """Run the checks, print the findings, and return whether nothing failed."""
     return report(examine(root), as_json=as_json)
 
 
 def examine(root: Path) -> list[Finding]:
-    """All findings, one or more per check, in the order in which one would mend them."""
+    """Return all findings, one or more per check, in the order in which one would correct them."""
     wrong = examine_settings(root)
     try:
         settings = load_settings(root)
@@ -147,7 +147,7 @@ def _network(seen: _SecuritySubject) -> Iterator[Finding]:
 
 
 def _owner(seen: _SecuritySubject) -> Iterator[Finding]:
-    """Offline there is only what was met so far: it shows a wrong owner as soon as one of the two has spoken."""
+    """Compare the owner's handle and DID with the last sender that had either: offline, nothing else is known."""
     name, settings = "owner-did-mismatch", seen.settings
     handle, did = settings.owner_bluesky_social_handle, settings.owner_bluesky_social_handle_did
     if handle == settings.agent_bluesky_username:
@@ -255,17 +255,17 @@ def _is_plain(url: str) -> bool:
 
 
 def _ask_git(path: Path, *question: str) -> bool:
-    """Whether git says yes. Without git, or when it takes too long, nobody does."""
+    """Return whether git, called with fixed words and a path, exits with 0; False without git, or on a timeout."""
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(path.parent), *question, "--", path.name]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False)  # noqa: S603 - fixed words and a path
+        done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False)  # noqa: S603 - git
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
 
 
 def _asked(seen: _SecuritySubject, question: Callable[[sqlite3.Connection], T]) -> T | None:
-    """What the database answers; None where there is none that can be read."""
+    """Return what the database answers; None if there is none, or it cannot be read."""
     try:
         with reading(seen.home.database) as connection:
             return question(connection)
@@ -279,9 +279,10 @@ _PEEK_BYTES = 1024
 
 
 def leaks(home: Home, redactor: Redactor) -> tuple[list[Path], int]:
-    """The files that hold one, and how many were not read through: of a large file the end is read.
+    """Return the files that hold a secret, and how many were not read whole; of a large file, only the end is read.
 
-    SOUL.md and SELF.md come first, then the newest. The session file is left out: it is kept for its tokens.
+    SOUL.md and SELF.md come first, then the newest files. The database and the session files, which hold tokens, are
+    left out.
     """
     found: list[Path] = []
     unread, left = 0, _MAX_BYTES
@@ -310,7 +311,7 @@ def _texts(home: Home) -> Iterator[Path]:
 
 
 def _end_of(path: Path, most: int) -> tuple[bytes, bool]:
-    """At most the last `most` bytes, and whether that is all."""
+    """Return at most the last `most` bytes of a file, and whether that is all of it."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""How acts that wait for the owner's approval, or for their moment, are shown, in the terminal and by a command."""
+"""Formats drafts, and intents that wait for their time to leave, for the terminal and for commands."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str, documents: Iterable[str]) -> list[str]:
-    """Return a line for each, with its number, and one for each of the `documents` of which a change waits."""
+    """Return a line for each draft, with its number, and one for each of `documents`, whose changes wait."""
     lines = [*(_line(draft, now, timezone) for draft in drafts), *map(waiting_line, documents)]
     return lines or ["Nothing waits for your approval"]
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
-    """Return all there is to know before approving or rejecting; what it answers stands before its own words."""
+    """Return everything to know before deciding on a draft; the text that it answers stands before its own."""
     intent = draft.intent
     lines = [
         f"{draft.words.what}  {intent.id}",
@@ -44,13 +44,13 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
 
 
 def split_changes(text: str) -> tuple[str, list[str]]:
-    """Return what is told of an act, and the lines of the changes of files that it shows, if it shows any."""
+    """Return the description of an act, and the lines of the diff that it shows, empty if it shows none."""
     told, begins, rest = text.partition(_CHANGES)
     return told.rstrip(), f"{begins}{rest}".strip().split("\n") if begins else []
 
 
 def with_colours(lines: Iterable[str]) -> Iterator[tuple[str, Colour | None]]:
-    """Yield each line of `full_lines`; those that changes of files add, delete or begin at have a colour."""
+    """Yield each line of `full_lines` with its colour, which only the added, deleted and `@` lines of a diff have."""
     is_changes = False
     for line in lines:
         is_changes = is_changes or line.startswith(f"  {_CHANGES.strip()} ")

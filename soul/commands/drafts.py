@@ -1,4 +1,4 @@
-"""`soul drafts`: lists and answers what waits for approval or its moment, whether the SOUL is awake or not."""
+"""`soul drafts`: lists and decides what waits for approval or for its time, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def run_drafts(
     in_pager: Annotated[bool, typer.Option("--pager", help="With show: open $PAGER.")] = False,
     as_json: bool,
 ) -> None:
-    """Show or decide; to edit one, give its new `text`, or None to open it in the owner's editor.
+    """Show or decide drafts; to edit one, give its new `text`, or None to open it in the owner's editor.
 
-    Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait.
+    Raises `NotWaiting`, before anything is decided, if one of `ids` does not wait.
     """
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
@@ -112,12 +112,12 @@ def _answer_documents(
 
 
 def documents_among(given: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the documents among what the owner names, and the rest."""
+    """Return the names of documents, such as SELF.md, among what the owner typed, and the rest."""
     return [one for one in given if is_document(one)], [one for one in given if not is_document(one)]
 
 
 def leaving_of(settings: Settings, home: Home, approved: Sequence[Draft]) -> str:
-    """Return when what was approved from outside the running SOUL leaves."""
+    """Return a line on when drafts that were approved outside the running SOUL leave."""
     standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
     acts, now = [draft.intent for draft in approved], SystemClock().now()
     return leaving(acts, standing, settings.soul_timezone, is_awake=is_awake, now=now)
@@ -159,24 +159,24 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
 
 
 def plain_lines(text: str) -> str:
-    """Return the owner's words for a draft as they are kept."""
+    """Return the owner's text for a draft as it is stored: stripped, with uniform line ends."""
     return "\n".join(text.splitlines()).strip()
 
 
 def word_rules(redactor: Redactor) -> tuple[Rule, ...]:
-    """Return the rules that the owner's words for a draft must pass."""
+    """Return the rules that the owner's text for a draft must pass."""
     return (SecretScan(redactor), same_reply, _fits)
 
 
 def _fits(_: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
-    """Return whether Bluesky takes the words of a post, or those of a direct message, which may be longer."""
+    """Block a text that Bluesky does not take; a direct message may be longer than a post."""
     most = MESSAGE_MAX_GRAPHEMES if action.kind == "direct_message" else PORTABLE_MAX_GRAPHEMES
     problem = text_problem(action.body.short_preview, most)
     return [Verdict("length", "block", problem.reason)] if problem else []
 
 
 async def edit(settings: Settings, home: Home, given: str, text: str) -> Draft:
-    """Approve a draft with the words that the owner gives it. Raises as `approval.edit`."""
+    """Replace the text of a draft by the owner's, and approve it. Raises the same errors as `approval.edit`."""
     text, clock, redactor = plain_lines(text), SystemClock(), Redactor(settings.secrets)
     rules = word_rules(redactor)
     database = await Database.beside(home.database)

@@ -1,4 +1,4 @@
-"""What a doctor finds, and how it is told."""
+"""The findings of `soul doctor`, and how they are printed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ICONS: dict[Level, str] = {"ok": "✓", "warn": "◆", "fail": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. `check` is a name that stays."""
+    """The result of one check. `check` is a stable name."""
 
     check: str
     level: Level
@@ -40,7 +40,7 @@ def examine_settings(root: Path) -> list[Finding]:
 
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
-    """Print them; returns whether nothing failed."""
+    """Print the findings; return whether nothing failed."""
     lines: list[str] = []
     for finding, following in zip_longest(findings, findings[1:]):
         lines.append(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
@@ -51,7 +51,7 @@ def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
 
 
 async def with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
-    """Return what `ask` finds, or that it gave no answer within a minute."""
+    """Return the findings of `ask`, or a failure of `check` if they take longer than `CALL_DEADLINE_S`."""
     try:
         async with asyncio.timeout(CALL_DEADLINE_S):
             return await ask()

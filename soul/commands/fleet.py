@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _LOOK_S = 10.0
 _RELEASE = (1, 35)
-"""The first that knows rules by which a container restarts, without a feature gate."""
+"""The first release of Kubernetes with restart rules of containers that need no feature gate."""
 
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FLEET.yaml", callback=expanded, help="The file that describes the fleet.")
@@ -48,7 +48,7 @@ def run_fleet_render(file: FleetFile) -> None:
 
 
 def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
-    """Send the manifests. Raises `ConfigError`, and `SoulError` for what the cluster refuses."""
+    """Send the manifests to the cluster. Raises `ConfigError`, and `SoulError` if the cluster refuses one."""
     fleet = read_fleet(file)
     wanted = manifests(fleet, read_souls(file, fleet))
 
@@ -73,7 +73,7 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
 
 
 def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = False) -> None:
-    """Print how each home is. Raises as `run_fleet_apply`."""
+    """Print the state of each home. Raises the same errors as `run_fleet_apply`."""
     fleet = read_fleet(file)
     named = [home.name for home in fleet.homes]
 
@@ -90,7 +90,7 @@ def run_fleet_list(file: FleetFile, *, context: Context = "", as_json: bool = Fa
 
 
 def _dollars(fleet: Fleet, figures: Sequence[Figures]) -> list[str]:
-    """Return a line that says how far the day's dollars are used, none where the fleet has no limit."""
+    """Return a line on how many of the day's dollars are used; none if the fleet has no limit."""
     total, aside = fleet.budget_usd_per_day, fleet.set_aside_usd
     if total is None:
         return []
@@ -110,7 +110,7 @@ def _row(name: str, sandbox: KubeObject | None, pod: KubeObject | None, named: S
 def run_fleet_mode(
     file: FleetFile, names: Names = None, *, wanted: HomeState, context: Context = "", within_s: Within = 120.0
 ) -> bool:
-    """Start or end the pods of these homes. True if all are as `wanted` in time; raises as `run_fleet_apply`."""
+    """Start or end the pods of homes; return whether all are as `wanted` in time. Raises as `run_fleet_apply` does."""
     fleet = read_fleet(file)
     known = [home.name for home in fleet.homes]
     if unknown := [name for name in names or () if name not in known]:
@@ -136,7 +136,7 @@ def run_fleet_upgrade(
     context: Context = "",
     within_s: Annotated[float, typer.Option("--within", help="How many seconds to follow it.", min=0.0)] = math.inf,
 ) -> bool:
-    """Roll an image out, or go on with that. False if it was put back; raises as `run_fleet_apply`."""
+    """Roll an image out, or go on with it; return False if it was put back. Raises as `run_fleet_apply` does."""
     fleet, clock = read_fleet(file), SystemClock()
     first, until_s = canaries_of(canary, len(fleet.homes)), clock.monotonic() + within_s
 

@@ -1,4 +1,4 @@
-"""`soul friction`: what goes wrong again and again, and what was proposed about it and became of it."""
+"""`soul friction`: lists what goes wrong again and again, and the proposals about it with their states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NONE = "Nothing has gone wrong yet, or it was not counted yet"
 
 
 def run_friction(root: Path, *, as_json: bool) -> None:
-    """Print each friction, the last one first. Raises `SoulError` before the first life."""
+    """Print the frictions, the last one first, and the newest proposals. Raises `SoulError` before the first life."""
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         found, proposed = frictions(connection), proposals(connection)
@@ -34,7 +34,7 @@ def run_friction(root: Path, *, as_json: bool) -> None:
 
 
 def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
-    """Return for each friction what it is and how often it occurred, and then where it stands."""
+    """Return two lines for each friction: what it is, and how often it occurred and where it stands."""
     lines: list[str] = []
     for one in found:
         last = f"{local(parse_iso(one.last_at), timezone):%d %b %H:%M}"

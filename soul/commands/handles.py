@@ -1,4 +1,4 @@
-"""Looks up whose handle one is, for a command that needs no login."""
+"""Looks up the DID of a handle, for commands that need no login."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_BYTES = 64 * 1024
 
 
 def resolve(service: str, handle: str) -> str | None:
-    """Return the DID of `handle`, or None when the service does not say."""
+    """Return the DID of `handle`, or None if the service does not say."""
     query = urlencode({"handle": handle})
     answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
     if isinstance(answer, Err):
@@ -26,7 +26,7 @@ def resolve(service: str, handle: str) -> str | None:
 
 
 async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
-    """Ask the service that the owner has just named."""
+    """Fetch `url` from the service, which the owner named."""
     from adapters.web.client import WebClient, WebTransport  # noqa: PLC0415 - other commands need not wait for it
 
     try:

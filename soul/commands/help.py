@@ -1,4 +1,4 @@
-"""How a row of the table of commands becomes one: loaded when it is asked for, and how its `--help` is written."""
+"""Makes commands of the rows of the command table, which are loaded on demand, and formats their `--help`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAST = re.compile(r"x>=(-?[\d.]{1,30})")
 
 
 def commands_of(rows: Iterable[Row]) -> dict[str, Command]:
-    """Return the commands of these rows by name; nothing of them is imported yet."""
+    """Return the commands of these rows by name, without importing their modules."""
     return {
         row.name: Group(name=row.name, help=row.help, commands=commands_of(row.commands), rich_markup_mode=None)
         if row.commands
@@ -40,7 +40,7 @@ def commands_of(rows: Iterable[Row]) -> dict[str, Command]:
 
 
 class ListedCommand(TyperCommand):
-    """One command, whose module is imported when somebody asks what it takes."""
+    """A command whose module is imported when its parameters are needed."""
 
     def __init__(self, row: Row) -> None:
         super().__init__(row.name, help=row.help, rich_markup_mode=None)
@@ -73,7 +73,7 @@ class Group(TyperGroup):
 
 
 def _taking(function: Callable[..., object], given: Mapping[str, object]) -> Callable[..., None]:
-    """Return `function` with a signature of only what an owner can type, and its result as the exit code."""
+    """Return `function` with only the parameters that an owner can type; its result becomes the exit code."""
 
     def call(**arguments: object) -> None:
         code = function(**given, **arguments)
@@ -104,7 +104,7 @@ def _write(parameters: list[Parameter], ctx: Context, formatter: HelpFormatter) 
 
 
 def _named(name: str, kind: str) -> str:
-    """`name` with a placeholder, or the choices, instead of a type; the name of an argument is one already."""
+    """Return `name` with a placeholder or the choices in place of a type; an argument's name is its placeholder."""
 
     def placeholder(match: re.Match[str]) -> str:
         found = match[1]

@@ -1,4 +1,4 @@
-"""`soul init`: asks what cannot be guessed, tries each answer, writes the files of a new home, never overwrites one.
+"""`soul init`: asks for the settings, tests the answers, and writes the files of a new home; it overwrites none.
 
 Each answer is written to `.env` as soon as it is given, so a later `soul init` goes on where an earlier one stopped.
 """
@@ -40,7 +40,7 @@ from soul.terminal.output import write_lines
 
 _WIDTH = 79
 _READ_PER_WRITTEN = 20
-"""Of so many tokens about one is written by the model, and the others are read."""
+"""An estimate: of this many tokens, the model writes one and reads the others."""
 _NONE = "-"
 _INTRODUCTION = (
     "A SOUL needs four things, and this asks for them one after the other:",
@@ -57,9 +57,9 @@ _INTRODUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class SettingQuestion:
-    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value.
+    """The question for one setting. With `default` "" an answer is needed; "-" stands for no value.
 
-    `is_explained`: what the setting means stands before the question, in the words of `.env.example`.
+    `is_explained`: the meaning of the setting in `.env.example` is printed before the question.
     """
 
     name: str
@@ -70,7 +70,7 @@ class SettingQuestion:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the answer is not shown as it is typed."""
+        """Whether the answer is hidden while it is typed."""
         return Settings.model_fields[self.name.lower()].annotation is SecretStr
 
 
@@ -115,11 +115,11 @@ _ROOM = SettingQuestion("SPACE_URL", "Room to join, such as ws://192.0.2.2:7777 
 
 
 def run_init(root: Path) -> bool:
-    """Make the home, and return whether everything that was tried is right.
+    """Make the home, and return whether all tested answers are right.
 
     Raises:
-        StorageError: it cannot be written.
-        ConfigError: the settings that are there are wrong, or nobody answers the questions.
+        StorageError: the home cannot be written.
+        ConfigError: existing settings are wrong, or the input ends before the questions are answered.
 
     """
     home = Home.at(root)
@@ -167,7 +167,7 @@ def _write_files(home: Home, name: str) -> None:
 
 
 def _refuse_unwritable(home: Home) -> None:
-    """Raise `StorageError` where no `.env` can be written: nobody is asked in vain."""
+    """Raise `StorageError` if `.env` cannot be written, before any question is asked."""
     try:
         if home.env.exists():
             return
@@ -180,14 +180,14 @@ def _refuse_unwritable(home: Home) -> None:
 
 @dataclass(slots=True)
 class _Interview:
-    """Asks for the settings of one home that are not set yet; `values` are those that are, by name in lower case."""
+    """Asks for the missing settings of a home; `values` are those that are set, by lower-case name."""
 
     home: Home
     values: dict[str, str]
     _is_right: bool = field(default=True, init=False)
 
     def run(self) -> bool:
-        """Ask, and return whether all that was tried is right. Raises `ConfigError` where the answers end."""
+        """Ask all questions, and return whether all tested answers are right. Raises `ConfigError` if input ends."""
         write_lines(*(line.format(env=self.home.env) for line in _INTRODUCTION))
         try:
             self._ask(*_ABOUT)
@@ -213,7 +213,7 @@ class _Interview:
         return self._is_right
 
     def _ask(self, *questions: SettingQuestion, again: bool = False) -> None:
-        """Ask what is not answered yet, or all `again`, and keep each answer at once."""
+        """Ask the questions without an answer, or with `again` all of them, and store each answer at once."""
         for question in questions:
             before = self.values.get(question.name.lower(), "")
             if before and not again:
@@ -241,7 +241,7 @@ class _Interview:
     def _ask_until_right(
         self, questions: Sequence[SettingQuestion], check: Callable[[Settings], Awaitable[Sequence[Finding]]]
     ) -> None:
-        """Ask, try the answers, and ask again for as long as they are wrong and the owner wants to correct them."""
+        """Ask, test the answers, and ask again while they are wrong and the owner wants to correct them."""
         self._ask(*questions)
         while not report(self._tried(check), as_json=False):
             if not typer.confirm("Correct it now?", default=True):
@@ -257,7 +257,7 @@ class _Interview:
         return [Finding(one.check, one.level, clean(one.message), clean(one.remedy)) for one in found]
 
     def _settings(self) -> Settings:
-        """Return the settings as far as they are known."""
+        """Return the settings that are known so far."""
         return settings_of(self.values)[0]
 
     async def _login(self, settings: Settings) -> list[Finding]:
@@ -280,7 +280,7 @@ class _Interview:
         return await examine_github(settings, self.home)
 
     def _ask_owner(self) -> None:
-        """Ask who the owner is, and look up the DID; where the service does not know the handle, ask for both."""
+        """Ask for the owner's handle and look up the DID; if the service does not know the handle, ask for both."""
         service, again = self.values[_ACCOUNT[0].name.lower()], False
         while not self.values.get(_OWNER_DID.name.lower()):
             self._ask(_OWNER, again=again)
@@ -298,7 +298,7 @@ class _Interview:
                     self._ask(_OWNER_DID)
 
     def _ask_price(self) -> None:
-        """Ask for the price of a model that has no published one, where dollars are limited."""
+        """Ask for the price of a model if no price is known and dollars are limited."""
         settings = self._settings()
         model, base_url = settings.ai_gateway_model, settings.ai_gateway_base_url
         if settings.budget_usd_per_day is not None and _price(model, settings.model_prices, base_url) is None:
@@ -306,7 +306,7 @@ class _Interview:
             self._ask(named, again=True)
 
     def _ask_for_more(self) -> None:
-        """Offer what is optional; the end of the input is a no."""
+        """Ask the optional questions; the end of the input counts as no."""
         try:
             if typer.confirm(
                 "Give it a GitHub account of its own now, so that it can build with others?", default=False
@@ -324,7 +324,7 @@ async def _all_of(check: Awaitable[Sequence[Finding]]) -> Sequence[Finding]:
 
 
 def _accepted(question: SettingQuestion, text: str) -> str:
-    """Return the answer as it is kept, "" for none. Raises `BadParameter` for what `soul run` would refuse."""
+    """Return the answer as it is stored, "" for none. Raises `BadParameter` if `soul run` would refuse it."""
     if text.strip() in {"", _NONE}:
         if question.default == _NONE:
             return ""
@@ -341,7 +341,7 @@ def _price(model: str, own: dict[str, tuple[float, float]], base_url: str) -> Pr
 
 
 def _cost(settings: Settings) -> str:
-    """Return what a day costs where all of its tokens are used, most of them read."""
+    """Return a line on what a day costs if all of its tokens are used, most of them as input."""
     model, tokens = settings.ai_gateway_model, settings.budget_tokens_per_day
     price = _price(model, settings.model_prices, settings.ai_gateway_base_url)
     used = f"A day may take {number(tokens)} tokens of {model} (BUDGET_TOKENS_PER_DAY)"

@@ -1,4 +1,4 @@
-"""`soul logs`: what the SOUL logged, as the terminal would have shown it; with `--follow` also what comes."""
+"""`soul logs`: prints what the SOUL logged, as its terminal would show it; with `--follow`, also new lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")] = False,
     most: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
 ) -> None:
-    """Print the last lines, and each new one until Ctrl-C if they are followed."""
+    """Print the last `most` lines and, with `follow`, each new one until Ctrl-C."""
     settings, home = at_hand(root)
     shown: deque[str] = deque(maxlen=most)
     read: dict[Path, int] = {}
@@ -44,18 +44,18 @@ def run_logs(
 
 
 def log_lines(raw: Iterable[str], timezone: str) -> Iterator[str]:
-    """Yield a line for each that was logged for people: the SOUL's own, and warnings of libraries."""
+    """Yield a line for each entry that people should see: those of the SOUL, and warnings of libraries."""
     yield from (_line(entry, kind, timezone) for kind, entry in _entries(raw))
 
 
 def logged(folder: Path) -> Iterator[tuple[LineKind, dict[str, Any]]]:
-    """Yield what the log files hold for people, the oldest first, each with its kind."""
+    """Yield the log entries that people should see, oldest first, each with its kind."""
     for path in _files(folder):
         yield from _entries(_read(path, {}))
 
 
 def newest_lines(folder: Path, timezone: str, most: int, *, kind: str = "", words: str = "") -> list[str]:
-    """Return the newest lines, newest first: of one kind if it is given, and only those with these words."""
+    """Return up to `most` lines, newest first; only those of `kind`, if given, and only those with `words`."""
     found: list[str] = []
     for path in reversed(_files(folder)):
         lines = (_line(entry, one, timezone) for one, entry in _entries(_read(path, {})) if kind in {"", one})
@@ -85,17 +85,17 @@ def _line(entry: dict[str, Any], kind: LineKind, timezone: str) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files, the oldest lines first: of one day those with the highest number."""
+    """Return the log files, oldest first; of one day, the file with the highest number is the oldest."""
     named = [(match, path) for path in folder.glob("*.log*") if (match := _NAME.fullmatch(path.name))]
     return [path for _, path in sorted(named, key=lambda one: (one[0][1], -int(one[0][2] or 0)))]
 
 
 def _read(path: Path, read: dict[Path, int]) -> list[str]:
-    """Return the whole lines of a file behind what was read of it, and note how far that is now."""
+    """Return the complete lines of a file after the offset in `read`, and update the offset."""
     try:
         with path.open("rb") as file:
             start = read.get(path, 0)
-            file.seek(start if start <= path.stat().st_size else 0)  # it is another one since it was turned over
+            file.seek(start if start <= path.stat().st_size else 0)  # a smaller file is a new one
             lines = file.read().split(b"\n")
             read[path] = file.tell() - len(lines[-1])
     except FileNotFoundError:

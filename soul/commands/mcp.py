@@ -1,7 +1,7 @@
-"""`soul mcp`: a home, served to the owner's other tools by the Model Context Protocol over standard input and output.
+"""`soul mcp`: serves a home to the owner's other tools by the Model Context Protocol over standard input and output.
 
-What is answered is what the commands tell programs, without secrets, and with words of strangers in frames. Nothing is
-changed unless the owner allowed it.
+The answers are the JSON of the commands, without secrets, and with untrusted text in frames. Nothing is changed unless
+the owner allowed it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run_mcp(
         bool, typer.Option("--allow-acts", help="Let these tools approve and reject drafts in your name.")
     ] = False,
 ) -> None:
-    """Serve it until standard input ends. Raises `SoulError` where the extra is not installed, or nobody lives."""
+    """Serve until standard input ends. Raises `SoulError` if the extra is not installed, or there is no SOUL."""
     if find_spec("mcp") is None:
         raise SoulError(
             "The Model Context Protocol is not installed",
@@ -78,7 +78,7 @@ def run_mcp(
 
 @dataclass(frozen=True, slots=True)
 class HomeTools:
-    """What can be asked of one home, whether the SOUL is awake or not: a method `run_NAME` for each tool.
+    """The tools for one home, whether the SOUL is awake or not: a method `run_NAME` for each.
 
     Each raises `SoulError`.
     """
@@ -158,7 +158,7 @@ def _frame_memory(memory: Answer, framer: Framer) -> None:
 
 
 def _frame(tool: str, answer: Answer, framer: Framer) -> None:
-    """Put the words of strangers in a clean answer of `tool` into frames: posts, memories, and what a task read."""
+    """Put untrusted text in the cleaned answer of `tool` into frames: posts, memories, and what a task read."""
     match tool:
         case "why":
             _frame_story(answer, framer)
@@ -180,8 +180,8 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     skills = Skills.load(SKILLS)
     soul = clean_value(tools.settings.agent_name)
     instructions = skills.render(SKILL, "Instructions", name=soul).strip()
-    # NOTE(self): with a handler there already, the library sets up none. Its own needs rich's tracebacks, which the
-    # command line leaves out: the first error that it logged would end the process.
+    # NOTE(self): if there is a handler, the library sets up none. Its own needs rich's tracebacks, which the command
+    # line blocks: the first error that it logged would end the process.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     looks, acts = rows_at("mcp"), rows_at("mcp acts") if allow_acts else {}
     clean, rng = Redactor(tools.settings.secrets).value, random.Random()
@@ -200,7 +200,7 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
 
 
 def _refuse_unknown_arguments(tool: ServedTool) -> None:
-    """Have a misspelt argument refused. The library drops it, and answers as if nothing had been asked for."""
+    """Make a tool refuse unknown arguments. The library would ignore a misspelt one, and answer without it."""
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
@@ -208,9 +208,9 @@ def _refuse_unknown_arguments(tool: ServedTool) -> None:
 
 
 def _answering(name: str, tool: Tool, clean: Callable[[Any], Any], framer: Callable[[], Framer]) -> Tool:
-    """Return `tool` with a deadline; its answers and errors hold no secret and nothing that is hidden.
+    """Return `tool` with a deadline; its answers and errors contain no secrets and no invisible characters.
 
-    The words of strangers in each answer are framed by a new `framer`.
+    Untrusted text in each answer is framed by a new `framer`.
     """
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - an optional library
 

@@ -1,4 +1,4 @@
-"""`soul memory …`: what the SOUL remembers, for its owner to read, to keep a copy of, and to bring back."""
+"""`soul memory …`: lets the owner read, delete, export and import what the SOUL remembers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_memory_list(
     limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 50,
     as_json: bool,
 ) -> None:
-    """Print what was remembered last. Raises `SoulError` for a day that is none."""
+    """Print memories, newest first. Raises `SoulError` for an invalid day."""
     _date(since)
     settings, home = at_hand(root)
     after = _day(since, settings)
@@ -70,7 +70,7 @@ def run_memory_search(
     limit: Annotated[int, typer.Option(help="List at most this many.", min=1, max=20)] = 8,
     as_json: bool,
 ) -> None:
-    """Print what is found by these words, best first."""
+    """Print the memories that match the words, best first."""
     settings, home = at_hand(root)
     now = SystemClock().now()
     _show(
@@ -86,7 +86,7 @@ def run_memory_show(
     *,
     as_json: bool,
 ) -> None:
-    """Print one memory whole, and all that ever stood under its subject. Raises `SoulError` if there is none."""
+    """Print one memory in full, and all others ever stored about its subject. Raises `SoulError` if there is none."""
     settings, home = at_hand(root)
 
     async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
@@ -104,18 +104,18 @@ def run_memory_show(
 def run_memory_forget(
     root: Path, memory_id: Annotated[str, typer.Argument(metavar="ID", help="The number of the memory.")]
 ) -> None:
-    """Delete one memory, and what copies hold of it. Raises `SoulError` if there is none."""
+    """Delete one memory and its copies. Raises `SoulError` if there is none."""
     write_lines(asyncio.run(forget_memory(*at_hand(root), memory_id)))
 
 
 async def forget_memory(settings: Settings, home: Home, number: str) -> str:
-    """Delete one memory, and what copies hold of it; return a line on it. Raises `SoulError` if there is none."""
+    """Delete one memory and its copies; return a line on it. Raises `SoulError` if there is none."""
     known = int(number) if number.isascii() and number.isdecimal() else 0
     if (gone := await ask_memories(home, lambda store: store.get(known))) is None:
         raise SoulError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
     async with forgetting_beside(settings, home) as forgetting:
         await forgetting.forget_memory(gone)
-    for main in (True, False):  # it tells of talks and memories; a SOUL that is awake writes it when it stops
+    for main in (True, False):  # the page quotes memories; a SOUL that is awake writes it again when it stops
         page(wakeup_file(home.memory), main=main).unlink(missing_ok=True)
     summary = f"Memory {number} is forgotten"
 
@@ -131,7 +131,7 @@ def run_memory_export(
     root: Path,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
 ) -> None:
-    """Write all of it as lines of JSON, to a file or to standard output."""
+    """Write all memories and profiles as lines of JSON, to a file or to standard output."""
     _, home = at_hand(root)
     with reading(home.database) as connection:
         lines = list(snapshot_lines(connection))
@@ -146,7 +146,7 @@ def run_memory_import(
     root: Path,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `export` wrote; - for standard input.")],
 ) -> None:
-    """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
+    """Import an export, all of it or nothing. Raises `SoulError`, which names the line that is wrong."""
     settings, home = at_hand(root)
     try:
         text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
 
 
 async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
-    """Return what `use` makes of the memories of a home. Raises `SoulError`."""
+    """Return what `use` returns for the memories of a home. Raises `SoulError`."""
     return await _beside(home, lambda database: use(MemoryStore(database)))
 
 
@@ -197,7 +197,7 @@ def _date(text: str) -> date | None:
 
 
 def _day(text: str, settings: Settings) -> datetime | None:
-    """The beginning of a day in the SOUL's time zone; None for ""."""
+    """Return the beginning of a day in the SOUL's time zone; None for ""."""
     day = _date(text)
     return day_span(day, settings.soul_timezone)[0] if day else None
 
@@ -213,7 +213,7 @@ def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> N
 
 
 def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
-    """All of one memory, in lines."""
+    """Yield the lines that show one memory in full."""
     yield f"[{memory.id}] {memory.kind}: {memory.subject}"
     yield from (f"    {line}" for line in memory.body.splitlines())
     if memory.tags:

@@ -1,4 +1,4 @@
-"""`soul mute`: whom the SOUL leaves alone; it may be awake meanwhile, or not."""
+"""`soul mute`: mutes accounts, ends mutes and lists them, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_mute(
 ) -> None:
     """Mute the account `who` (a DID or a handle), end its mute with `off`, or list who is muted and who wants no reply.
 
-    Raises `UsageError`. What ends a mute also ends the account's own request for no reply.
+    The end of a mute also ends the account's own request for no reply. Raises `UsageError`.
     """
     if off and not who:
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
@@ -73,7 +73,7 @@ def _handle(one: Relationship | None) -> str:
 
 
 def _did_of(settings: Settings, home: Home, who: str) -> str:
-    """Return whose handle it is, by the network, else by what the home holds. Raises `UsageError`."""
+    """Return the DID of `who`, a DID or a handle, from the network or else from the home. Raises `UsageError`."""
     if who.startswith("did:"):
         return who
     if did := resolve(settings.atproto_service_url, who.removeprefix("@")):
@@ -86,7 +86,7 @@ def _did_of(settings: Settings, home: Home, who: str) -> str:
 
 
 async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -> str:
-    """Mute the account `who`, or with `off` end its mute and its own request for no reply; return what to tell of it.
+    """Mute the account `who`, or with `off` end its mute and its own request for no reply; return a line on it.
 
     Raises `UsageError`.
     """

@@ -1,4 +1,4 @@
-"""The words and options that several commands take."""
+"""The arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 
 class DraftAction(StrEnum):
-    """What `soul drafts` can do."""
+    """The actions of `soul drafts`."""
 
     LIST = "list"
     SHOW = "show"
@@ -21,14 +21,14 @@ class DraftAction(StrEnum):
 
 
 class TalkAction(StrEnum):
-    """What `soul talks` can do."""
+    """The actions of `soul talks`."""
 
     LIST = "list"
     SHOW = "show"
 
 
 class PromptAudience(StrEnum):
-    """Who may read what comes of a turn, for `--for`."""
+    """Who can read the result of a turn, for `--for`."""
 
     OWNER = "owner"
     BLUESKY = "bluesky"
@@ -36,7 +36,7 @@ class PromptAudience(StrEnum):
 
 
 class DemoMind(StrEnum):
-    """What thinks in the town, for `--mind`."""
+    """The mind of the SOULs in the demo, for `--mind`."""
 
     SCRIPTED = "scripted"
     GATEWAY = "gateway"
@@ -57,7 +57,7 @@ class MemoryKind(StrEnum):
 
 
 def expanded(folder: Path) -> Path:
-    """Return the folder that is meant: no shell replaces the `~` of `--home=~/rowan`."""
+    """Return the folder with `~` expanded, which no shell does in `--home=~/rowan`. Raises `BadParameter`."""
     try:
         return folder.expanduser()
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""The slash commands of one living SOUL."""
+"""The slash commands of a running SOUL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NO_LIMIT: dict[LimitProblem, str] = {
 
 @dataclass(kw_only=True)
 class OwnerCommands(Commands):
-    """What each of them does, in the terminal and in direct messages."""
+    """Carries out the slash commands of the terminal and of direct messages: a method `run_NAME` for each."""
 
     app: App
     ended: asyncio.Event
@@ -116,11 +116,11 @@ class OwnerCommands(Commands):
         return [leaving(approved, standing, self._zone, is_awake=True, now=now, expected=expected)]
 
     async def _meant(self, given: Sequence[str]) -> list[str]:
-        """Return the ids of the drafts that all of these words name, each once. Raises `NotWaiting`."""
+        """Return the ids of the drafts that these words name, each once. Raises `NotWaiting` if one names none."""
         return await self._services.database.run(lambda connection: find_all(connection, given or [""]))
 
     async def run_reject(self, rest: str) -> Sequence[str]:
-        """Reject the drafts that all words name; where they do not, the first names one and the others are why."""
+        """Reject the drafts that the words name; if not all name one, the first does, and the others are the reason."""
         first, _, words = rest.partition(" ")
         documents, _ = documents_among([first])
         if documents:
@@ -249,7 +249,7 @@ class OwnerCommands(Commands):
         waits = 0
         while (
             not (await self.app.scheduler.run_guarded("work")).ran and waits < _MOST_WAITS
-        ):  # something else is handled
+        ):  # another work item is handled
             await self._services.clock.sleep(1)
             waits += 1
         return await outcome_lines(self._services.work, key)

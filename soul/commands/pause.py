@@ -1,4 +1,4 @@
-"""`soul pause` and `soul resume`: the owner's stop and go, whether the SOUL is awake or not."""
+"""`soul pause` and `soul resume`: stop all public acts or allow them again, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_pause(
     *,
     as_json: bool = False,
 ) -> None:
-    """Nothing public leaves from now on. Raises `StorageError`."""
+    """Stop all public acts from now on. Raises `StorageError`."""
     _, home = at_hand(root)
     stands = pause(home, " ".join(reason or ()))
     when = "at once" if lock_holder(home) is not None else "from its next start"
@@ -29,7 +29,7 @@ def run_pause(
 
 
 def pause(home: Home, reason: str) -> str:
-    """Pause it; "" where that is news, else what became of the pause that stood. Raises `StorageError`."""
+    """Pause the SOUL; return "", or a line on the pause if it was paused already. Raises `StorageError`."""
     control = Control(home.memory)
     before = control.pause_reason()
     control.pause(reason)
@@ -42,7 +42,7 @@ def pause(home: Home, reason: str) -> str:
 
 
 def run_resume(root: Path, *, as_json: bool = False) -> bool:
-    """Take it back; False if something else still speaks against acting. Raises `StorageError`."""
+    """End the pause; return False if something else still stops public acts. Raises `StorageError`."""
     _, home = at_hand(root)
     before = Control(home.memory).standing()
     standing = resume(home)
@@ -51,13 +51,13 @@ def run_resume(root: Path, *, as_json: bool = False) -> bool:
 
 
 def resume(home: Home) -> Standing:
-    """End the pause and safe mode, and let the next start be the first again."""
+    """End the pause and safe mode, and reset the count of starts; return what still stops public acts."""
     forget_starts(home.memory)
     return Control(home.memory).resume()
 
 
 def resumed_lines(standing: Standing, before: Standing) -> list[str]:
-    """What the owner should know after it; `before` is how things stood."""
+    """Return what to tell the owner after a resume; `before` is the standing before it."""
     if before.may_act:
         return ["Nothing was paused: public acts may leave"]
     if standing.may_act:

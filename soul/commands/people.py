@@ -1,4 +1,4 @@
-"""`soul know` and `soul forget`: what the home holds of somebody, and its deletion."""
+"""`soul know` and `soul forget`: show what the home holds about somebody, and delete it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _WORDS_CHARS = 160
 
 
 def run_know(root: Path, who: Who, *, as_json: bool) -> None:
-    """Print what each store of the home holds of `who`. Raises `SoulError` where it cannot be read."""
+    """Print what each store of the home holds about `who`. Raises `SoulError` if it cannot be read."""
     settings, home = at_hand(root)
 
     async def know() -> None:
@@ -76,9 +76,9 @@ def run_forget(
     as_json: bool,
     ask: Callable[[str], str] | None = None,
 ) -> None:
-    """Delete all that the home holds of `who`, or let the SOUL that lives there do so. Raises `SoulError`.
+    """Delete all that the home holds about `who`, or let the SOUL do so if it is awake. Raises `SoulError`.
 
-    Unless `yes`, `ask` must answer "yes"; without it the terminal is asked, and where there is none, nobody.
+    Unless `yes`, `ask` must answer "yes"; without `ask`, the terminal is asked. Raises `UsageError` if there is none.
     """
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
@@ -104,7 +104,7 @@ def run_forget(
         ForgetRequests(home.memory).give(ForgetRequest(person.did, clock.now()))
         return True
 
-    # NOTE(self): asked before, since a SOUL that lives starts anew as soon as it sees the request.
+    # NOTE(self): checked first, since a SOUL that is awake restarts as soon as it sees the request.
     is_awake = lock_holder(home) is not None
     if not asyncio.run(request()):
         text = "Nothing was forgotten"
@@ -126,7 +126,7 @@ def _named(person: Person) -> str:
 
 
 def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
-    """Whether the owner types yes. Raises `UsageError` where nobody can be asked."""
+    """Return whether the owner types yes. Raises `UsageError` if nobody can be asked."""
     if ask is None and not sys.stdin.isatty():
         raise UsageError("`soul forget` asks back, and nobody is there to answer", remedy="Add --yes.")
     said = (ask or input)(f"{printable(whom)}: {counted(count, 'entry', 'entries')} will be deleted. Type yes: ")
@@ -136,10 +136,10 @@ def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
 def carry_out_requests(
     settings: Settings, home: Home, clock: Clock | None = None, console: Console | None = None
 ) -> list[Forgotten]:
-    """Carry out the requests that are due, while the home is locked; return what came of each.
+    """Carry out the forget requests that are due, with the home locked; return what was forgotten.
 
-    One that fails keeps no other from being carried out, and stays for the next start; then `Transient` is raised.
-    The `console` shows what is left for the owner to do; without one nothing is shown.
+    A request that fails does not stop the others and stays for the next start; `Transient` is raised at the end.
+    The `console` shows what is left for the owner to do; without one, nothing is shown.
     """
     clock = clock or SystemClock()
     requests = ForgetRequests(home.memory)
@@ -150,7 +150,7 @@ def carry_out_requests(
 
 
 def forget_who_is_due(settings: Settings, home: Home) -> None:
-    """Carry out the requests that are due before a life begins, and tell of what fails: it begins all the same."""
+    """Carry out the forget requests that are due before a life begins; a failure is printed and does not stop it."""
     console = PlainConsole(SystemClock(), timezone=settings.soul_timezone)
     write_lines(*ForgetRequests(home.memory).set_unreadable_aside())
     try:
@@ -175,7 +175,7 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
         for request in requests.due(clock.now()):
             try:
                 done.append(await forgetting.carry_out(request, *keepers))
-                # NOTE(self): told first: a kill in between has it told twice, and never not at all.
+                # NOTE(self): recorded first: a kill in between records it twice, instead of never.
                 await journal.record(entry_of(done[-1]))
                 requests.done(request)
             except Exception as error:
@@ -188,7 +188,7 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
 
 @asynccontextmanager
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
-    """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
+    """Yield a `Forgetting` for a home in which a SOUL may be awake. Raises `SoulError`."""
     async with await Database.beside(home.database) as database:
         yield _forgetting(settings, home, database, SystemClock())
 

@@ -1,7 +1,6 @@
-"""`soul prompt`: shows a prompt as the next turn would get it, part by part, and what had no room. Writes nothing.
+"""`soul prompt`: shows the prompt of the next turn, part by part, and what had no room. Writes nothing.
 
-What `soul.db` knows is read from a copy of it that lasts as long as the look; files, store and server are only read.
-What nobody but the living SOUL can know is named.
+It reads a temporary copy of `soul.db`; files, store and server are only read. It lists what only a running SOUL knows.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ _RATIOS = "token-ratios.json"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The turns of an audience: what they are about, whose, in which conversation, and what is assumed."""
+    """The turns of an audience: their skill, lowest provenance and conversation, and what the preview assumes."""
 
     skill: str
     least: Provenance
@@ -95,12 +94,11 @@ class Preview:
     """A prompt as it would be now.
 
     Attributes:
-        audience: who may read what comes of it.
-        prompt: the prompt.
-        budget: how many tokens it may have.
-        history: how many tokens of conversation and tools fit; None where none do, and `problem` says why.
-        problem: "" where there is none.
-        unknown: what only a turn knows, a line each.
+        audience: who can read the result of the turn.
+        budget: how many tokens the prompt may have.
+        history: how many tokens remain for conversation and tools; None if none do, and `problem` says why.
+        problem: "" if there is none.
+        unknown: what only a turn knows, one line each.
         notices: what the owner should know.
 
     """
@@ -115,7 +113,7 @@ class Preview:
 
 
 class _CollectedNotices:
-    """A console that makes notices of what it is told."""
+    """A console that collects its lines as notices."""
 
     def __init__(self) -> None:
         self.notices: list[PromptNotice] = []
@@ -128,7 +126,7 @@ class _CollectedNotices:
 
 
 async def look(settings: Settings, home: Home, audience: Audience, about: str, clock: Clock) -> Preview:
-    """The prompt of a turn that is about the words `about`, "" for words that nobody knows yet.
+    """Return the prompt of a turn about the words `about`, "" if they are not known yet.
 
     Raises:
         IdentityError: there is no SOUL.md.
@@ -144,7 +142,7 @@ async def look(settings: Settings, home: Home, audience: Audience, about: str, c
 
 
 class _PreviewLook:
-    """One look. `scratch` is the home with a copy of its memory; `awake`: somebody lives in it now."""
+    """Builds one preview. `scratch` is the home with a copy of its memory."""
 
     def __init__(self, settings: Settings, home: Home, clock: Clock, scratch: Home, database: Database) -> None:
         self._settings = settings
@@ -190,7 +188,7 @@ class _PreviewLook:
         return Preview(audience, prompt, settings.bootstrap_max_tokens, room, problem, tuple(unknown), notices)
 
     def _knowledge(self, stack: AsyncExitStack) -> Knowledge:
-        """As a life has it."""
+        """Return the knowledge as a running SOUL builds it."""
         settings, database, clock = self._settings, self._database, self._clock
         health = ServiceHealth(clock, console=self._collected, timezone=settings.soul_timezone)
         stores = open_stores(
@@ -250,7 +248,7 @@ class _PreviewLook:
         )
 
     async def _first_talk_due(self, owner_files: OwnerFiles) -> bool:
-        """Whether it would be, for a SOUL that wakes now."""
+        """Return whether the first conversation would be due for a SOUL that wakes now."""
         try:
             there = await owner_files.read(onboarding.BOOTSTRAP_FILE) is not None
         except Transient as error:
@@ -261,7 +259,7 @@ class _PreviewLook:
         return there and not await self._database.run(onboarding.held)
 
     def _variables(self, skill: str) -> dict[str, object]:
-        """What the task takes, as far as it is known outside a turn."""
+        """Return the variables of the task; `…` stands for those that only a turn knows."""
         if not skill:
             return {}
         settings = self._settings
@@ -273,7 +271,7 @@ class _PreviewLook:
         return {name: known.get(name, _UNKNOWN) for name in self._skills.variables(skill, SYSTEM_SECTION)}
 
     def _moment(self, skill: str) -> str:
-        """How things stand, of which the words are known and no more."""
+        """Return the section on how things stand, with `…` for what only a turn knows."""
         section = "How Things Stand"
         told = bool(skill) and section in self._skills.section_names(skill)
         approval = self._settings.soul_approval
@@ -282,7 +280,7 @@ class _PreviewLook:
         )
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
-        """What only a turn of the living SOUL knows of these parts."""
+        """Yield a line for each of the `wanted` parts that only a turn of the running SOUL knows in full."""
         for name, value in sorted(self._variables(skill).items()):
             if value == _UNKNOWN:
                 yield f"{TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn fills in"
@@ -305,7 +303,7 @@ class _PreviewLook:
 
 
 def _fill(home: Home, scratch: Home) -> None:
-    """Put a copy of what a prompt needs of the memory into the scratch home; the store is only read, and stays."""
+    """Copy what a prompt needs of the memory into the scratch home; link the store, which is only read."""
     if home.database.exists():
         copy(home.database, scratch.database)
     if (learned := home.memory / _RATIOS).exists():
@@ -337,7 +335,7 @@ def run_prompt(
     about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
     as_json: bool,
 ) -> None:
-    """Print it for a turn that is about these words, "" for words that nobody knows yet.
+    """Print the prompt of a turn about the words `about`, "" if they are not known yet.
 
     With `text`, what only a turn knows goes to standard error. Raises `ConfigError` without settings, `IdentityError`
     without SOUL.md.
@@ -386,7 +384,7 @@ def _lines(preview: Preview) -> list[str]:
 
 
 def _beside(preview: Preview) -> list[str]:
-    """What is amiss, and what cannot be known here."""
+    """Return lines on what is wrong, and on what cannot be known here."""
     amiss = [f"  {said.summary}" + (f" ({said.reason})" if said.reason else "") for said in preview.notices]
     return [*amiss, *(f"  {_named(line)}" for line in preview.unknown)]
 

@@ -1,4 +1,4 @@
-"""`soul reflect` and `/reflect`: a look back at the owner's word, at whatever hour."""
+"""`soul reflect` and `/reflect`: start a reflection when the owner asks, at any hour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OUTCOMES = {
 
 
 def run_reflect(root: Path) -> None:
-    """Leave a row of work for the SOUL, and say when it is taken up. Raises `ConfigError` before the first life."""
+    """Queue a reflection for the SOUL, and print when it begins. Raises `ConfigError` before the first life."""
     settings, home = at_hand(root)
     asyncio.run(_leave(home, settings.soul_timezone))
     is_awake = lock_holder(home) is not None
@@ -35,12 +35,12 @@ def run_reflect(root: Path) -> None:
 
 
 async def reflect_now(table: WorkTable, clock: Clock, timezone: str) -> str:
-    """Leave the row; return its key."""
+    """Queue a reflection as a work item; return its key."""
     return await add_reflection(table, clock, timezone, _WHY, forced=True)
 
 
 async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
-    """Return what became of it, and the last words of the SOUL or the reason; where it is still to come, tell later."""
+    """Return what became of a reflection and why; if it is not over, have the owner told of it later."""
     item = await table.get(KIND, key)
     if item is None or item.state == "pending":
         await leave_unreported(table, key)

@@ -1,7 +1,7 @@
-"""`soul report`: what somebody needs who looks into a fault, safe to paste in public.
+"""`soul report`: collects what a bug report needs, safe to paste in public.
 
-It is safe by what it takes in: words of the program's own source, numbers, moments, and settings that are switches,
-counts or one of a few choices. All else, whoever wrote it, is left out, so that nothing need be recognized as private.
+It is safe because it takes only words of the program's own source, numbers, times, and settings that are switches,
+numbers or one of a few choices. Everything else is left out, so that nothing has to be recognized as private.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LEFT_OUT = "…"
 _ROOT = Path(__file__).resolve().parents[2]
 _PACKAGES = ("adapters", "common", "local_tools", "modules", "soul")
 _OTHERS_WORDS = _ROOT / "common" / "text"
-"""What people say, to be recognized; their words are not the program's."""
+"""Source with phrases that recognize what people say; these are not words of the program."""
 _WORD = re.compile(r"\w+")
 _ERROR = re.compile(r"[A-Z][A-Za-z]{2,40}(?:Error|Exception|Timeout)\b|HTTP [1-5][0-9]{2}\b")
 _CODE_BEHIND = re.compile(r" [1-5][0-9]{2}\b")
@@ -53,7 +53,7 @@ _ERRORS_SHOWN, _LOG_LINES_SHOWN, _FRAMES_SHOWN = 20, 20, 12
 
 
 class ProgramWords:
-    """Keeps of a text what the program itself says: phrases of at least two words, and the whole where it is known."""
+    """Keeps the parts of a text that are in the program's source: phrases of two or more words, or the whole text."""
 
     def __init__(self, said: Iterable[str]) -> None:
         self._whole = set()
@@ -66,7 +66,7 @@ class ProgramWords:
         self._phrases = {first: sorted(found, key=len, reverse=True) for first, found in phrases.items()}
 
     def of(self, text: object) -> str:
-        """Return `text` with all else as `…`."""
+        """Return `text` with everything else replaced by `…`."""
         line = _on_one_line(str(text))
         if line in self._whole:
             return line
@@ -94,7 +94,7 @@ class ProgramWords:
 
 @cache
 def program_words() -> ProgramWords:
-    """Read them in the program's source: its texts, and those between the values of an f-string; no comments."""
+    """Return the words of the program's source: its strings and the fixed parts of its f-strings, no docstrings."""
     files = (path for name in _PACKAGES for path in sorted((_ROOT / name).rglob("*.py")))
     trees = (ast.parse(path.read_bytes()) for path in files if not path.is_relative_to(_OTHERS_WORDS))
     return ProgramWords([text for tree in trees for text in _texts(tree)])
@@ -108,7 +108,7 @@ def _texts(tree: ast.AST) -> Iterator[str]:
 
 
 async def report_of(root: Path) -> str:
-    """Return the report as Markdown. Raises `ConfigError` where nobody lives."""
+    """Return the report as Markdown. Raises `ConfigError` if there is no SOUL in `root`."""
     settings, home = at_hand(root)
     findings = await examine(root)
     own, clean = program_words(), Redactor(settings.secrets).text
@@ -136,7 +136,7 @@ def run_report(
     root: Path,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
 ) -> None:
-    """Print it, or write the new file. Raises `UsageError` where there is a file already."""
+    """Print the report, or write it to a new file. Raises `UsageError` if the file exists."""
     if file is not None and file.exists():
         raise UsageError(f"{file} is there already", remedy="Name another file, or move that one away.")
     report = asyncio.run(report_of(root))
@@ -158,7 +158,7 @@ def _program() -> Iterator[str]:
 
 
 def _settings(settings: Settings) -> Iterator[str]:
-    """Yield a line for each setting that is not the default; its value only where that can say nothing of anybody."""
+    """Yield a line for each setting that is not the default, with its value only if that cannot identify anybody."""
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
         if value == field.default:
@@ -169,7 +169,7 @@ def _settings(settings: Settings) -> Iterator[str]:
 
 
 def _choices(annotation: object) -> set[object]:
-    """Return the values of a setting that is one of a few."""
+    """Return the values of a setting that is a choice."""
     inner = get_args(annotation)
     if get_origin(annotation) is Literal:
         return {one for one in inner if one}
@@ -229,7 +229,7 @@ def _log(home: Home, own: ProgramWords) -> Iterator[str]:
 
 
 def _frames(trace: object) -> Iterator[str]:
-    """Yield the last steps of a traceback, each where the file is the program's or a library's, and what was raised."""
+    """Yield the last frames of a traceback, with paths of the program and libraries only, and what was raised."""
     if not isinstance(trace, str):
         return
     for frame in [*_FRAME.finditer(trace)][-_FRAMES_SHOWN:]:
@@ -238,7 +238,7 @@ def _frames(trace: object) -> Iterator[str]:
 
 
 def _public_path(path: str) -> str:
-    """Return the path below the program or the libraries; of any other file nothing."""
+    """Return the path below the program or the libraries; `…` for any other file."""
     place = Path(path)
     if place.is_relative_to(_ROOT) and (inside := place.relative_to(_ROOT)).parts[0] in _PACKAGES:
         return inside.as_posix() if place.exists() else LEFT_OUT

@@ -1,4 +1,4 @@
-"""`soul rituals`: the rituals of SELF.md, when each opens next, and what came of its runs; the SOUL may be awake."""
+"""`soul rituals`: lists the rituals of SELF.md, the next opening of each, and its runs; the SOUL may be awake."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NONE = "SELF.md names no ritual; docs/behaviour.md shows how to write one"
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a look found.
+    """What one read of the database found.
 
     Attributes:
-        runs: all, the newest first.
-        over_today: the keys of those that we opened today, or gave up to open.
-        names: the handles of people.
-        now: the local moment.
+        runs: all ritual runs, newest first.
+        over_today: keys of the rituals that we opened today, or gave up opening.
+        names: handles by DID.
+        now: the local time.
         agent_name: our name.
 
     """
@@ -50,7 +50,7 @@ class _Kept:
 
 
 def run_rituals(root: Path, *, limit: Runs = 5, as_json: bool) -> None:
-    """Print them, each with its newest runs."""
+    """Print the rituals, each with its newest runs."""
     facts = ritual_facts(*at_hand(root), limit)
     write_answer(facts, [line for one in facts for line in _lines(one)] or [_NONE], as_json=as_json)
 
@@ -64,7 +64,7 @@ def ritual_facts(settings: Settings, home: Home, limit: int) -> list[dict[str, A
 
 
 def started_lines(started: Started) -> Sequence[str]:
-    """What the owner is told of a ritual that they started by hand."""
+    """Return what to tell the owner about a ritual that they started by hand."""
     name, about = started.name, started.about
     match started.code:
         case "unknown":
@@ -80,7 +80,7 @@ def started_lines(started: Started) -> Sequence[str]:
 
 
 async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str) -> _Kept:
-    """What is kept of the rituals with these keys."""
+    """Read what the database holds about the rituals with these keys."""
 
     def read(connection: sqlite3.Connection) -> _Kept:
         runs = all_runs(connection)

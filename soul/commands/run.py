@@ -1,4 +1,4 @@
-"""`soul run`: one SOUL, one process, until Ctrl-C or something that only the owner can mend."""
+"""`soul run`: runs one SOUL in one process, until Ctrl-C or an error that only the owner can correct."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from soul.terminal.output import printable, write_lines
 from soul.terminal.plain import Outlet, PlainConsole, doing, typed_lines
 
 ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
-"""What serves the owner's page on a home, and yields its address."""
+"""Serves the owner's page of a home, and yields its address."""
 
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
 _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anything else is said to the SOUL.'
 _ROOM_MIB = 16
 _ONCE = {"--flush-all", "--take-over"}
-"""What is meant for one start, and not for the one that begins anew by itself."""
+"""Options for one start, which are left out when the process restarts itself."""
 _LOST = "The last run ended unexpectedly: it was killed, it crashed, or the machine stopped. It runs again now"
 _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
@@ -65,7 +65,7 @@ _LOOK_S = 5.0
 def run_life(
     root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
 ) -> int:
-    """Live as `live` does, and begin anew in this process where somebody is to be forgotten; return the exit code."""
+    """Run `live`, and restart in this process if somebody is to be forgotten; return the exit code."""
     try:
         end = live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
     except PutBack:
@@ -73,7 +73,7 @@ def run_life(
         go_on_as_before(settings, Home.at(root, settings.memory_dir), _ONCE)
         raise
     if end == "anew":
-        # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
+        # NOTE(self): what is to be forgotten may also be in this process's memory, so the process replaces itself.
         os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
     return ASLEEP if end == "asleep" else 0
 
@@ -87,10 +87,10 @@ def live(
     page: ServePage | None = None,
     watched_at: tuple[str, str] | None = None,
 ) -> LifeEnd:
-    """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
+    """Run one life; with `take_over`, in place of another copy of the home; with `page`, serve the owner's page.
 
-    It may sleep where somebody watches over it: at an address, by a name. Return how to go on: it begins anew where
-    somebody is to be forgotten. Raises `Fatal` with a remedy.
+    The SOUL may sleep if a watcher wakes it: `watched_at` is its address, and the SOUL's name there. Returns how to go
+    on: "anew" if somebody is to be forgotten. Raises `Fatal` with a remedy.
     """
     complete_cut_off(root)
     settings = settings_to_run(root)
@@ -117,7 +117,7 @@ def live(
 
 
 def flush(home: Home, settings: Settings) -> None:
-    """Forget: delete `.memory` whole. SOUL.md, SELF.md and .env stay."""
+    """Delete `.memory` with all that is in it. SOUL.md, SELF.md and .env stay. Raises `ConfigError`, `StorageError`."""
     with HomeLock(home, agent_name=settings.agent_name, started_at=SystemClock().now()):
         if not home.memory.exists():
             return
@@ -126,7 +126,7 @@ def flush(home: Home, settings: Settings) -> None:
                 f"{home.memory} does not look like a SOUL's memory; nothing was deleted",
                 remedy="Check MEMORY_DIR, or delete the folder by hand if it is the right one.",
             )
-        copies.delete_all(home.database)  # first: a kill in between leaves none that could take its place
+        copies.delete_all(home.database)  # first: after a kill in between, no copy replaces it
         try:
             shutil.rmtree(home.memory)
             home.memory.mkdir(mode=0o700)
@@ -136,7 +136,7 @@ def flush(home: Home, settings: Settings) -> None:
 
 
 def _is_memory(home: Home) -> bool:
-    """The usual folder, or one that holds what only a SOUL's memory holds."""
+    """Return whether it is the usual folder, or one with a file that only a SOUL's memory has."""
     if home.memory == home.root / ".memory":
         return True
     known = {home.database.name, home.status.name, home.session.name}
@@ -159,7 +159,7 @@ async def _live(
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
+        if signal.getsignal(signum) is not signal.SIG_IGN:  # `nohup` has SIGHUP ignored
             loop.add_signal_handler(signum, ended.set)
     async with open_soul(
         settings,
@@ -181,7 +181,7 @@ async def _live(
             async with AsyncExitStack() as beside:
                 if page is not None:
                     await _open_page(page, beside, app, terminal)
-                # NOTE(self): the first talk is between the two; the log has what the room says meanwhile.
+                # NOTE(self): the first conversation is between owner and SOUL; the room's messages go to the log only.
                 beside.enter_context(terminal.hiding_rooms(app.services.knowledge.onboarding.due))
                 how = await _until(ended, app, terminal, take_over=take_over)
         finally:
@@ -192,7 +192,7 @@ async def _live(
 
 
 async def _open_page(page: ServePage, beside: AsyncExitStack, app: App, terminal: PlainConsole) -> None:
-    """Serve the owner's page as long as the life goes on. Where that cannot be, the life goes on without it."""
+    """Serve the owner's page until the life ends. If that fails, the life goes on without it."""
     services = app.services
     try:
         address = await beside.enter_async_context(page(services.settings, services.home, services.clock))
@@ -203,9 +203,9 @@ async def _open_page(page: ServePage, beside: AsyncExitStack, app: App, terminal
 
 
 async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock: Clock) -> bool:
-    """End this life when somebody is to be forgotten, not sooner than it takes to be told from a crash; return True.
+    """Set `ended` once a forget request is due, but not so early that it looks like a crash; return True.
 
-    What could not be carried out at this start waits for the next one.
+    A request that failed at this start waits for the next one.
     """
     at_start = {request.name for request in requests.due(clock.now())}
     await clock.sleep(clock.real(_LEAST_LIFE_S))
@@ -218,7 +218,7 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> LifeEnd:
     """Live until `ended`, and return how to go on.
 
-    The owner's lines are taken at once, and answered after the login.
+    Lines of the owner are accepted at once, and answered after the login.
     """
     await _begin(app)
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
@@ -229,7 +229,7 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
     except Exception as error:
         await app.note_end(error if isinstance(error, SoulError) else _fault(error))
         if isinstance(error, HomeLocked):
-            forget_starts(app.services.home.memory)  # it stopped beside another copy, and is in no trouble
+            forget_starts(app.services.home.memory)  # another copy runs; this is no crash loop
         raise
     finally:
         talk.cancel()
@@ -239,7 +239,7 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
 
 
 async def _begin(app: App) -> None:
-    """Mark that this run began; if the last one left its mark, note that for the owner."""
+    """Mark that this run began; if the last run left its mark, record for the owner that it ended unexpectedly."""
 
     def mark(connection: sqlite3.Connection) -> bool:
         begin_with(connection, app.services.settings.owner_bluesky_social_handle_did)
@@ -253,13 +253,13 @@ async def _begin(app: App) -> None:
 
 
 def _fault(error: Exception) -> SoulError:
-    """Return what the owner is told of a fault of the program."""
+    """Return what the owner is told about a bug of the program."""
     told = f"Internal error: {type(error).__name__}: {error}"
     return SoulError(told, remedy="`soul report` writes a file for a bug report.")
 
 
 async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:
-    """Whether it logged in before `ended`. Raises what kept it from that, or what must end the process meanwhile."""
+    """Return whether the login succeeded before `ended`. Raises what prevented it, or what must end the process."""
     login = asyncio.create_task(app.log_in(take_over=take_over), name="login")
     doomed = asyncio.create_task(app.scheduler.doomed(), name="until-doomed")
     stopped = asyncio.create_task(ended.wait(), name="until-ended")
@@ -275,17 +275,17 @@ async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:
 
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
-    """What the owner can type with a slash; `/quit` sets `ended`."""
+    """Return the slash commands of the terminal; `/quit` sets `ended`."""
     return OwnerCommands(rows=rows_at("terminal"), app=app, ended=ended)
 
 
 def phone_commands(app: App) -> Commands:
-    """What the owner can write with a slash in a direct message: all but what belongs at the machine itself."""
+    """Return the slash commands of direct messages: all but those that belong at the machine itself."""
     return OwnerCommands(rows=rows_at("message"), otherwise=_OTHERWISE_BY_MESSAGE, app=app, ended=asyncio.Event())
 
 
 async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
-    """Hear the owner, line after line, and answer once logged in. The end of input ends the talk, not the life."""
+    """Take the owner's lines one by one, and answer once logged in. The end of input ends the talk, not the life."""
     commands = owner_commands(app, ended)
     answers = OwnerAnswers(
         app.owner,
@@ -302,14 +302,14 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
                 ended.set()
             elif line.startswith("/"):
                 obeying = group.create_task(obey(commands, terminal, line), name="command")
-                if not commands.begins(line):  # one that takes a while keeps no later line waiting
+                if not commands.begins(line):  # a slow command does not block later lines
                     await obeying
             else:
                 await _receive(app, answers, terminal, line)
 
 
 def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
-    """What the owner types: with an editor on a terminal, else as it comes in."""
+    """Return the lines that the owner types, with a line editor on a terminal, else as they come in."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return typed_lines()
     from soul.terminal.line_editor import LineEditor  # noqa: PLC0415 - the drawing library is for terminals only
@@ -323,7 +323,7 @@ def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
 
 @dataclass(slots=True)
 class _Sign:
-    """One line on what the SOUL does now, and for how long; while it does nothing, what can be typed."""
+    """A line on what the SOUL does now and for how long, or, while it is idle, on what can be typed."""
 
     app: App
     _mode: str = IDLE
@@ -355,7 +355,7 @@ async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line
 
 
 async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
-    """A slash command works at once, also while the SOUL thinks about what was said before."""
+    """Carry out a slash command at once, also while the SOUL still answers an earlier message."""
     if begins := commands.begins(line):
         terminal.show([begins])
     lines, problem, remedy = await commands.obey(line)
@@ -373,7 +373,7 @@ async def _answer(app: App, answers: OwnerAnswers) -> None:
 
 
 def somebody_listens(stdin: TextIO) -> bool:
-    """Whether an owner, or a program in their place, can answer: a terminal, a pipe, or a socket."""
+    """Return whether an owner, or a program in their place, can answer: `stdin` is a terminal, a pipe or a socket."""
     try:
         if stdin.isatty():
             return True

@@ -1,4 +1,4 @@
-"""`soul schedule`: what the SOUL does, or reminds its owner of, at set times; the SOUL may be awake."""
+"""`soul schedule`: lists and removes what the SOUL does or reminds of at set times; the SOUL may be awake."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_schedule(
 ) -> None:
     """Print the schedules, the one that is due next first, or remove one.
 
-    Raises `UsageError` where there is none to remove, and `SoulError` before the first life.
+    Raises `UsageError` if there is none to remove, and `SoulError` before the first life.
     """
     settings, home = at_hand(root)
     if remove:
@@ -54,7 +54,7 @@ def fields(one: Schedule) -> dict[str, Any]:
 
 
 async def remove_schedule(schedules: Schedules, number: str) -> str:
-    """Remove a schedule; return what is told of it. Raises `UsageError` where there is none of this number."""
+    """Remove a schedule; return a line on it. Raises `UsageError` if there is none with this number."""
     removed = await schedules.remove(schedule_number(number))
     if removed is None:
         raise UsageError(f"There is no schedule {number}", remedy="`soul schedule` lists them.")

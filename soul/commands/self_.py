@@ -1,6 +1,6 @@
-"""`soul self …`: what SELF.md or another document was, what changed it, and the owner's word on what waits.
+"""`soul self …`: the versions of SELF.md and other documents, their reasons, and the owner's decision on held changes.
 
-Works while the SOUL lives: each step is taken alone with the history, here as there.
+Works while the SOUL is awake: each step locks the history against the other process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNCHANGED = "It has not changed yet"
 
 
 def document_named(given: str) -> str:
-    """Return the name of a document. Raises `typer.BadParameter` where it is none."""
+    """Return `given` if it is the name of a document. Raises `typer.BadParameter` if not."""
     if given in DOCUMENTS or _SKILL.fullmatch(given):
         return given
     raise typer.BadParameter(f"{given!r} is none of {', '.join(DOCUMENTS)} and skills/NAME")
@@ -70,7 +70,7 @@ _Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")
 
 
 def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
-    """Print every version that is kept, newest first, with who wrote it and why."""
+    """Print every kept version, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         versions, now = history.versions(), sha256(history.current())
@@ -89,7 +89,7 @@ def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
 
 
 def run_self_show(root: Path, version: _Version, *, file: _File = SELF) -> None:
-    """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
+    """Print one version: who wrote it, why, the experiences behind it, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         found = _found(history, file, version)
@@ -104,7 +104,7 @@ def run_self_show(root: Path, version: _Version, *, file: _File = SELF) -> None:
 
 
 def run_self_check(root: Path) -> bool:
-    """Print what the program reads in SELF.md and what it does not understand, with its line; return whether all is.
+    """Print what the program reads in SELF.md, and warnings with their lines; return whether there are no warnings.
 
     Raises `ConfigError` or `IdentityError` for what `soul run` refuses.
     """
@@ -130,7 +130,7 @@ def run_self_check(root: Path) -> bool:
 
 
 def _place_of(warning: str, text: str) -> str:
-    """The line of SELF.md that a warning quotes, as `line N: `; "" where none holds it."""
+    """Return the line of SELF.md that a warning quotes, as `line N: `; "" if there is none."""
     quoted = _QUOTED.findall(warning)
     lines = (number for number, line in enumerate(text.splitlines(), 1) if all(part in line for part in quoted))
     number = next(lines, 0) if quoted else 0
@@ -138,13 +138,13 @@ def _place_of(warning: str, text: str) -> str:
 
 
 def _plain_cites(cites: Sequence[str]) -> str:
-    """The addresses that a change cites; the names of turns tell a reader nothing."""
+    """Return the addresses that a change cites, in brackets; the names of turns tell a reader nothing."""
     plain = [cite for cite in cites if "://" in cite]
     return f" ({', '.join(plain)})" if plain else ""
 
 
 def grew_from(home: Home, cites: Sequence[str]) -> list[str]:
-    """A line for each experience behind a change that is still kept."""
+    """Return a line for each experience behind a change, if it is still kept."""
     names = [cite for cite in cites if _EXPERIENCE.fullmatch(cite)]
     if not names:
         return []
@@ -168,7 +168,7 @@ def run_self_diff(
     *,
     file: _File = SELF,
 ) -> None:
-    """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
+    """Print what changed since `version`; without one, what the last change did. Raises `SoulError`."""
     with SelfHistory(at_hand(root)[1], file).alone() as history:
         now = history.current()
         old = _found(history, file, version) if version else _before(history, now)
@@ -181,7 +181,7 @@ def run_self_diff(
 
 
 def show_held(home: Home, given: str, timezone: str, *, as_json: bool) -> None:
-    """Print the change of a document that waits for the owner, what it rests on, and what it would do."""
+    """Print the held change of a document: why it waits, what it rests on, and its diff. Raises `NotWaiting`."""
     held, lines = held_lines(home, given, timezone)
     if as_json:
         write_json(asdict(held))
@@ -190,7 +190,7 @@ def show_held(home: Home, given: str, timezone: str, *, as_json: bool) -> None:
 
 
 def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> None:
-    """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
+    """Restore a version of the document. Raises `SoulError` if there is no such version, or it is refused."""
     settings, home = at_hand(root)
     with SelfHistory(home, file).alone() as history:
         old = _found(history, file, version)
@@ -199,13 +199,13 @@ def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> N
 
 
 def is_document(given: str) -> bool:
-    """Return whether the owner names a document, alone or as `NAME@TIME` with when the change came that they saw."""
+    """Return whether `given` names a document, alone or as `NAME@TIME`, the time of the change that the owner saw."""
     name = given.partition("@")[0]
     return name in DOCUMENTS or _SKILL.fullmatch(name) is not None
 
 
 async def decide_held(settings: Settings, home: Home, given: str, *, approve: bool, reason: str = "") -> str:
-    """Let a change that waits happen, or give it up; return a line on it. Raises as `decided`."""
+    """Approve or reject a held change; return a line on it. Raises the same errors as `decided`."""
     name = given.partition("@")[0]
     if name not in held_documents(home):
         raise _none_waits(name)
@@ -214,9 +214,9 @@ async def decide_held(settings: Settings, home: Home, given: str, *, approve: bo
 
 
 async def decided(keeper: SelfKeeper, given: str, *, approve: bool, reason: str = "") -> str:
-    """Let the change of a document happen, or give it up for the owner's reason; return a line on it.
+    """Approve the held change of a document, or reject it with the owner's reason; return a line on it.
 
-    Raises `NotWaiting` where none waits, or another than the owner was shown.
+    Raises `NotWaiting` if none waits, or another than the owner was shown.
     """
     file, _, came = given.partition("@")
     keeper = keeper.of(file)
@@ -241,14 +241,14 @@ def _found(history: SelfHistory, file: str, name: str) -> Version:
 
 
 def _before(history: SelfHistory, now: bytes) -> Version | None:
-    """The version that what SELF.md is now took the place of."""
+    """Return the version that the current content of the document replaced."""
     versions = history.versions()
     earlier = versions[1:] if versions and versions[0].sha256 == sha256(now) else versions
     return next(iter(earlier), None)
 
 
 async def with_keeper(settings: Settings, home: Home, file: str, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
-    """Let `use` have the keeper of a document, whether the SOUL is awake or not."""
+    """Return what `use` returns for the keeper of a document, whether the SOUL is awake or not."""
     async with await Database.beside(home.database) as database:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)
@@ -256,16 +256,16 @@ async def with_keeper(settings: Settings, home: Home, file: str, use: Callable[[
 
 
 def reported(change: SelfEdit, file: str, done: str) -> str:
-    """Return the line on what was `done`. Raises `SoulError` where it was refused."""
+    """Return a line on the change, beginning with `done`. Raises `SoulError` if it was refused."""
     if change.status == "refused":
         raise SoulError(f"{file} was not changed: {change.reason}", remedy=f"`{see_held(file)}` shows what waits.")
     return "; ".join([done, *what_moved(change)])
 
 
 def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[str]]:
-    """Return the change of a document that waits, and lines on why, from what it grew, and what it would do.
+    """Return the held change of a document, and lines on why it waits, what it rests on, and its diff.
 
-    The owner has seen it then. Raises `NotWaiting` where none waits.
+    The change then counts as seen by the owner. Raises `NotWaiting` if none waits.
     """
     file, held, now, amiss = given.partition("@")[0], None, b"", ""
     if file in held_documents(home):
@@ -286,7 +286,7 @@ def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[st
 
 
 def skill_rests_on(home: Home, document: str) -> list[str]:
-    """Return what the proposal of a skill that waits rests on; [] for another document."""
+    """Return lines on what the waiting proposal of a skill rests on; [] for another document."""
     if not document.startswith(OWN_SKILL):
         return []
     with reading(home.database) as connection:

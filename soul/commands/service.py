@@ -1,4 +1,4 @@
-"""`soul service`: lets systemd or launchd keep a SOUL alive, as a service of its owner and of nobody else."""
+"""`soul service`: lets systemd or launchd keep a SOUL running, as a service of its owner's user account only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from soul.terminal.output import printable, write_lines
 _DEADLINE_S = 120.0
 _LINES = 50
 _INACTIVE = 3
-"""How `systemctl status` ends for a unit that does not run."""
+"""The exit code of `systemctl status` for a unit that does not run."""
 _ANY = range(256)
 _JUST_TOLD = timedelta(minutes=1)
 RESTART_S = 30
@@ -66,7 +66,7 @@ def run_service_install(root: Path) -> None:
 
 
 def run_service_start(root: Path) -> None:
-    """Start it. Raises `ConfigError` where it is not installed, or the supervisor refuses."""
+    """Start the service. Raises `ConfigError` if it is not installed, `SoulError` if the supervisor refuses."""
     path = _installed(root)
     if _is_mac():
         _call("launchctl", "bootstrap", _domain(), str(path))
@@ -77,7 +77,7 @@ def run_service_start(root: Path) -> None:
 
 
 def run_service_stop(root: Path) -> None:
-    """Stop it, until the next start or login. Raises as `run_service_start`."""
+    """Stop the service until the next start or login. Raises the same errors as `run_service_start`."""
     path = _installed(root)
     if _is_mac():
         _call("launchctl", "bootout", f"{_domain()}/{path.stem}")
@@ -87,7 +87,7 @@ def run_service_stop(root: Path) -> None:
 
 
 def run_service_status(root: Path) -> None:
-    """Print what the supervisor knows of it. Raises as `run_service_start`."""
+    """Print what the supervisor knows about the service. Raises the same errors as `run_service_start`."""
     path = _installed(root)
     if _is_mac():
         told = _call("launchctl", "print", f"{_domain()}/{path.stem}")
@@ -97,22 +97,22 @@ def run_service_status(root: Path) -> None:
 
 
 def run_service_logs(root: Path) -> None:
-    """Print the last lines that the supervisor kept, also of a failed start. Raises as `run_service_start`."""
+    """Print the last lines that the supervisor kept, also of failed starts. Raises as `run_service_start` does."""
     path = _installed(root)
     if _is_mac():
         log = _mac_log(path)
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     else:
-        # NOTE(self): not `--user`, which asks only for the files of this user, and journald may keep none.
+        # NOTE(self): not `--user`, which reads only the files of this user, and journald may keep none.
         command = ("journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={_LINES}", "--user-unit", path.name)
         lines = _call(*command, may_end=_ANY).splitlines()
     write_lines(*(deque(lines, maxlen=_LINES) or [_NOTHING_KEPT]))
 
 
 def run_service_alarm(root: Path) -> None:
-    """Post to `ALARM_URL` that systemd gave up, unless the SOUL itself has just told why it stopped.
+    """Post to `ALARM_URL` that systemd gave up, unless the SOUL itself has just recorded why it stopped.
 
-    Raises `SoulError` where the address takes nothing.
+    Raises `SoulError` if the address does not accept it.
     """
     settings, home = at_hand(root)
     now = SystemClock().now()
@@ -137,8 +137,8 @@ async def _post(settings: Settings, text: str) -> str:
 def systemd_units(root: Path, name: str) -> dict[str, str]:
     """Return the content of each unit by its file name.
 
-    systemd starts the SOUL again after a failure, at most `STARTS` times within `WITHIN_S`, and ends it where its event
-    loop hangs. Where systemd gives up, the other unit tells the owner.
+    systemd restarts the SOUL after a failure, at most `STARTS` times within `WITHIN_S` seconds, and kills it if its
+    event loop hangs. If systemd gives up, the other unit tells the owner.
     """
     command, alarm = (" ".join(map(_quoted, _command(root, *words))) for words in (("run",), ("service", "alarm")))
     description = printable(name).replace("%", "%%").replace("\\", "")
@@ -178,7 +178,7 @@ WantedBy=default.target
 
 
 def launchd_file(root: Path, log: Path) -> bytes:
-    """Return the same for macOS, which has no limit of starts and no watchdog."""
+    """Return the property list for macOS; launchd has no limit of starts and no watchdog."""
     wanted = {
         "Label": service_name(root),
         "ProgramArguments": _command(root, "run"),
@@ -194,7 +194,7 @@ def launchd_file(root: Path, log: Path) -> bytes:
 
 
 def service_name(root: Path) -> str:
-    """Return one name for each home."""
+    """Return the name of the service, which is unique to the home."""
     named = _NAME.sub("-", root.name.lower()).strip("-")
     return f"soul-{named or 'home'}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
 
@@ -243,9 +243,9 @@ def _domain() -> str:
 
 
 def _call(*command: str, may_end: Container[int] = (0,)) -> str:
-    """Return what a command prints. Raises `SoulError` where it ends with another code than these."""
+    """Return what a command (fixed words and our name) prints. Raises `SoulError` for exit codes not in `may_end`."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)  # noqa: S603 - fixed words and a name of ours
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SoulError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
     if done.returncode not in may_end:

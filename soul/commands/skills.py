@@ -1,6 +1,6 @@
-"""`soul skills …`: the skills of the SOUL's own, their versions, and the owner's switch for each.
+"""`soul skills …`: the SOUL's own skills, their versions, and the owner's switch for each.
 
-Each is a document like SELF.md: what `soul self … --file skills/NAME` does, these do by the name alone.
+A skill is a document like SELF.md: these commands do by its name what `soul self … --file skills/NAME` does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Since = Annotated[str, typer.Argument(metavar="VERSION", help="Since this versi
 
 
 def own_skills(home: Home) -> list[SkillEntry | str]:
-    """Return each skill that lies in the workspace, or for one that cannot be used a line that says why."""
+    """Return each skill in the workspace or, for one that cannot be used, a line that says why."""
     found: list[SkillEntry | str] = []
     paths = sorted(home.workspace.glob(f"{OWN_SKILL}*/{FILE}"))
     for path in paths[:MOST_READ]:
@@ -51,7 +51,7 @@ def own_skills(home: Home) -> list[SkillEntry | str]:
 
 
 def run_skills_list(root: Path, *, as_json: bool) -> None:
-    """Print each skill of its own: what it is for, where its page is read, whether it is on, and what waits."""
+    """Print each own skill: what it is for, which turns read it, whether it is on; and which changes wait."""
     _, home = at_hand(root)
     found = own_skills(home)
     lines = [one if isinstance(one, str) else _line(one) for one in found]
@@ -62,7 +62,7 @@ def run_skills_list(root: Path, *, as_json: bool) -> None:
 
 
 def run_skills_log(root: Path, name: _Name, *, as_json: bool) -> None:
-    """Print every version that is kept, newest first. Raises `UsageError` where there is no such skill."""
+    """Print every kept version, newest first. Raises `UsageError` if there is no such skill."""
     run_self_log(root, file=_document(root, name), as_json=as_json)
 
 
@@ -72,12 +72,12 @@ def run_skills_diff(root: Path, name: _Name, version: _Since = "") -> None:
 
 
 def run_skills_rollback(root: Path, name: _Name, version: _Version) -> None:
-    """Make the skill what it was. Raises `SoulError`."""
+    """Restore a version of the skill. Raises `SoulError`."""
     run_self_rollback(root, version, file=_document(root, name))
 
 
 def run_skills_switch(root: Path, name: _Name, *, off: bool) -> None:
-    """Switch the skill off, or on: a change by the owner like any other. Raises `SoulError`."""
+    """Switch the skill off or on, which is recorded as a change by the owner. Raises `SoulError`."""
     settings, home = at_hand(root)
     document, state = _document(root, name), "off" if off else "on"
     text = switched(path_of(home, document).read_text(encoding="utf-8"), off=off)

@@ -1,4 +1,4 @@
-"""`soul space`: a room in which SOULs and one human host talk, served and hosted from this terminal."""
+"""`soul space`: serves a room in which SOULs and one human host talk; this terminal is the host's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_space(
         typer.Option("--home", callback=expanded, help="The folder whose .env may hold the SPACE_ settings."),
     ] = Path(),
 ) -> None:
-    """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
+    """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can correct."""
     if unknown := unknown_keys(home, of="SPACE_"):
         raise SettingsError(unknown)
     settings = load_room_settings(home)

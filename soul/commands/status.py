@@ -1,4 +1,4 @@
-"""`soul status`: reads the status file, and says whether anybody is awake."""
+"""`soul status`: shows the status file, and whether the SOUL is awake."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from soul.terminal.plain import doing, loop_name, moment, told_line, troubles_te
 
 @dataclass(frozen=True, slots=True)
 class HomeSettings:
-    """The SOUL's name, where its `.memory` lies (None: in its home), and its owner's time zone ("": the machine's)."""
+    """The SOUL's name, its `.memory` folder (None: in its home), and its owner's time zone ("": the machine's)."""
 
     agent_name: str
     memory_dir: Path | None
@@ -37,12 +37,12 @@ class HomeSettings:
 
 
 def load_home_settings(home: Path) -> HomeSettings:
-    """Read them from `<home>/.env` and the environment; what else stands there is not looked at.
+    """Read these settings from `<home>/.env` and the environment, and no others.
 
-    Without a name it is "", and a time zone that is none counts as not set.
+    A missing name is "", and an invalid time zone counts as not set.
 
     Raises:
-        ConfigError: nobody lives in `home`, nor was one to live there.
+        ConfigError: there is no SOUL in `home`.
 
     """
     values = given(home).values
@@ -60,11 +60,11 @@ _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
     marks.RUNNING: marks.KILLED,
 }
-"""Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
+"""Why the SOUL is not awake, by the mark in a home whose last run recorded no end."""
 
 
 def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
-    """Print it, `with_loops` also its loops and all else. Raises `ConfigError` when there is no home."""
+    """Print the status; `with_loops`, also the loops and all else. Raises `ConfigError` if there is no home."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
     lines = status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops)
@@ -72,13 +72,13 @@ def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
 
 
 def look(home: Home) -> dict[str, Any]:
-    """The status file; `standing`, `drafts` and `leaving` as they are now, also while nobody is awake.
+    """Return the status file with the current `standing`, `drafts` and `leaving`, also if the SOUL is not awake.
 
-    `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
-    `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
-    `asleep` is since when and until when it sleeps (`SleepNote`); None where it does not, or nobody would wake it.
-    `burnIn` is the trial of a version (`BurnIn.fields`); None without one.
-    `moved` is when and into which file the home was moved away; "" where it was not.
+    `leaving` are the acts that wait longer than a minute, with when they leave and why not sooner.
+    `ended` is why the SOUL is not awake, if known: `at`, `why`, `remedy` ("" if the owner ended it).
+    `asleep` is since when and until when it sleeps (`SleepNote`); None if it does not, or nothing would wake it.
+    `burnIn` is the trial of a version (`HomeProgram.fields`); None without one.
+    `moved` is when and into which file the home was moved away; "" if it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
@@ -98,9 +98,9 @@ def look(home: Home) -> dict[str, Any]:
 
 
 def read_status(home: Home) -> dict[str, Any]:
-    """The status file with `awake`: whether a process really holds the home.
+    """Return the status file with `awake` and `pid`: whether a process holds the home, and which.
 
-    `leftOut` names the fields that hold what they may not, if there are any.
+    `leftOut` names the fields with invalid values, if there are any. Raises `SoulError` if the file cannot be read.
     """
     pid = lock_holder(home)
     try:
@@ -123,9 +123,9 @@ def read_status(home: Home) -> dict[str, Any]:
 
 
 def status_lines(name: str, status: dict[str, Any], timezone: str = "", *, with_loops: bool = False) -> list[str]:
-    """The same for a terminal: a headline and at most five lines, `with_loops` all that is known.
+    """Return the status for a terminal: a headline and a few lines; `with_loops`, all that is known.
 
-    Times are those of `timezone`, or of this machine.
+    Times are in `timezone`, or in that of this machine.
     """
     lines = [_headline(name, status, timezone), *_left_out(status), *end_lines(status, timezone)]
     lines += [_trial(trial, timezone)] if (trial := status.get("burnIn")) else []
@@ -152,7 +152,7 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
 
 
 def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return why nobody is awake, and how to go on."""
+    """Return lines on why the SOUL is not awake, and how to go on."""
     if status.get("moved"):
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
@@ -168,7 +168,7 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
 
 
 def _life(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
+    """Return lines on today's counts, what waits, the room, open commitments, and the last decision."""
     if "counts" not in status:
         return _waiting(status, timezone)
     last = status.get("lastDecision")
@@ -184,13 +184,13 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
 
 
 def _why_awake(status: dict[str, Any]) -> str:
-    """Return what keeps it from sleeping; "" if nobody watches over it."""
+    """Return what keeps the SOUL from sleeping; "" if no watcher would wake it."""
     told = next((loop["lastOutcome"] for loop in status.get("loops", ()) if loop["name"] == SLEEP), "")
     return f", awake because {printable(told)}" if told else ""
 
 
 def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return a line for what waits for the owner, for an answer and for its turn, and lines for when acts leave."""
+    """Return lines on what waits, documents, the open proposal, the next schedule, and when acts leave."""
     documents = status.get("documents", ())
     waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"]) + len(documents)})
     lines = [*([f"  waits: {waits}"] if waits else []), *(f"  {one}" for one in documents)]
@@ -201,7 +201,7 @@ def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
 
 
 def leaving_lines(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return a line for each act that waits for longer than a minute: when it leaves, and why not sooner."""
+    """Return a line for each of the first acts that wait longer than a minute: when it leaves, and why not sooner."""
     now = SystemClock().now()
     return [
         f"{one['act']} {told(Departure(one['at'], printable(one['why'])), now, timezone)}"
@@ -210,7 +210,7 @@ def leaving_lines(status: dict[str, Any], timezone: str) -> list[str]:
 
 
 def _company(status: dict[str, Any]) -> list[str]:
-    """Return one line for the room and the open commitments; none for what an older version did not write."""
+    """Return one line on the room and the open commitments, without fields that an older version did not write."""
     room, commitments, told = status.get("room"), status.get("commitments", []), []
     if room and status["awake"] and room["status"] in {"joined", "draining"}:
         names = ", ".join(printable(name) for name in room["peers"])
@@ -222,7 +222,7 @@ def _company(status: dict[str, Any]) -> list[str]:
 
 
 def _details(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return the rest: commitments, watched repositories, cache, prompt, what goes wrong, rituals and loops."""
+    """Return the remaining lines: commitments, watched repositories, cache, prompt, frictions, rituals and loops."""
     lines = [
         f"  commitment: {printable(one['what'])} ({deed(one['type'])}, {one['status']})"
         for one in status.get("commitments", [])
@@ -256,21 +256,21 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
 
 
 def _growth(growth: dict[str, Any] | None) -> list[str]:
-    """Return lines for what goes wrong again and again; none for what an older version did not write."""
+    """Return a line on frictions; none if there are none, or an older version did not write them."""
     troubles = growth["friction"][:_TROUBLES_SHOWN] if growth else []
     told = ", ".join(printable(f"{one['description']} ({one['count']})") for one in troubles)
     return [f"  trouble within a week: {told}"] if told else []
 
 
 def _ritual(ritual: dict[str, Any]) -> str:
-    """Return when a ritual opens next, in the local time of the SOUL, as it is stored."""
+    """Return a line on when a ritual opens next, in the SOUL's local time, as it is stored."""
     role = "opens" if ritual["role"] == "initiator" else "is expected"
     told = printable(f"ritual: {ritual['name']} {role} {ritual['nextAt'].replace('T', ' ')}")
     return f"  {told}"
 
 
 def _end(home: Home) -> dict[str, str] | None:
-    """None where the journal cannot say."""
+    """Return when and why the last life ended, with a remedy; None if the journal does not say."""
     try:
         with reading(home.database) as connection:
             for mark, why in _WITHOUT_END.items():
@@ -300,14 +300,14 @@ def _burn_in(home: Home) -> dict[str, object] | None:
 
 
 def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
-    """Return the drafts, and when acts leave; none where the database cannot say: it is new, or of another version."""
+    """Return the drafts, and when acts leave; none if the database cannot be read: it is new, or of another version."""
     nothing: dict[str, list[dict[str, Any]]] = {"drafts": [], "leaving": []}
     try:
         with reading(home.database) as connection:
             if not anything_waits(connection):
                 return nothing
             from modules.services.explanation import drafts  # noqa: PLC0415 - the same
-            from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
+            from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rare
 
             now, waiting = SystemClock().now(), drafts.in_words(connection, held(connection))
             return {

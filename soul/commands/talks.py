@@ -1,4 +1,4 @@
-"""`soul talks`: conversations that go on and those that are archived, for the owner to read; the SOUL may be awake."""
+"""`soul talks`: shows the owner open and archived conversations; the SOUL may be awake."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def run_talks(
     limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 20,
     as_json: bool,
 ) -> bool:
-    """Print them, or one of them whole; whether all of it could be read.
+    """Print the conversations, or one of them whole; return whether all of it could be read.
 
-    Raises `SoulError` where there is none, or where some of it cannot be read; for a program that stands as `error` and
-    `remedy` in the one document that it gets.
+    Raises `SoulError` if there is none, or some of it cannot be read; as JSON, the latter is told by the fields `error`
+    and `remedy` instead.
     """
     if action is TalkAction.SHOW and not given:
         raise UsageError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
@@ -84,7 +84,7 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
 
 
 async def _listed(home: Home, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
-    """The newest, and by its key what each is called."""
+    """Return the newest conversations, and the name of each by its key."""
     async with await Database.beside(home.database) as database:
         return await database.read(lambda connection: _named(connection, limit))
 
@@ -95,7 +95,7 @@ def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], 
 
 
 async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, str, list[Stretch], list[str]]:
-    """The conversation and what it is called, as much of it as can be read, and why the rest cannot."""
+    """Return a conversation, its name, as much of it as can be read, and why the rest cannot."""
     storage = storage_of(settings, home.store, deadline_s=_DEADLINE_S)
     async with await Database.beside(home.database) as database:
         try:
@@ -157,7 +157,7 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
 
 
 def who_said(line: ArchivedLine, talk: KeptTalk) -> str:
-    """Return whose line it is: the SOUL's, the owner's, somebody else's or a tool's."""
+    """Return the label of who said a line: SOUL, OWNER, THEM or TOOL with its name."""
     match line.role, blocks(line.message):
         case "assistant", _:
             return "SOUL"
@@ -191,7 +191,7 @@ def _facts(talk: KeptTalk) -> dict[str, Any]:
 
 
 def _whole(stretch: Stretch) -> dict[str, Any]:
-    """With what was said; that is null where it cannot be read."""
+    """Return the fields of a stretch, with what was said, or None if that cannot be read."""
     said = None
     if stretch.lines is not None:
         said = [
@@ -211,7 +211,7 @@ def _when(moment: datetime, settings: Settings) -> str:
 
 
 def talk_name(connection: sqlite3.Connection, key: str) -> str:
-    """With whom, or about what, the conversation `key` is; the key where nothing better is known."""
+    """Return with whom, or about what, the conversation `key` is; the key if nothing better is known."""
     if key == OWNER_SESSION:
         return "you, in the terminal"
     if key.startswith(_THREAD):

@@ -1,4 +1,4 @@
-"""`soul tasks`: the tasks of plans that it knows: which are its own, since when, what they cost, where they stand."""
+"""`soul tasks`: lists the known tasks of plans: which are the SOUL's own, since when, their cost and their state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STATES = {
     "opened": "in review",
 }
 _FREE = frozenset({"pending", "blocked"})
-"""How a task stands on its plan that may wait in a row of ours."""
+"""The states on its plan of a task that may wait in a row of ours."""
 _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 
 
@@ -46,11 +46,10 @@ _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 class TaskLine:
     """A task as the owner sees it.
 
-    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, `asks` where the `question` has to be
-    answered on its plan, `opened` or `merged` where a pull request
-    of ours stands so, or how it stands on its plan: `pending`, `claimed`, `in_progress`, `blocked`, `completed`; where
-    that was never read, how its last row ended. `since` is when that began, "" where that is not known. `waits` is why
-    our pull request is not merged yet, "" where that is not known.
+    `state` is `ours`, `left`, `waiting`, `abandoned` (it failed too often), `asks` (the `question` must be answered on
+    its plan), `opened` or `merged` (our pull request), or the state on its plan: `pending`, `claimed`, `in_progress`,
+    `blocked` or `completed`; if the plan was never read, how its last row ended. `since` is when that began, "" if not
+    known. `waits` is why our pull request is not merged yet, "" if not known.
     """
 
     task: str
@@ -65,12 +64,12 @@ class TaskLine:
     question: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """Return the same for programs."""
+        """Return the fields for programs."""
         return {**asdict(self), "usd": round(self.usd, 6)}
 
 
 def run_tasks(root: Path, *, as_json: bool) -> None:
-    """Print them, the SOUL's own first."""
+    """Print the tasks, the SOUL's own first."""
     settings, home = at_hand(root)
     found = asyncio.run(_kept(home, github_address(str(settings.github_api_url))))
     write_answer([one.fields() for one in found], task_lines(found, settings.soul_timezone), as_json=as_json)
@@ -82,7 +81,7 @@ def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
 
 
 async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -> list[TaskLine]:
-    """Return what is known of tasks: those that are held first, then the newest. Pages lie at `address`."""
+    """Return the known tasks: those that are held first, then the newest. `address` is that of GitHub's pages."""
     leases = {one.key: one for one in await TaskLeases(database, home.memory, clock).all()}
     rows = await WorkTable(database, clock).newest(TASK, _MOST)
     found = [await _told(database, row, leases, address) for row in rows]
@@ -128,7 +127,7 @@ async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], add
 
 
 def _of_row(row: WorkItem) -> tuple[str, str]:
-    """How a task stands that is not ours by its row, and since when."""
+    """Return the state that the row of a task says, if the task is not held, and since when."""
     if is_left(row):
         return "left", row.created_at
     if row.state == "pending":
@@ -137,7 +136,7 @@ def _of_row(row: WorkItem) -> tuple[str, str]:
 
 
 async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str, str] | None:
-    """Whether the pull request for a task is open or merged, since when, and why it waits; None where it was closed."""
+    """Return whether a task's pull request is open or merged, since when, and why it waits; None if it was closed."""
     row = await WorkTable(database, SystemClock()).get(MERGE, f"{place.repo.full_name}#{pull.issue_number}")
     if row is None or row.state == "pending":
         return "opened", pull.sent_at or "", str(row.payload.get("waits", "")) if row else ""

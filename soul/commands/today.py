@@ -1,4 +1,4 @@
-"""`soul today`: one day on one screen, whether the SOUL runs or not."""
+"""`soul today`: shows one day on one screen, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_today(
     *,
     as_json: bool,
 ) -> None:
-    """Print it. Raises `UsageError` for what is no day, and `ConfigError` when there is no database yet."""
+    """Print the summary of a day. Raises `UsageError` for an invalid day, and `ConfigError` without a database."""
     settings, home = at_hand(root)
     summary = DayReader(settings, home, SystemClock()).read(day)
     write_answer(asdict(summary), day_lines(summary), as_json=as_json)

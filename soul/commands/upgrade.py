@@ -1,7 +1,7 @@
-"""`soul upgrade`: lets the installed version take over the home that an earlier one left.
+"""`soul upgrade`: converts a home of an earlier version for the installed one.
 
-The home is copied, and the copy wakes as `soul run` would, up to the login. Only then is the home itself changed, in
-one transaction; whatever ends this before leaves the home to the earlier version, as it was.
+The home is copied, and the copy is woken as `soul run` would, up to the login. Only then is the home itself changed, in
+one transaction; if anything ends this before, the home stays as it was, for the earlier version.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from soul.commands.waking import refuse_moved
 from soul.terminal.output import printable, write_lines
 
 UNFINISHED = ".upgrade"
-"""The folder of the home in which the copy lies until it has woken."""
+"""The folder in the home that holds the copy until it has woken."""
 _WAKE_DEADLINE_S = 300.0
 _AS_IT_WAS = "The home is as it was: install the version before again, or mend this, and `soul upgrade` once more."
 _ONLY_HERE = {"storage_url": "", "boot_context_export": None}
-"""Settings for the copy, which must not change anything outside of it."""
+"""Settings for the copy, which must not change anything outside it."""
 
 
 def run_upgrade(root: Path) -> None:
-    """Copy, try, and change the home. Raises `HomeLocked` while the SOUL runs, `SoulError` where it does not wake."""
+    """Copy the home, wake the copy, convert the home. Raises `HomeLocked` while the SOUL runs, else `SoulError`."""
     settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
@@ -63,7 +63,7 @@ def run_upgrade(root: Path) -> None:
 
 
 def is_earlier(root: Path) -> bool:
-    """Return whether an earlier version left the home. Raises `SoulError` where that cannot be read."""
+    """Return whether the home is of an earlier version. Raises `SoulError` if it cannot be read."""
     home = Home.at(root, settings_to_run(root).memory_dir)
     if not home.database.exists():
         return False
@@ -91,7 +91,7 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
 
 
 def _wakes(trial: Home, settings: Settings) -> list[str]:
-    """Wake in the copy as far as that needs no network; return what a start would complain of. Raises `SoulError`."""
+    """Wake the copy as far as that needs no network; return the warnings and errors it shows. Raises `SoulError`."""
     console = SilentConsole()
     clean = Redactor(settings.secrets).text
     try:
@@ -115,7 +115,7 @@ async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None
 
 
 def _begin_burn_in(home: Home) -> None:
-    """Put this version on trial, before the home changes: a kill in between leaves both versions able to live."""
+    """Put this version on trial before the home changes: after a kill in between, both versions can still run."""
     with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
         trial = take_over(connection, this_program())
     if trial and trial.before:
@@ -129,6 +129,6 @@ async def _migrate(home: Home) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Delete it, with what an upgrade that was killed left there."""
+    """Delete the folder, with what a killed upgrade left in it."""
     if folder.exists():
         shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Whether a home may wake: no restore into it was cut off, and it was not moved away."""
+"""Checks whether a home may wake: no restore into it was cut off, and it was not moved away."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ COMPLETED = "A restore that had been cut off is complete now"
 
 
 def complete_cut_off(root: Path) -> None:
-    """Complete a restore into `root` that was cut off, and say so. Raises as `complete_restore`."""
+    """Complete a restore into `root` that was cut off, and print it. Raises the same errors as `complete_restore`."""
     if not (root / RESTORED).is_dir():
         return
-    from modules.runtime.backup.restoring import complete_restore  # noqa: PLC0415 - what reads backups is rarely needed
+    from modules.runtime.backup.restoring import complete_restore  # noqa: PLC0415 - rarely needed
 
     if complete_restore(root):
         write_lines(f"{COMPLETED} in {root}")
 
 
 def refuse_moved(home: Home, *, take_over: bool = False) -> None:
-    """Raise `HomeLocked` where this home was moved away; `take_over` lets it live again instead of the other."""
+    """Raise `HomeLocked` if this home was moved away; `take_over` lets it live again instead of the moved one."""
     moved, path = moved_away(home), home.memory / MOVED
     if not moved:
         return
@@ -41,7 +41,7 @@ def refuse_moved(home: Home, *, take_over: bool = False) -> None:
 
 
 def moved_away(home: Home) -> str:
-    """When, and into which file, this home was moved away; "" for one that was not. Raises `StorageError`."""
+    """Return when, and into which file, this home was moved away; "" if it was not. Raises `StorageError`."""
     path = home.memory / MOVED
     try:
         return read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip() or "away"

@@ -1,4 +1,4 @@
-"""`soul walk`: each thing once, in order, each step with its true outcome."""
+"""`soul walk`: runs each activity once, in order, and shows the outcome of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_walk(
         bool, typer.Option("--skip-improvement", "-s", help="Propose nothing to get better at.")
     ] = False,
 ) -> bool:
-    """Walk; True if every step succeeded."""
+    """Run all steps; return whether every one succeeded."""
     settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
@@ -63,12 +63,12 @@ async def _walk(settings: Settings, home: Home, steps: Mapping[str, Step], *, so
             console.line("act", name)
             succeeded &= await _take(app, name, step, console)
         await app.services.lease.give_back()
-    forget_starts(home.memory)  # it is no run, and counts as no start
+    forget_starts(home.memory)  # a walk does not count as a start
     return succeeded
 
 
 async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
-    """One step, with its true outcome; whatever goes wrong in it leaves the others alone."""
+    """Run one step and show its outcome; return whether it succeeded. No error but `Fatal` stops the other steps."""
     try:
         outcome = await step(app)
     except Fatal:

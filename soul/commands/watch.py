@@ -1,4 +1,4 @@
-"""`soul watch`: the watcher as a process of its own, for SOULs that a cluster or a service manager starts."""
+"""`soul watch`: runs the watcher as a separate process, for SOULs that a cluster or a service manager starts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_watch(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
     port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65535)] = 7790,
 ) -> None:
-    """Watch over the SOULs until SIGTERM or Ctrl-C. Raises `ConfigError` where nobody can listen there."""
+    """Watch over the SOULs until SIGTERM or Ctrl-C. Raises `ConfigError` if the address cannot be listened at."""
     accounts, state = expanded(accounts).resolve(), expanded(state).resolve()
     if not accounts.is_dir():
         raise ConfigError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
@@ -70,7 +70,7 @@ def run_watch(
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """Starts and ends pods, as far as their owner permits, and notes figures on their Sandboxes."""
+    """Starts and ends pods, as far as the owner permits, and notes figures on their Sandboxes."""
 
     sandboxes: Sandboxes
 
@@ -85,7 +85,7 @@ class _Pods:
 
 
 def _is_done(name: str, answer: ApiResult[Any]) -> bool:
-    """Return whether the cluster did it; say why not."""
+    """Return whether the cluster succeeded; print the error if not."""
     if isinstance(answer, Err):
         write_lines(f"{name}: {answer.error}")
     return not isinstance(answer, Err)
@@ -96,7 +96,7 @@ def _names(accounts: Path) -> list[str]:
 
 
 def _account(accounts: Path, state: Path, name: str) -> tuple[Home, Settings] | None:
-    """Read the settings of a SOUL: a file for each in its folder, as a cluster mounts a Secret, and the environment."""
+    """Read the settings of a SOUL from its folder, one file each, as a cluster mounts a Secret, and the environment."""
     if name not in _names(accounts):
         return None
     try:
@@ -112,7 +112,7 @@ def _account(accounts: Path, state: Path, name: str) -> tuple[Home, Settings] | 
 
 
 async def _call(command: str, name: str) -> bool:
-    """Run a command with a SOUL's name and no SOUL's settings; return whether it ended well within two minutes."""
+    """Run a command with a SOUL's name, but no settings of a SOUL; return whether it exits with 0 in two minutes."""
     try:
         given = {key: value for key, value in os.environ.items() if key.lower() not in Settings.model_fields}
         process = await create_subprocess_exec(*shlex.split(command), name, stdin=DEVNULL, env=given)

@@ -1,4 +1,4 @@
-"""`soul why`: the story of one post, one act or one silence, whether the SOUL runs or not."""
+"""`soul why`: tells the story of one post, act or silence, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_why(
     *,
     as_json: bool,
 ) -> None:
-    """Print it. Raises `SoulError`, in one line, when there is no such story."""
+    """Print the story of `what`. Raises `SoulError`, with a one-line message, if there is none."""
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         story = why.story_of(connection, what)

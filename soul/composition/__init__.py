@@ -1,1 +1,1 @@
-"""The composition root: builds every part of one SOUL once and hands each what it needs."""
+"""The composition root: builds every part of one SOUL once and passes each its dependencies."""

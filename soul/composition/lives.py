@@ -1,4 +1,4 @@
-"""The lives and what their turns use: on Bluesky, in the agent space, and the commitments made in both."""
+"""Builds the lives (on Bluesky, in the agent space, on GitHub), the services of their turns, and the commitments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from soul.composition.wiring.work import build_work_loop
 
 
 class Lives:
-    """All of them, over the `services`; nothing runs yet."""
+    """All lives, built over `services`; nothing runs yet."""
 
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
@@ -59,7 +59,7 @@ class Lives:
             services, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
         announcements = build_announcements(services, self.turn_services.prompter, self.bluesky.expression)
-        # NOTE(self): all texts that a voice can change stand on GitHub, or answer a request for something there.
+        # NOTE(self): all texts that a voice can change are on GitHub, or answer a request for something there.
         writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
         for voice_writer in writers:
             events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)

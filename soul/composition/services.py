@@ -1,4 +1,4 @@
-"""The services that every life uses, built once from the settings, in the order in which they need each other."""
+"""Builds the services that every life uses, once, from the settings, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ from soul.resources import SKILLS, template
 
 @dataclass(kw_only=True, eq=False)
 class BaseServices:
-    """Settings, files, time and journal of one SOUL. What must be closed in the end is put on `stack`.
+    """Settings, files, clock and journal of one SOUL. What must be closed in the end is put on `stack`.
 
-    `notice` is a line for the owner on what is amiss with the database; `prices` are those of the models in use.
+    `notice` is a line for the owner on what is wrong with the database; `prices` are those of the models in use.
     """
 
     settings: Settings
@@ -148,7 +148,7 @@ _SOCIAL = ("social", *ELECTION_RULES)
 
 
 class Integrations:
-    """GitHub, the room, and what carries acts to them. Nothing is connected yet."""
+    """The clients of GitHub and of the room, and the senders of intents. Nothing is connected yet."""
 
     def __init__(self, base: BaseServices) -> None:
         settings, clock = base.settings, base.clock
@@ -189,7 +189,7 @@ class Integrations:
         self.to_room = SpaceSender(self.room, self._echo_log, base.journal)
 
     def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
-        """Return who carries each kind of intent."""
+        """Return the sender of each kind of intent."""
         senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
         senders |= github_senders(self.repository_identity)
         senders["push"] = PushSender(self.repository_identity, self.git, self._base.home.root)
@@ -200,7 +200,7 @@ class Integrations:
         return bool(self._base.settings.space_url) or is_on_this_machine(self.room.url)
 
     def _capabilities(self) -> tuple[str, ...]:
-        """What others may count on. Who only listens is chosen for nothing: a host request would starve with it."""
+        """Return the capabilities to announce; none while muted, since a host request to a silent SOUL would starve."""
         if self.silence.reason():
             return ()
         return _SOCIAL if self._base.social_only or not self.github.configured else _CAPABILITIES
@@ -229,7 +229,7 @@ ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 @dataclass(kw_only=True, eq=False)
 class Services(BaseServices):
-    """The basis, and what reaches the world, acts in it, knows and thinks."""
+    """The base services, and those for the network, the outbox, knowledge and the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -290,12 +290,12 @@ class Services(BaseServices):
         self.self_keeper = self.keepers[SELF]
 
     async def situation(self) -> Situation:
-        """Return how the SOUL stands now."""
+        """Return the SOUL's situation now: what waits, its budget, and what stops public acts."""
         standing, now = self.control.standing(), self.clock.now()
         return await self.database.run(lambda rows: read_situation(rows, self.settings, self.home, standing, now))
 
     def _build_keepers(self) -> dict[str, SelfKeeper]:
-        """Return the keeper of each document that the SOUL may change; those of the workspace where it lies at home."""
+        """Build a keeper for each document that the SOUL may change; others than SELF.md need a workspace at home."""
         return {
             name: SelfKeeper(
                 home=self.home,
@@ -328,7 +328,7 @@ class Services(BaseServices):
         )
 
     def _logins_of_ours(self) -> list[str]:
-        """Our login on GitHub and the owner's, unless somebody else answers to it now."""
+        """Return our GitHub login and the owner's, without one that now belongs to somebody else."""
         logins = (self.settings.agent_github_username, self.settings.owner_github_username)
         return [one for one in logins if one and not self.pinned_names.has_passed_on("github", one)]
 
@@ -393,7 +393,7 @@ async def build_services(
     social_only: bool = False,
     skills_folder: Path = SKILLS,
 ) -> Services:
-    """Return them, with the database open. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
+    """Build the services, with the database open and what must be closed on `stack`. Raises `Fatal` with a remedy."""
     soul = SoulDocument(home.soul)
     check_self(home)
     today = f"{local(clock.now(), settings.soul_timezone):%Y-%m-%d}"

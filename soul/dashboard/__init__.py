@@ -1,1 +1,1 @@
-"""The owner's page: a look into one home and a hand on it, served on loopback beside the SOUL or without it."""
+"""The owner's page: shows one home and acts on it; served on loopback, whether the SOUL is awake or not."""

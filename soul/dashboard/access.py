@@ -1,8 +1,8 @@
-"""Decides who may open the owner's page: by a token, by the address in the request, and by the page it came from.
+"""Decides who may open the owner's page: by a token, and by the Host and the Origin of a request.
 
-The token is in the printed address once; a cookie remembers it. A monitor sends it in a header, for figures alone. A
-foreign website can neither read the page (no CORS, a checked Host, so no rebinding either) nor act through the owner's
-browser (the Origin of each POST must be ours).
+The printed address contains the token; a cookie replaces it afterwards. A monitor sends it in a header, for metrics
+only. A foreign website can neither read the page (no CORS, a checked Host, so no rebinding either) nor act through the
+owner's browser (the Origin of each POST must be ours).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from town.serving import LOOPBACK
 
 METRICS, READY = "/metrics", "/readyz"
 HEALTH = ("/healthz", READY)
-"""What whoever watches over the process may ask without a token: one word is all that they tell."""
+"""Paths that a probe of the process may request without a token: they return only a short state."""
 _COOKIE = "soul_dashboard_{port}"
-"""A browser sends the cookies of a machine to each of its ports, so that two homes need two names."""
+"""A browser sends the cookies of a host to all of its ports, so two homes need two names."""
 
 _TOKEN_CHARS = 32
 _TOKEN_FILE = "dashboard_token"  # noqa: S105 - a name
@@ -52,11 +52,11 @@ _WRONG_HOST = "This page does not answer to that address.\n"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What opens the page.
+    """The token that opens the page, and its origins.
 
     Attributes:
-        token: who knows it may look and act.
-        public_origin: the https:// origin under which a proxy serves the page; "" where the browser is on this machine.
+        token: whoever knows it may look and act.
+        public_origin: the https:// origin under which a proxy serves the page; "" if the browser is on this machine.
 
     """
 
@@ -64,22 +64,22 @@ class Door:
     public_origin: str = ""
 
     def origins(self, port: int) -> tuple[str, ...]:
-        """Return the origins of the page where it listens at `port`."""
+        """Return the origins of the page if it listens at `port`."""
         if self.public_origin:
             return (self.public_origin,)
         return (f"http://{LOOPBACK}:{port}", f"http://localhost:{port}")
 
     @property
     def proof(self) -> str:
-        """Return what the cookie holds: it opens this page, and does not tell the token."""
+        """The value of the cookie: a hash that opens this page and does not reveal the token."""
         return hashlib.sha256(f"dashboard:{self.token}".encode()).hexdigest()
 
 
 def door_of(settings: Settings, home: Home) -> Door:
-    """Return the door for the page of a home, with the owner's token or one of the home's own.
+    """Return the door for the page of a home, with the token of the settings or else of the home.
 
     Raises:
-        ConfigError: it would be reached from elsewhere without TLS, or without a token of the owner's.
+        ConfigError: the page would be reachable from elsewhere without TLS, or without a token of the owner's.
 
     """
     token, origin = settings.dashboard_token.get_secret_value(), settings.dashboard_origin
@@ -99,7 +99,7 @@ def door_of(settings: Settings, home: Home) -> Door:
 
 
 def _home_token(home: Home) -> str:
-    """Return the token of the home, made at its first use; where its file is gone or damaged, a new one.
+    """Return the token of the home; make a new one if its file is missing or damaged.
 
     Raises:
         StorageError: it cannot be written.
@@ -117,7 +117,7 @@ def _home_token(home: Home) -> str:
 
 
 class Guard:
-    """Lets a request through that may enter, and puts the safe headers on every answer."""
+    """Passes on the requests that are allowed, and adds security headers to every answer."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
@@ -140,7 +140,7 @@ class Guard:
         headers, door, port = Headers(scope=scope), self._door, scope["server"][1]
         origins = door.origins(port)
         if scope["path"] in HEALTH or (scope["path"] == METRICS and self._is_monitor(headers)):
-            return self._app  # by whatever address: a probe and a monitor know those of their own network
+            return self._app  # under any Host: probes and monitors use addresses of their own network
         if headers.get("host", "").lower() not in {urlsplit(origin).netloc for origin in origins}:
             return PlainTextResponse(_WRONG_HOST, 400)
         if given := _given(scope):
@@ -172,7 +172,7 @@ class Guard:
 
 
 def _given(scope: Scope) -> str:
-    """The token in the address, if the page is opened with one."""
+    """Return the token in the address, "" if there is none."""
     return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("token", [])), "")
 
 

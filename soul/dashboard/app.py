@@ -1,6 +1,6 @@
-"""The owner's page: pages, forms that act, figures for a monitor, and a stream that says when to look again.
+"""The owner's page: HTML pages, forms that act, metrics for a monitor, and a stream of change events.
 
-Nothing is kept here, and nothing here is needed for the SOUL to live: each request reads the home anew.
+It stores nothing, and the SOUL does not need it: each request reads the home again.
 """
 
 from __future__ import annotations
@@ -52,31 +52,31 @@ from soul.terminal.plain import moment
 Sample: TypeAlias = tuple[Mapping[str, object], float]
 
 _STALE = timedelta(minutes=5)
-"""So long after its last word a process that holds a home counts as hung."""
+"""A process that holds a home counts as hung this long after its last status."""
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Reads one home for a monitor."""
+    """The metrics and the health of one home, for a monitor."""
 
     home: Home
     settings: Settings
     clock: Clock
 
     def not_alive(self) -> str:
-        """Return why the SOUL counts as dead, "" if it lives: a process holds its home, and told of itself lately."""
+        """Return why the SOUL counts as dead, "" if it lives: a process holds its home, and its status is recent."""
         if lock_holder(self.home) is None:
             return "not awake"
         told = read_status(self.home).get("updatedAt")
         return "" if told and self.clock.now() - parse_iso(told) < _STALE else "awake, and silent for five minutes"
 
     def not_ready(self) -> str:
-        """Return why it does nothing in public, "" if it may."""
+        """Return why the SOUL cannot act in public, "" if it may."""
         return self.not_alive() or ("" if Control(self.home.memory).standing().may_act else "paused")
 
     def text(self) -> str:
-        """Return all metrics. Raises `SoulError` where there is no database yet."""
+        """Return all metrics as Prometheus text. Raises `SoulError` if there is no database yet."""
         name = self.settings.agent_name
         day = DayReader(self.settings, self.home, self.clock).read()
         midnight = datetime.combine(date.fromisoformat(day.day), time())
@@ -124,7 +124,7 @@ _LINE_TIMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One day's bar, in units of the drawing; `label` is what it tells, in words."""
+    """One day's bar, in units of the drawing; `label` describes it in words."""
 
     left: float
     top: float
@@ -135,12 +135,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Bars, none where each day counts 0, in a drawing of `width` by `height`.
+    """Bars in a drawing of `width` by `height`; no bars if each day counts 0.
 
     Attributes:
         top: the value at the upper edge, in words; the lower edge is 0.
-        limit: the height of a line across, None for none.
-        notes: what to know of it, a sentence each.
+        limit: the distance of the limit's line from the upper edge; None for no line.
+        notes: sentences that explain the plot.
 
     """
 
@@ -161,9 +161,9 @@ def days_until(last: date, count: int) -> list[date]:
 
 
 def plot_of(title: str, by_day: Mapping[date, float], shown: Sequence[date], unit: str, *, cap: float = 0) -> Plot:
-    """Return the plot of the days `shown`; a day that is missing counts 0.
+    """Return the plot of the days `shown`; a missing day counts 0.
 
-    `cap`, a limit for each day, is drawn as a line, unless the bars would be too low to be read beside it.
+    `cap`, a limit for each day, is drawn as a line, unless the bars would become too low to read.
     """
     values = [by_day.get(day, 0) for day in shown]
     highest = max(values)
@@ -208,17 +208,17 @@ _RECORD_AT_END = re.compile(r"\s{1,9}at://\S{1,1000}\Z")
 
 
 def in_line(text: str) -> Markup:
-    """Return a sentence: `code` in backticks is shown as code, the address of a post as "a post"."""
+    """Return a sentence as HTML: `code` in backticks becomes code, the address of a post becomes "a post"."""
     return _without_addresses(_LINE.renderInline(text))
 
 
 def in_log(line: str) -> Markup:
-    """Return a line of the log, without the address of a record at its end."""
+    """Return a line of the log as HTML, without the address of a record at its end."""
     return in_line(_RECORD_AT_END.sub("", line))
 
 
 def in_talk(text: str) -> Markup:
-    """Return what somebody said, with its lists, code and emphasis."""
+    """Return what somebody said as HTML, with its lists, code and emphasis."""
     return _without_addresses(_TALK.render(text))
 
 
@@ -279,7 +279,7 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
 
 
 def templates() -> Environment:
-    """Return what reads the pages."""
+    """Return the environment that loads the templates of the pages."""
     loader = PackageLoader("soul.dashboard")
     pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     pages.filters |= {"in_line": in_line, "in_log": in_log, "in_talk": in_talk, "deed": deed, "source": source}
@@ -287,9 +287,9 @@ def templates() -> Environment:
 
 
 async def static(request: Request) -> Response:
-    """Answer with a file of the page's looks."""
+    """Answer with a stylesheet, script or picture of the page."""
     name = request.path_params["name"]
-    for package in ("soul.dashboard", "town.page"):  # the town's looks are this page's
+    for package in ("soul.dashboard", "town.page"):  # this page uses the town's styles
         file = files(package) / "static" / name
         if "/" not in name and file.is_file():
             return Response(file.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
@@ -305,11 +305,11 @@ class _Dashboard:
     face: Face
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    """Signs the line that the page shows after an act: no link of somebody else can put words there."""
+    """Signs the line that the page shows after an act, so that no foreign link can put words there."""
 
     @property
     def settings(self) -> Settings:
-        """What stands in .env now."""
+        """The settings in `.env` now."""
         return read_settings(self.home.root)[0]
 
     @property
@@ -323,7 +323,7 @@ class _Dashboard:
     def showing(
         self, name: str, read: Callable[[PageFacts], dict[str, Any]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Return what answers with the page `name`, filled with the facts that are read then."""
+        """Return a handler that answers with the page `name`, filled with facts read at each request."""
 
         async def show(request: Request) -> Response:
             return await self._page(request, name, lambda: read(self.facts))
@@ -374,7 +374,7 @@ class _Dashboard:
         return self._rendered(request, "memory.html", shown)
 
     async def act(self, request: Request) -> Response:
-        """Do one act, and go back to the page it came from with a line on what became of it."""
+        """Do one act, and redirect to the page it came from with a line on the result."""
         try:
             async with asyncio.timeout(_FORM_S):
                 content = await request.body()

@@ -1,4 +1,4 @@
-"""Tells an open page whenever its home has changed, to as many pages at once as the process can bear."""
+"""Sends an event to an open page whenever its home has changed; the number of open pages is limited."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ STREAMS_PER_ADDRESS = 12
 
 @dataclass(slots=True)
 class ChangeStreams:
-    """The streams that are open, counted by the address of their client."""
+    """The open streams, counted by client address."""
 
     _open: Counter[str] = field(default_factory=Counter)
 
     async def stream(self, request: Request, homes: Sequence[Home]) -> Response:
-        """Answer with one event whenever something in a home has changed, or with 503 if too many streams are open."""
+        """Answer with a stream of events, one for each change in a home, or with 503 if too many streams are open."""
         seen = await run_in_threadpool(_marks, homes)
-        # NOTE(self): nothing is awaited between this check and the count, so that no crowd gets in at once.
+        # NOTE(self): nothing is awaited between this check and the count, so parallel requests cannot pass the limits.
         address = request.client.host if request.client else ""
         if self._open.total() >= _STREAMS or self._open[address] >= STREAMS_PER_ADDRESS:
             return PlainTextResponse("Too many pages are open\n", 503)
@@ -48,11 +48,11 @@ class _CountedStream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._open_streams[self._address] -= 1
-            self._open_streams += Counter()  # keeps no address without a stream
+            self._open_streams += Counter()  # drops addresses without a stream
 
 
 async def _changes(homes: Sequence[Home], seen: list[int]) -> AsyncIterator[str]:
-    """Yield an event for each change since `seen`; a comment each second shows whether the page is still there."""
+    """Yield an event for each change since `seen`, else a comment each second, to notice when the page is closed."""
     while True:
         await asyncio.sleep(_TICK_S)
         found = await run_in_threadpool(_marks, homes)
@@ -61,7 +61,7 @@ async def _changes(homes: Sequence[Home], seen: list[int]) -> AsyncIterator[str]
 
 
 def _marks(homes: Sequence[Home]) -> list[int]:
-    """Return what differs whenever something that a page shows has changed."""
+    """Return the change times in ns of all files that a page shows; 0 for a missing file."""
     paths = [
         path
         for home in homes

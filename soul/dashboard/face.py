@@ -1,4 +1,4 @@
-"""The face of a SOUL on a page: the avatar of its account, or a neutral one where it has none or cannot be reached."""
+"""The face of a SOUL on a page: the avatar of its account, or a default if there is none or it cannot be fetched."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEPT_S = 3600.0
 
 @dataclass(slots=True)
 class Face:
-    """Looks the avatar up at most once an hour, also where there is none."""
+    """Fetches the avatar at most once an hour, also if there is none."""
 
     home: Home
     settings: Settings
@@ -72,7 +72,7 @@ class Face:
         return await web.fetch(url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S, named=bool(service))
 
     def _did(self) -> str:
-        """Return the account's DID; "" where it never logged in here."""
+        """Return the account's DID; "" if it never logged in here."""
         try:
             with reading(self.home.database) as connection:
                 account = known_account(connection)

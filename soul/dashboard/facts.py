@@ -1,4 +1,4 @@
-"""What the owner's page shows, read anew at each request, and what the owner does there, as the commands do it."""
+"""Reads what the owner's page shows, at each request, and does what the owner asks there, as the commands do."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ _AT_THE_MACHINE = {"SOUL_UNSAFE_EXEC", "SOUL_ALLOW_PRIVATE_NET"}
 
 @dataclass(frozen=True, slots=True)
 class PageActs:
-    """The owner's hand on one home: a method `run_NAME` for each act. It returns a line, and raises `SoulError`."""
+    """The acts of the page on one home: a method `run_NAME` for each, which returns a line and raises `SoulError`."""
 
     home: Home
     settings: Settings
     clock: Clock
 
     async def act(self, name: str, given: Mapping[str, str]) -> str:
-        """Do the act `name`. Raises `UsageError` where there is none of that name."""
+        """Do the act `name`; return a line on it. Raises `UsageError` if there is no such act, else `SoulError`."""
         if name not in rows_at("page"):
             raise UsageError(f"There is no act {name}")
         act: Callable[[Mapping[str, str]], Awaitable[str]] = getattr(self, f"run_{name}")
@@ -152,7 +152,7 @@ class PageActs:
 
 
 def may_be_set(name: str) -> bool:
-    """Return whether the page can change a setting: a number, a switch or a choice that opens no way out."""
+    """Return whether the page can change a setting: a number, switch or choice that weakens no protection."""
     return name in KNOWN and name not in _AT_THE_MACHINE and is_number_or_choice(name)
 
 
@@ -182,7 +182,7 @@ _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN, _FRICTION_SHOWN = 10, 40, 3, 20
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line of the conversation with the owner; `who` is "" for one on the SOUL, such as a tool that it used."""
+    """A line of the conversation with the owner; `who` is "" for a line on the SOUL, such as a tool that it used."""
 
     at: datetime
     who: str
@@ -191,14 +191,14 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """Reads one home for its owner's page. Times in what it returns are those of the owner's time zone."""
+    """Reads one home for its owner's page. Returned times are in the owner's time zone."""
 
     home: Home
     settings: Settings
     clock: Clock
 
     def now(self) -> dict[str, Any]:
-        """Return what the first page shows: whether it is alive, what is wrong, what waits, what was spent and done."""
+        """Return what the first page shows: whether the SOUL is awake, what is wrong and waits, costs, and the day."""
         status = look(self.home)
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
@@ -240,7 +240,7 @@ class PageFacts:
         }
 
     def story(self, of: str) -> dict[str, Any]:
-        """Return the story of an act, a post or a silence. Raises `SoulError` where there is none."""
+        """Return the story of an act, a post or a silence. Raises `SoulError` if there is none."""
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             story = why.story_of(connection, of)
@@ -250,7 +250,7 @@ class PageFacts:
         return {"title": title, "steps": steps, "ending": ending, "url": url}
 
     def spending(self) -> dict[str, Any]:
-        """Return the budget of today by purpose and model, and days of it and of what was done."""
+        """Return today's budget and its use by purpose, and the costs and acts of the last `_DAYS` days."""
         zone, now = self.settings.soul_timezone, self.clock.now()
         since = iso(now - timedelta(days=_DAYS))
         with reading(self.home.database) as connection:
@@ -268,7 +268,7 @@ class PageFacts:
         }
 
     def people(self) -> dict[str, Any]:
-        """Return the accounts that it met last, and whom it leaves alone."""
+        """Return the accounts that the SOUL met last, and the muted ones."""
         zone = self.settings.soul_timezone
         known = Relationships(self.home.memory / "relationships.json", self.clock)
         with reading(self.home.database) as connection:
@@ -288,7 +288,7 @@ class PageFacts:
             errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
         said: list[_Said] = []
         failed: dict[str, bool] = {}
-        # NOTE(self): backwards, so that what became of a call is known: one that failed used nothing.
+        # NOTE(self): backwards, so that the result of a call is known first: a failed call is not shown as a use.
         for talk, line in reversed([(one.talk, line) for one in stretches for line in one.lines or ()]):
             for block in reversed(blocks(line.message)):
                 if isinstance(block, ToolAnswer):
@@ -310,7 +310,7 @@ class PageFacts:
         }
 
     def log(self, words: str, kind: str) -> dict[str, Any]:
-        """Return the newest lines of the log, newest first."""
+        """Return the newest lines of the log, newest first, of a `kind` and with `words`, if given."""
         lines = newest_lines(self.home.logs, self.settings.soul_timezone, _LOG_SHOWN, kind=kind, words=words)
         return {
             "lines": lines,
@@ -320,7 +320,7 @@ class PageFacts:
         }
 
     def shown_settings(self, words: str) -> dict[str, Any]:
-        """Return the settings with these words under their headings, and the mistakes that stand in them."""
+        """Return the settings that match `words` under their headings, and the mistakes in all settings."""
         found = [
             {**row, "can_be_set": may_be_set(row["name"]), "choices": choices_of(row["name"])}
             for row in setting_rows(self.home.root)
@@ -337,14 +337,14 @@ class PageFacts:
         }
 
     def work(self) -> dict[str, Any]:
-        """Return what it promised and has not done, the tasks that it holds, and its rituals."""
+        """Return the open commitments, the tasks that the SOUL holds, and its rituals."""
         with reading(self.home.database) as connection:
             tasks = self._days.situation(connection).tasks
         rituals = ritual_facts(self.settings, self.home, _RUNS_SHOWN)
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
     def growing(self) -> dict[str, Any]:
-        """Return what waits of each document, what goes wrong, what was proposed, its skills, wishes and SELF.md."""
+        """Return held changes, frictions, proposals, the SOUL's own skills, its wishes, and the changes of SELF.md."""
         friction, proposed = [], []
         if self.home.database.exists():
             with reading(self.home.database) as connection:
@@ -367,7 +367,7 @@ class PageFacts:
         return document, held, skill_rests_on(self.home, document), diff
 
     def _changes(self, history: SelfHistory) -> list[tuple[Version, str, Sequence[str], Sequence[str]]]:
-        """Return the versions, newest first, each with when it came, its change as a diff, and what it grew from."""
+        """Return the versions, newest first, each with its time, its diff, and the experiences behind it."""
         versions, zone = history.versions()[: _CHANGES_SHOWN + 1], self.settings.soul_timezone
         texts = [history.read(one).decode(errors="replace").splitlines() for one in versions]
         shown = list(zip(versions, texts, [*texts[1:], []], strict=False))[:_CHANGES_SHOWN]
@@ -379,7 +379,7 @@ class PageFacts:
         return DayReader(self.settings, self.home, self.clock)
 
     def _day(self) -> dict[str, Any]:
-        """Return what today came to so far."""
+        """Return the summary of today so far."""
         day = self._days.read()
         return {
             "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day)) if label != "scheduled"],
@@ -417,7 +417,7 @@ class PageFacts:
 
 
 def _told(block: Block, who: str) -> list[tuple[str, str]]:
-    """Return who said what in a part of a line; "" says that the SOUL used a tool. What a tool found is left out."""
+    """Return who said what in a block; who is "" if the SOUL used a tool. Results of tools are left out."""
     match block:
         case ToolCall(name=name) if name == MORE_TOOLS:
             return []
@@ -446,7 +446,7 @@ def _diff(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _meters(report: Report) -> list[dict[str, Any]]:
-    """One row for each cap of the day: what of it is used, and whether little or nothing is left."""
+    """Return one row for each limit of the day: how much of it is used, and whether little or nothing is left."""
     amounts = {"tokens": report.tokens, "dollars": report.usd}
     return [
         {

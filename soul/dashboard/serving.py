@@ -1,6 +1,6 @@
 """Serves the owner's page on loopback: of one home, or of several with a link to each.
 
-It holds nothing and is needed by no SOUL: it reads the homes anew at each request, also those in which nobody is awake.
+It stores nothing and no SOUL needs it: it reads the homes at each request, also if their SOULs are not awake.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LIMITS = ConnectionLimits(connections=64, head_s=10.0)
 
 
 def run_dashboard(root: Path) -> None:
-    """Serve it until Ctrl-C. Raises `ConfigError` where it may not be served, or its port is taken."""
+    """Serve the page until Ctrl-C. Raises `ConfigError` if it may not be served, or its port is taken."""
     settings = load_settings(root)
     asyncio.run(_until_ended(settings, Home.at(root, settings.memory_dir)))
 
@@ -68,7 +68,7 @@ _TOKEN_BYTES = 32
 
 
 async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None:
-    """Serve the page of the homes, given by name, until SIGTERM. Raises `ConfigError` where its port is taken."""
+    """Serve one page for homes, given by name, until SIGTERM. Raises `ConfigError` if its port is taken."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     door = Door(secrets.token_urlsafe(_TOKEN_BYTES))
@@ -91,7 +91,7 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The page. `opened` has the addresses of the SOULs' own pages, which stay open, with their faces."""
+    """The page for all. `opened` has the addresses of the SOULs' own pages, which stay open, and their faces."""
 
     roots: Mapping[str, Path]
     clock: Clock
@@ -112,7 +112,7 @@ class _Many:
         return await found[1].answer() if found else Response("Not found", 404)
 
     async def wake(self, request: Request) -> Response:
-        """Wake a SOUL that sleeps."""
+        """Wake a SOUL that is asleep."""
         told = parse_qs((await request.body()).decode(errors="replace"))
         root = self.roots.get(next(iter(told.get("of", [])), ""))
         if root is None:
@@ -133,7 +133,7 @@ class _Many:
         return {**state, "folder": name, "address": self.opened[name][0] if name in self.opened else ""}
 
     async def _open(self, name: str, root: Path) -> None:
-        """Serve a SOUL's own page at the port that its settings name, else at a free one. Raises `ConfigError`."""
+        """Serve a SOUL's own page at the port of its settings, or else at a free one. Raises `ConfigError`."""
         if name in self.opened:
             return
         settings = await run_in_threadpool(load_settings, root)
@@ -141,7 +141,7 @@ class _Many:
         try:
             address = await self.stack.enter_async_context(serving_dashboard(settings, home, self.clock))
         except ConfigError:
-            if settings.dashboard_origin:  # a proxy looks for it there
+            if settings.dashboard_origin:  # a proxy expects that port
                 raise
             free = settings.model_copy(update={"dashboard_port": 0})
             address = await self.stack.enter_async_context(serving_dashboard(free, home, self.clock))
@@ -149,12 +149,12 @@ class _Many:
 
 
 def _request_wake(root: Path) -> bool:
-    """Return whether its watcher heard of it. Raises `SoulError`."""
+    """Ask the watcher to wake a SOUL; return whether it answered. Raises `SoulError`."""
     return request_wake(Home.at(root, load_home_settings(root).memory_dir).memory)
 
 
 def _state(root: Path) -> dict[str, Any]:
-    """Return who the SOUL is, in a few lines how it is and why it is not awake, and its drafts. Raises `SoulError`."""
+    """Return the name and state of a SOUL, a few lines on its state, and its drafts. Raises `SoulError`."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
     zone = settings.soul_timezone

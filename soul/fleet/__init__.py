@@ -1,1 +1,1 @@
-"""Many SOULs on a Kubernetes cluster: what FLEET.yaml says, as manifests."""
+"""Many SOULs on a Kubernetes cluster: FLEET.yaml, its manifests, and the roll-out of new images."""

@@ -1,4 +1,4 @@
-"""A home that tries a newer image before the others, by what its Sandbox and its pod say. Pure."""
+"""A home that tries a newer image before the others, judged by its Sandbox and its pod. Pure."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from soul.exit_codes import ANEW, ASLEEP, ExitCode
 from soul.fleet.policy import figures_of, image_of, last_exit, restarts_of
 
 UPGRADE = "soul.town/upgrade"
-"""The annotation that holds a `Canary`: whoever goes on with a roll-out reads there how far it is."""
+"""The annotation that holds a `Canary`, from which a roll-out continues."""
 _TRIED = timedelta(hours=48)
 _STARTS_WITHIN = timedelta(minutes=10)
 _RESTARTS = 3
 _GOOD_ENDS = {0, ANEW, ASLEEP, ExitCode.IN_USE}
 _RISE = 10
-"""So many more frictions, and half as many again, are no chance."""
+"""A rise by this many frictions that is also at least half of those before is not chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """How far a home has come with a newer `image`; times are ISO-8601.
+    """The state of a home that tries a newer `image`; times are ISO-8601.
 
     Attributes:
-        before: its image until then.
-        ready: since when it has been awake with the new one; "" if it never was.
-        frictions: its figure when it began; None where it was unknown.
-        stopped: why the roll-out was stopped because of it; "" where it was not.
+        before: its image before the trial.
+        ready: since when it has been awake with the new image; "" if it never was.
+        frictions: its frictions within a week when the trial began; None if unknown.
+        stopped: why the roll-out was stopped because of it; "" if it was not.
 
     """
 
@@ -46,7 +46,7 @@ class Canary:
     stopped: str = ""
 
     def text(self) -> str:
-        """Return the annotation."""
+        """Return the value of the annotation, as JSON."""
         return json.dumps(asdict(self))
 
 
@@ -54,7 +54,7 @@ _CANARY = TypeAdapter(Canary)
 
 
 def canary_of(sandbox: Mapping[str, Any]) -> Canary | None:
-    """Return how far a home is that tries an image; None where it tries none."""
+    """Return the trial of a home, or None if it tries no image."""
     try:
         return _CANARY.validate_json((sandbox["metadata"].get("annotations") or {}).get(UPGRADE, ""))
     except ValidationError:
@@ -62,7 +62,7 @@ def canary_of(sandbox: Mapping[str, Any]) -> Canary | None:
 
 
 def trouble_of(canary: Canary, sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None, now: datetime) -> str:
-    """Return why nobody else should take the image; "" while nothing speaks against it."""
+    """Return why no other home should take the image; "" if nothing speaks against it."""
     is_new = image_of(pod or {}) == canary.image
     if is_new and (code := last_exit(pod)) is not None and code not in _GOOD_ENDS:
         return f"its process ended with code {code}"
@@ -78,12 +78,12 @@ def trouble_of(canary: Canary, sandbox: Mapping[str, Any], pod: Mapping[str, Any
 
 
 def has_tried(canary: Canary, now: datetime) -> bool:
-    """Return whether it has lived with the image for long enough."""
+    """Return whether the home has run with the image for long enough."""
     return bool(canary.ready) and now - parse_iso(canary.ready) >= _TRIED
 
 
 def canaries_of(told: str, homes: int) -> int:
-    """Return how many of so many homes are to try it: a number, or a share such as 5%. Raises `UsageError`."""
+    """Return how many of `homes` try the image: `told` is a number, or a share such as 5%. Raises `UsageError`."""
     number = told.removesuffix("%")
     if not number.isdecimal() or not (count := int(number)):
         raise UsageError(f"{told} is neither a number of homes nor a share", remedy="Write 3, or 5%.")

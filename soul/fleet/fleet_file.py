@@ -1,4 +1,4 @@
-"""FLEET.yaml: which homes a cluster holds, and what their pods are given. It never holds a secret's value."""
+"""FLEET.yaml: the homes of a cluster, and the settings of their pods. It never holds a secret's value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _setting_value(value: object) -> object:
 
 
 def _known_settings(values: dict[str, str]) -> dict[str, str]:
-    """Raises `ValueError` for the first setting that is unknown, secret, wrong, or decided by the manifests."""
+    """Return `values`. Raises `ValueError` for one that is unknown, secret, wrong, or decided by the manifests."""
     for name, value in values.items():
         if name in _MANIFESTS_OWN:
             raise ValueError(f"{name} cannot be set here: {_MANIFESTS_OWN[name]} decides it")
@@ -71,7 +71,7 @@ class FleetHome(_OfFleetFile):
     Attributes:
         secret: the Secret with the home's passwords and keys, by the names of their settings; `soul-NAME` by default.
         soul_md: the file with its SOUL.md, relative to FLEET.yaml; `NAME/SOUL.md` by default.
-        settings: those that are not secret; they win over the fleet's.
+        settings: those that are not secret; they override the fleet's.
         storage: the size of its volume, which cannot be changed later.
         sleep: whether its pod may end while nothing is due.
 
@@ -92,9 +92,9 @@ class FleetHome(_OfFleetFile):
 
 
 class Fleet(_OfFleetFile):
-    """All that FLEET.yaml says. It is alone in its name space.
+    """The content of FLEET.yaml. The fleet has its name space to itself.
 
-    `budget_usd_per_day` is for all together: where it is used, nobody wakes for time alone.
+    `budget_usd_per_day` is for all homes together: once it is used, none wakes for time alone.
     """
 
     namespace: Label
@@ -119,22 +119,22 @@ class Fleet(_OfFleetFile):
         return self
 
     def value_of(self, home: FleetHome, setting: str) -> str:
-        """Return a setting of a home, its own before the fleet's; "" where neither names it."""
+        """Return a setting of a home, its own before the fleet's; "" if neither names it."""
         return home.settings.get(setting, self.settings.get(setting, ""))
 
     @property
     def set_aside_usd(self) -> float:
-        """What those may spend in a day that never sleep: nobody is told what they did spend."""
+        """The dollars that homes which never sleep may spend in a day; what they really spend is not known."""
         return sum(float(self.value_of(home, _LIMIT) or 0) for home in self.homes if not home.sleep)
 
     @property
     def wakes_usd(self) -> float | None:
-        """What is left for the others in a day; None for any amount."""
+        """The dollars left in a day for the homes that sleep; None for any amount."""
         return None if self.budget_usd_per_day is None else self.budget_usd_per_day - self.set_aside_usd
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML in which no key stands twice, and no mapping is merged into another (`<<`)."""
+    """Loads YAML; refuses duplicate keys, and merge keys (`<<`)."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
@@ -143,9 +143,9 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_fleet(path: Path) -> Fleet:
-    """Raises `ConfigError` with one line."""
+    """Read and check FLEET.yaml. Raises `ConfigError` with a one-line message."""
     try:
-        return Fleet.model_validate(yaml.load(read_bounded(path, STATE_MAX_BYTES), _PlainLoader))  # noqa: S506 - it is a safe one
+        return Fleet.model_validate(yaml.load(read_bounded(path, STATE_MAX_BYTES), _PlainLoader))  # noqa: S506 - safe
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
     except ValidationError as error:
@@ -158,7 +158,7 @@ def read_fleet(path: Path) -> Fleet:
 
 
 def read_souls(path: Path, fleet: Fleet) -> dict[str, str]:
-    """Return the text of each SOUL.md beside the file, by the home's name. Raises as `read_fleet`."""
+    """Return the text of each SOUL.md beside the file, by the home's name. Raises `ConfigError`."""
     return {home.name: _soul_md(path.parent / home.soul_md, home) for home in fleet.homes}
 
 

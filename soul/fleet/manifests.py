@@ -1,4 +1,4 @@
-"""The manifests of a fleet: the YAML files of this folder, filled in. No secret's value, no address of a cluster."""
+"""The manifests of a fleet: the YAML files of this folder, filled in. They hold no secret and no cluster address."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _PLURALS = {
     "validatingadmissionpolicy": "validatingadmissionpolicies",
 }
 _SETTLED = (0, ExitCode.USAGE, ExitCode.CONFIG, ASLEEP)
-"""The exit codes after which a start would be useless: it ended, only the owner can help, or it sleeps. A home that is
-still in use (75) is tried again, for the lease of a lost node expires."""
+"""The exit codes after which a restart is useless: it ended, only the owner can help, or it sleeps. A home that is
+still in use (75) is tried again, since the lease of a lost node expires."""
 _LOGIN = ("AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", "AGENT_GITHUB_TOKEN")
-"""What the watcher is given of each Secret, as far as it is there."""
+"""The keys of each Secret that the watcher is given, if they exist."""
 _WATCHER_URL = "http://soul-watch:8080"
 
 
 def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
-    """Return all that `soul fleet apply` sends, in order; `souls` are the texts of SOUL.md by name."""
+    """Return all objects that `soul fleet apply` sends, in order; `souls` are the texts of SOUL.md by name."""
     common = {"namespace": fleet.namespace, "image": fleet.image, "storage_class": fleet.storage_class}
     found = _filled("network", common)
     if is_watched := any(home.sleep for home in fleet.homes):
@@ -39,7 +39,7 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
         of_home = {"name": home.name, "secret": home.secret, "storage": home.storage, "soul_md": souls[home.name]}
         settled = [int(code) for code in _SETTLED]
         found += _filled("homes", {**common, **of_home, "env": _env(values), "settled": settled})
-    if is_watched:  # last: not everybody may change what belongs to the whole cluster
+    if is_watched:  # last: not every user may change cluster-wide objects
         found += _filled("guard", common)
     for policy in (one for one in found if one["kind"] == "NetworkPolicy"):
         policy["spec"]["egress"] += [
@@ -50,7 +50,7 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
 
 
 def _watched(fleet: Fleet) -> dict[str, Any]:
-    """Return what the watcher knows of the homes that sleep: a folder for each, with a file for each setting."""
+    """Return the watcher's data on homes that sleep: a folder for each home, with a file for each setting."""
     told, accounts = {"FLEET.yaml": fleet.model_dump_json()}, list[KubeObject]()
     for home in (one for one in fleet.homes if one.sleep):
         told |= {f"{home.name}.{key}": value for key, value in home.settings.items()}
@@ -62,7 +62,7 @@ def _watched(fleet: Fleet) -> dict[str, Any]:
 
 
 def resource_of(manifest: KubeObject) -> Resource:
-    """Return under which path of the API objects of this kind are."""
+    """Return the API resource of a manifest: its version, its plural, and whether it has a name space."""
     kind = str(manifest["kind"]).lower()
     return Resource(manifest["apiVersion"], _PLURALS.get(kind, f"{kind}s"), "namespace" in manifest["metadata"])
 
@@ -72,13 +72,13 @@ def _env(values: Mapping[str, str]) -> list[KubeObject]:
 
 
 def _filled(file: str, given: Mapping[str, Any]) -> list[KubeObject]:
-    """Return the objects of a file, filled in after they were read, so that no value is read as YAML."""
+    """Return the objects of a file, filled in after parsing, so that no value is parsed as YAML."""
     text = Path(__file__).with_name(f"{file}.yaml").read_text(encoding="utf-8")
     return [_with(one, given) for one in yaml.safe_load_all(text)]
 
 
 def _with(value: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any part of an object
-    """Fill in one part. A field whose value is None is left out."""
+    """Fill in one part of an object. A field whose value is None is left out."""
     if isinstance(value, dict):
         return {key: told for key, one in value.items() if (told := _with(one, given)) is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How a home of a fleet is, by what the cluster says of its Sandbox and its pod. Pure."""
+"""The state of a home of a fleet, from its Sandbox and its pod. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HomeState = Literal["awake", "starting", "asleep", "falling asleep", "ended", "f
 Mode = Literal["Running", "Suspended"]
 
 HELD, FIGURES = "soul.town/held", "soul.town/figures"
-"""The annotations of a Sandbox: its owner wants it to sleep whatever comes; how it stands, as it told the watcher."""
+"""The annotations of a Sandbox: the owner wants it to sleep in any case; the figures it told the watcher last."""
 _FIGURES = TypeAdapter(Figures)
 _ENDS = {
     0: "stopped by itself",
@@ -26,23 +26,23 @@ _ENDS = {
 
 
 def mode_of(sandbox: Mapping[str, Any]) -> Mode:
-    """Return what its Sandbox is to do."""
+    """Return the mode that a Sandbox is set to."""
     return "Suspended" if sandbox["spec"].get("operatingMode") == "Suspended" else "Running"
 
 
 def image_of(told: Mapping[str, Any]) -> str:
-    """Return the image of a Sandbox or a pod; "" for neither."""
+    """Return the image of a Sandbox or a pod; "" for an empty object."""
     spec = told.get("spec", {})
     return str(spec.get("podTemplate", {"spec": spec})["spec"]["containers"][0]["image"]) if spec else ""
 
 
 def is_held(sandbox: Mapping[str, Any]) -> bool:
-    """Return whether its owner put it to sleep."""
+    """Return whether the owner put the home to sleep."""
     return HELD in (sandbox["metadata"].get("annotations") or {})
 
 
 def figures_of(sandbox: Mapping[str, Any]) -> Figures | None:
-    """Return how a home stands, as it told the watcher last; None where that is unknown."""
+    """Return the figures that a home told the watcher last; None if unknown."""
     try:
         return _FIGURES.validate_json((sandbox["metadata"].get("annotations") or {}).get(FIGURES, ""))
     except ValidationError:
@@ -50,7 +50,7 @@ def figures_of(sandbox: Mapping[str, Any]) -> Figures | None:
 
 
 def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -> HomeState:
-    """Return how the home is. Without its pod, one whose container fails again and again is `starting`."""
+    """Return the state of a home. Without `pod`, one whose container fails again and again is `starting`."""
     if mode_of(sandbox) == "Suspended":
         return "asleep" if _is_so(sandbox, "Suspended") else "falling asleep"
     if _is_so(sandbox, "Finished"):
@@ -61,7 +61,7 @@ def state_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None = None) -
 
 
 def detail_of(sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None) -> str:
-    """Return what else is known: how its process ended, how often it was started again, what is missing."""
+    """Return what else is known: how its process ended, how often it restarted, what is missing."""
     code, restarts = last_exit(pod), restarts_of(pod)
     told = ["until you wake it"] if is_held(sandbox) else []
     told += [] if code is None else [_ENDS.get(code, f"its process ended with code {code}")]
@@ -79,7 +79,7 @@ def _is_so(sandbox: Mapping[str, Any], kind: str) -> bool:
 
 
 def _condition(sandbox: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return a condition; {} for none, and for one from before the newest change of the Sandbox."""
+    """Return a condition; {} if there is none, or it is older than the newest change of the Sandbox."""
     conditions = sandbox.get("status", {}).get("conditions", ())
     found: Mapping[str, Any] = next((one for one in conditions if one["type"] == kind), {})
     generation = sandbox["metadata"].get("generation", 0)
@@ -93,11 +93,11 @@ def _container(pod: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def restarts_of(pod: Mapping[str, Any] | None) -> int:
-    """Return how often the container of a pod was started again."""
+    """Return how often the container of a pod restarted."""
     return int(_container(pod).get("restartCount", 0))
 
 
 def last_exit(pod: Mapping[str, Any] | None) -> int | None:
-    """Return how the container's process ended last; None if it has not."""
+    """Return the last exit code of the container's process; None if it has not ended yet."""
     states = (_container(pod).get("state", {}), _container(pod).get("lastState", {}))
     return next((one["terminated"]["exitCode"] for one in states if "terminated" in one), None)

@@ -1,7 +1,7 @@
-"""Gives the homes of a fleet a newer image: first to a few, and to all once those have lived with it for two days.
+"""Gives the homes of a fleet a newer image: first a few, and all once those have run with it for two days.
 
-How far it is stands on the Sandboxes, so that a roll-out that was killed goes on where it was. Each step can be done
-again. Sleepers that do not try the image take it at their next wake.
+The progress is stored on the Sandboxes, so that a killed roll-out continues where it was. Each step can be repeated.
+Sleeping homes that do not try the image take it at their next wake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from soul.fleet.sandboxes import SANDBOXES, Sandboxes, sandbox_name
 
 
 class RollOutStep(NamedTuple):
-    """How a roll-out stands, and what there is to tell of it."""
+    """The state of a roll-out, and lines on it to print."""
 
     standing: Literal["under way", "done", "put back"]
     told: tuple[str, ...]
@@ -29,7 +29,7 @@ class RollOutStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RollOut:
-    """The roll-out of `image`, which `first` homes try."""
+    """The roll-out of `image`, which `first` homes try before the others."""
 
     sandboxes: Sandboxes
     fleet: Fleet
@@ -39,7 +39,7 @@ class RollOut:
 
     @answering
     async def step(self) -> ApiResult[RollOutStep]:
-        """Look, and do what is due. Raises `ConfigError` where another image is being tried."""
+        """Check the homes, and do what is due. Raises `ConfigError` if another image is being tried."""
         now, (found, pods) = self.clock.now(), (await self.sandboxes.all()).or_raise()
         homes = [home.name for home in self.fleet.homes if home.name in found]
         tried = {name: canary for name in homes if (canary := canary_of(found[name]))}
@@ -49,7 +49,7 @@ class RollOut:
             if why := canary.stopped or trouble_of(canary, found[name], pods.get(name), now):
                 tried[name] = replace(canary, stopped=why)
                 (await self._set(name, canary.image, tried[name])).or_raise()
-                # NOTE(self): who says why is the last to forget it.
+                # NOTE(self): the home with the reason is put back last, so that a kill in between does not lose it.
                 return await self._put_back({one: tried[one] for one in tried if one != name} | {name: tried[name]})
         fresh = [one for one in homes if one not in tried and image_of(found[one]) != self.image]
         if not fresh and not tried:
@@ -90,7 +90,7 @@ class RollOut:
         return await self.step()
 
     async def _set(self, name: str, image: str, canary: Canary | None) -> ApiResult[KubeObject]:
-        """Let a home have this image from its next pod on, and note how far it is with it."""
+        """Set the image of a home from its next pod on, and store the state of its trial."""
 
         def patch_for(present: KubeObject) -> KubeObject | None:
             if image_of(present) == image and canary_of(present) == canary:

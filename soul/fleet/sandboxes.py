@@ -1,4 +1,4 @@
-"""Wakes and suspends the homes of a fleet, by the one field of their Sandboxes that says whether they run."""
+"""Wakes and suspends the homes of a fleet, by the field of their Sandboxes that says whether they run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ GROUP, VERSION = "agents.x-k8s.io", "v1beta1"
 SANDBOXES, PODS = Resource(f"{GROUP}/{VERSION}", "sandboxes"), Resource("v1", "pods")
 HOME_LABEL = "soul.town/home"
 _GONE_S = 100.0
-"""How long a pod may take to go; it has 90 seconds to end by itself."""
+"""How long a pod may take to disappear; it has 90 seconds to end by itself."""
 
 
 def sandbox_name(home: str) -> str:
-    """Return the name of a home's Sandbox, and so of its pod."""
+    """Return the name of a home's Sandbox, which is also that of its pod."""
     return f"soul-{home}"
 
 
@@ -39,10 +39,10 @@ class Sandboxes:
 
     @answering
     async def wake(self, home: str, *, by_owner: bool = True, image: str = "") -> ApiResult[None]:
-        """Let it run; one that runs already is left alone, and one that its owner put to sleep wakes for nobody else.
+        """Wake a home; one that runs is left alone, and one that its owner put to sleep wakes only with `by_owner`.
 
-        A pod that has ended is removed first, since the cluster does not start it again; so is one with another image
-        than `image`, if that is given.
+        A pod that has ended is removed first, since the cluster does not restart it; so is one with another image than
+        `image`, if that is given.
         """
         name = sandbox_name(home)
         found = (await self.cluster.read(SANDBOXES, name)).or_raise()
@@ -55,18 +55,18 @@ class Sandboxes:
         return await self._set_mode(home, "Running", by_owner=by_owner)
 
     async def suspend(self, home: str, *, by_owner: bool = True) -> ApiResult[None]:
-        """Let its pod end. What it accepted is kept; it has 90 seconds. Its owner's word holds until they wake it."""
+        """End a home's pod, within 90 seconds; accepted work is kept. With `by_owner`, only the owner can wake it."""
         return await self._set_mode(home, "Suspended", by_owner=by_owner)
 
     async def note_figures(self, home: str, figures: Figures) -> ApiResult[KubeObject]:
-        """Write on its Sandbox how a home stands, for whoever lists the fleet."""
+        """Write the figures of a home on its Sandbox, for the list of the fleet."""
         told = {FIGURES: json.dumps(asdict(figures))}
         return await self.cluster.change(SANDBOXES, sandbox_name(home), lambda _: {"metadata": {"annotations": told}})
 
     async def reach(
         self, homes: Collection[str], wanted: HomeState, within_s: float
     ) -> ApiResult[dict[str, HomeState]]:
-        """Wait until each of these homes is as `wanted`, or so many seconds; return how each that exists is then."""
+        """Wait up to `within_s` seconds until all `homes` are as `wanted`; return the state of each that exists."""
         states: dict[str, HomeState] = {}
         with suppress(TimeoutError):
             async with (

@@ -1,1 +1,1 @@
-"""The program that hosts an agent space, and the terminal from which its host speaks."""
+"""The program that hosts an agent space, and the terminal of its host."""

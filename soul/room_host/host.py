@@ -1,8 +1,8 @@
 """Opens a room, keeps it open until its host leaves, and closes it after telling every member.
 
 The host's console shows the room's events, and broadcasts or executes the lines that the host types. Each line of the
-record is on disk at once, in a folder that one room has at a time. After a kill the members reconnect by themselves
-when the room opens again.
+record is written to disk at once, in a folder that only one room uses at a time. After a kill the members reconnect by
+themselves when the room opens again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HostConsole:
     """A `RoomHost` for a screen. `submit` queues lines of the host, and `serve` processes them one after the other.
 
     Items are drawn in order, and none while the screen is behind; `draw_all` draws all that wait. If more than
-    `MOST_UNDRAWN` wait, the oldest are dropped, and a line tells their number.
+    `MOST_UNDRAWN` wait, the oldest are dropped, and a line shows their number.
     """
 
     def __init__(self, screen: Screen, roster: Roster, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class HostConsole:
         self.note(level, message, detail)
 
     def note(self, level: NoteLevel, message: str, detail: str = "") -> None:
-        """Show a line of the program's own."""
+        """Show a message of the program."""
         at = self._clock.now()
         self._draw_later(lambda: self._screen.show(note(level, message, detail, at)))
 
@@ -80,7 +80,7 @@ class HostConsole:
         self._draw_later(lambda: self._screen.show(row))
 
     def print(self, lines: list[str]) -> None:
-        """Queue lines of the program's own, which are shown unwrapped."""
+        """Queue lines of the program, which are shown unwrapped."""
         self._draw_later(lambda: self._screen.print(lines))
 
     def draw_all(self) -> None:
@@ -161,7 +161,7 @@ _TEXT_CHARS = 200
 
 @dataclass(kw_only=True)
 class HostCommands(Commands):
-    """The commands and their dependencies.
+    """The slash commands of the host, and their dependencies.
 
     `say` broadcasts as the host; `remove` removes a member and returns whether there was one of this name; `recent`
     returns the last lines of the record, oldest first; `show` shows a row; `ended` closes the room.
@@ -253,7 +253,7 @@ _MARK_CHARS = 8
 
 
 def default_folder(name: str) -> Path:
-    """Returns the folder of the room of this name, below XDG_STATE_HOME or ~/.local/state; no two names share one."""
+    """Return the folder of the room of this name, below XDG_STATE_HOME or ~/.local/state; no two names share one."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state else expanded(Path("~/.local/state"))
     return base / "soul" / "spaces" / _folder_name(name)
@@ -261,7 +261,7 @@ def default_folder(name: str) -> Path:
 
 @contextmanager
 def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
-    """Create `folder` if it is missing and lock it; yields its absolute path.
+    """Create `folder` if it is missing and lock it; yield its absolute path.
 
     Raises:
         ConfigError: another room has it open, or it holds the record of a room of another name.
@@ -290,7 +290,7 @@ def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _check_name(folder: Path, name: str) -> None:
-    """Refuse the record of another room, since members are sent it; a folder without a name gets this one."""
+    """Raise `ConfigError` if the folder has another room's record, which members would get; name a new folder."""
     at, name = folder / _NAME, one_line(name.encode(errors="replace").decode())
     try:
         kept = at.read_text(encoding="utf-8", errors="replace").strip() if at.exists() else ""
@@ -306,7 +306,7 @@ def _check_name(folder: Path, name: str) -> None:
 
 
 def _folder_name(name: str) -> str:
-    """Returns the name if it is a valid folder name; else its valid characters and a hash of the name."""
+    """Return the name if it is a valid folder name; else its valid characters and a hash of the name."""
     left = "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")
     plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or SPACE_DEFAULT_NAME
     if plain == name:
@@ -380,7 +380,7 @@ class _Hosting:
             self.ended.set()
 
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
+            if signal.getsignal(signum) is not signal.SIG_IGN:  # `nohup` has SIGHUP ignored
                 asyncio.get_running_loop().add_signal_handler(signum, end)
 
     async def _until_ended(self, screen: Screen, console: HostConsole, server: SpaceServer, record: ChatLog) -> None:
@@ -424,7 +424,7 @@ class _Hosting:
 
 @asynccontextmanager
 async def _advertised(options: RoomOptions, port: int, console: HostConsole) -> AsyncIterator[Advertisement | None]:
-    """Advertise a room that is reachable and has no token; a failure is shown, and the room stays open."""
+    """Advertise a room that others can reach without a token; a failure is shown, and the room stays open."""
     if options.is_local or options.token:
         yield None
         return
@@ -443,7 +443,7 @@ def _show_address(options: RoomOptions, port: int, found: Advertisement | None, 
     console.note("done", f"Listening on port {port}", f"of {options.bind}")
     host = next(iter(lan_addresses((options.bind,))), options.bind)
     place = f"[{host}]" if ":" in host else host
-    # NOTE(self): no row, which would be wrapped: the address is there to be copied.
+    # NOTE(self): not a row, which would be wrapped: the address is meant to be copied.
     console.print([f"  SPACE_URL=ws://{place}:{port}{_token_query(options.token)}"])
     if found is not None:
         console.note("done", f"Advertised on the local network as {found.name}")
@@ -456,7 +456,7 @@ def _show_address(options: RoomOptions, port: int, found: Advertisement | None, 
 
 
 def _token_query(token: str) -> str:
-    """Returns the query of the address for a room with a token: the token on a terminal, a placeholder in a log."""
+    """Return the query of the address of a room with a token: the token on a terminal, a placeholder in a log."""
     if not token:
         return ""
     written = quote(token, safe="")
@@ -468,13 +468,13 @@ def _token_query(token: str) -> str:
 def _screen(options: RoomOptions, roster: Roster, clock: Clock, out: Outlet) -> Screen:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return LineScreen(out, until_eof=options.until_eof)
-    from soul.room_host.terminal_screen import TerminalScreen  # noqa: PLC0415 - the drawing library is for terminals only
+    from soul.room_host.terminal_screen import TerminalScreen  # noqa: PLC0415 - drawing is for terminals only
 
     return TerminalScreen(roster, clock, out)
 
 
 def _record(folder: Path, console: HostConsole) -> ChatLog:
-    """Returns the opened record. A later failure to write is shown to the host.
+    """Open and return the record. A later failure to write is shown to the host.
 
     Raises:
         StorageError: the record cannot be written.

@@ -1,4 +1,4 @@
-"""How a room looks in a terminal: its messages and events as rows, and the panel of who is present. Pure."""
+"""Formats a room for a terminal: its messages and events as rows, and the panel of who is present. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STYLE = {"code": "fg:ansibrightblack", "bold": "bold", "italic": "italic"}
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """Yields `text` in styled pieces, without the characters that mark them."""
+    """Yield `text` in styled pieces, without the characters that mark them."""
     end = 0
     for match in _MARKED.finditer(text):
         if match.start() > end:
@@ -59,14 +59,14 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def wrapped(content: Iterable[Piece], columns: int) -> list[list[Piece]]:
-    """Returns the pieces on lines of at most `columns`, broken between words where possible, in linear time."""
+    """Return the pieces on lines of at most `columns`, broken between words if possible, in linear time."""
     text = Text.assemble(*((words, style) for style, words in content))
     lines = text.wrap(get_console(), columns, overflow="fold", tab_size=_TAB_COLUMNS)
     return [list(_line_pieces(line)) for line in lines]
 
 
 def plain(content: Iterable[Piece]) -> str:
-    """Returns the text of the pieces."""
+    """Return the text of the pieces."""
     return "".join(text for _, text in content)
 
 
@@ -96,17 +96,17 @@ SYMBOLS = "●◆★♥■•○"
 
 
 def name_hash(name: str) -> int:
-    """Returns the hash of a name: `h * 31 + unit` over its UTF-16 units in 32 bits, as an absolute value."""
+    """Return the hash of a name: `h * 31 + unit` over its UTF-16 units in 32 bits, as an absolute value."""
     return abs(hash31(name))
 
 
 def colour(name: str) -> str:
-    """Returns the colour of a name, as prompt_toolkit calls it."""
+    """Return the colour of a name, as prompt_toolkit calls it."""
     return COLOURS[name_hash(name) % len(COLOURS)]
 
 
 def symbol(name: str) -> str:
-    """Returns the character shown before a name."""
+    """Return the character shown before a name."""
     return SYMBOLS[name_hash(name) % len(SYMBOLS)]
 
 
@@ -151,7 +151,7 @@ class EventRow:
 
 
 def row_of(event: SpaceEvent, at: datetime) -> EventRow | None:
-    """Returns the row of an event, or None for an event that only the panel shows."""
+    """Return the row of an event, or None for an event that only the panel shows."""
     if isinstance(event, Said):
         return said(event.name, event.content, at)
     parts = _quiet_parts(event)
@@ -159,7 +159,7 @@ def row_of(event: SpaceEvent, at: datetime) -> EventRow | None:
 
 
 def _quiet_parts(event: SpaceEvent) -> tuple[str, str, str, str] | None:
-    """Returns mark, label, name and text of a quiet row."""
+    """Return mark, label, name and text of a quiet row, or None for an event without one."""
     row = None
     match event:
         case Joined():
@@ -182,7 +182,7 @@ def _quiet_parts(event: SpaceEvent) -> tuple[str, str, str, str] | None:
 
 
 def entry_row(entry: LogEntry, at: datetime) -> EventRow | None:
-    """Returns the row of a line of the record, or None; `at` replaces a time that cannot be read."""
+    """Return the row of a line of the record, or None if it has none; `at` replaces a time that cannot be read."""
     moment = parse_iso_or_none(entry.timestamp) or at
     if entry.type == "chat":
         return said(entry.agent_name, entry.content, moment)
@@ -191,7 +191,7 @@ def entry_row(entry: LogEntry, at: datetime) -> EventRow | None:
 
 
 def said(name: str, content: str, at: datetime) -> EventRow:
-    """Returns the row of a message, cut after `DRAWN_CHARS` characters."""
+    """Return the row of a message, cut after `DRAWN_CHARS` characters."""
     who = fit(one_line(name), _NAME_COLUMNS)
     words = strip_control(content[:DRAWN_CHARS]).strip("\n")
     if len(content) > DRAWN_CHARS:
@@ -200,14 +200,14 @@ def said(name: str, content: str, at: datetime) -> EventRow:
 
 
 def note(level: NoteLevel, message: str, detail: str, at: datetime) -> EventRow:
-    """Returns the row of a line of the program itself."""
+    """Return the row of a message of the program."""
     mark, style = _LEVELS[level]
     text = f"{one_line(message)}  {one_line(detail)}".rstrip()
     return EventRow(at, "note", text, label=level, mark=mark, style=style)
 
 
 def progress(event: WorkspaceProgress) -> str:
-    """Returns the progress of a workspace's plan in words."""
+    """Return the progress of a workspace's plan in words."""
     parts = [f"{event.completed:g} of {event.total:g} done"]
     parts += [f"{event.in_progress:g} in progress"] if event.in_progress else []
     parts += [f"{event.blocked:g} blocked"] if event.blocked else []
@@ -216,7 +216,7 @@ def progress(event: WorkspaceProgress) -> str:
 
 
 def lines(row: EventRow, columns: int, timezone: str = "") -> list[list[Piece]]:
-    """Returns the row wrapped at `columns`, each line in styled pieces; a quiet row is cut to one line."""
+    """Return the row wrapped at `columns`, each line in styled pieces; a quiet row is cut to one line."""
     time: Piece = (_DIM, f"{local(row.at, timezone):%H:%M:%S}  ")
     head: list[Piece] = [time, (row.style, f"{row.mark} ")]
     indent = _TIME_COLUMNS + _MARK_COLUMNS
@@ -239,7 +239,7 @@ def _hanging(head: list[Piece], body: list[Piece], indent: int, columns: int) ->
 
 
 def plain_lines(row: EventRow, timezone: str = "") -> list[str]:
-    """Returns the row without styles and unwrapped, for a file or a pipe."""
+    """Return the row without styles and unwrapped, for a file or a pipe."""
     return [plain(line) for line in lines(row, _endless(row), timezone)]
 
 
@@ -252,28 +252,28 @@ def _quiet(at: datetime, mark: str, label: str, name: str, text: str) -> EventRo
 
 
 def as_table(content: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns lines of two columns, the first as wide as its widest cell."""
+    """Return lines of two columns, the first as wide as its widest cell."""
     first = max((width(left) for left, _ in content), default=0)
     return [f"  {left}{' ' * (first - width(left))}  {right}".rstrip() for left, right in content]
 
 
 INPUT_LINES = 3
-"""The least height of the box in which the host writes, in lines."""
+"""The least height of the input box, in lines."""
 DIM = "fg:ansibrightblack"
 _MOST_SHOWN = 10
-_OTHER_LINES = 5  # the rule, the box's top and bottom, the line that counts the rest, and one line of the talk
+_OTHER_LINES = 5  # the rule, the box's top and bottom, the line that counts the rest, and one message
 _TITLE = "SPACE HOST"
 _KEYS = ("ENTER send", "ESC clear", "CTRL+C quit")
 _FRAME_COLUMNS = 8  # two corners, two bars, and a space on either side of the title and of each bar
 
 
 def most_input_lines(rows: int) -> int:
-    """Returns how many lines the box may grow to on a terminal with this many rows."""
+    """Return how many lines the box may grow to on a terminal with this many rows."""
     return max(INPUT_LINES, rows // 3)
 
 
 def roster_lines(entries: Sequence[RosterEntry], columns: int, rows: int, now: float) -> list[list[Piece]]:
-    """Returns one line of `columns` for each member that has room, and one that counts the rest.
+    """Return one line of `columns` for each member that has room, and one that counts the rest.
 
     `rows` is the height of the terminal, `now` is in monotonic seconds.
     """
@@ -286,7 +286,7 @@ def roster_lines(entries: Sequence[RosterEntry], columns: int, rows: int, now: f
 
 
 def box_title(columns: int, version: str) -> str:
-    """Returns the title of the box with as many of its keys as have room."""
+    """Return the title of the box with as many of its keys as have room."""
     title, keys = f"{_TITLE} v{version}", list(_KEYS)
     while keys and width(" · ".join([title, *keys])) + _FRAME_COLUMNS > columns:
         if title == _TITLE:

@@ -11,7 +11,7 @@ from common.errors import UsageError
 from common.settings import RoomSettings
 
 LOOPBACK = "127.0.0.1"
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the host asks for the local network
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - only if the host asks for the local network
 _MAX_NAME = 100
 
 
@@ -43,7 +43,7 @@ def resolve_room_options(
     folder: Path | None = None,
     until_eof: bool = False,
 ) -> RoomOptions:
-    """Returns the options of the room; None and "" take the value of the settings, which have defaults.
+    """Return the options of the room; None and "" take the value of the settings, which have defaults.
 
     Raises:
         UsageError: `bind` is not an address.

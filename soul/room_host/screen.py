@@ -1,6 +1,6 @@
-"""What the room's program requires of a screen, and the screen without a terminal: plain lines in and out.
+"""The interface of a screen of the room's program, and its implementation without a terminal: plain lines in and out.
 
-With plain lines a room can be fed by a pipe, kept by a service manager, and written to a file.
+With plain lines a room can be fed by a pipe, run by a service manager, and written to a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Screen(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much of what was shown has not been written yet that more should wait."""
+        """Whether so much output is not written yet that more should wait."""
         ...
 
     def show(self, row: EventRow) -> None:
@@ -32,7 +32,7 @@ class Screen(Protocol):
         ...
 
     def print(self, lines: list[str]) -> None:
-        """Show lines of the program's own, unwrapped: a banner, a list."""
+        """Show lines of the program, unwrapped, such as a banner or a list."""
         ...
 
     def refresh(self) -> None:
@@ -67,7 +67,7 @@ class LineScreen:
         self._write([strip_control(line) for line in lines])
 
     def refresh(self) -> None:
-        """There is no panel to redraw."""
+        """Do nothing: there is no panel to redraw."""
 
     async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
         async for line in typed_lines():

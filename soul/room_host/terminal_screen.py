@@ -1,7 +1,7 @@
-"""The host's terminal: the talk goes into the scrollback, and below it stands the panel with the box to write in.
+"""The host's terminal: messages go into the scrollback, and below them is the panel with the input box.
 
-The panel is a prompt_toolkit application outside the alternate screen, so what was said can still be read, searched and
-copied when the room is closed. The library restores the terminal's modes on every way out of `run`.
+The panel is a prompt_toolkit application outside the alternate screen, so messages can still be read, searched and
+copied when the room is closed. The library restores the terminal's modes however `run` ends.
 
 The input box has its own completion and keys where prompt_toolkit's defaults differ.
 """
@@ -74,9 +74,9 @@ class NameCompleter(Completer):
 
 
 def key_bindings(buffer: Buffer, columns: Callable[[], int]) -> KeyBindings:
-    """Returns the keys for leaving, new lines and paste, for moves by what is seen as one character, and by rows.
+    """Return the key bindings for leaving, new lines and paste, and for moves by visible characters and by rows.
 
-    `columns` gives the width of the box.
+    `columns` returns the width of the box.
     """
     keys = KeyBindings()
     is_empty = Condition(lambda: not buffer.text)
@@ -97,7 +97,7 @@ def key_bindings(buffer: Buffer, columns: Callable[[], int]) -> KeyBindings:
 
 
 def _first_length(text: str) -> int:
-    """Returns the number of code points in the first cluster."""
+    """Return the number of code points in the first cluster."""
     return next((len(cluster) for _, cluster in clusters(text)), 0)
 
 
@@ -139,7 +139,7 @@ def _row_down(buffer: Buffer, columns: int) -> None:
 
 
 def _leave_cluster(buffer: Buffer) -> None:
-    """Move to the start of the cluster around the cursor: the library counts the columns of a line in code points."""
+    """Move to the start of the cluster around the cursor, since the library counts columns in code points."""
     at = buffer.cursor_position
     if at < len(buffer.text):
         buffer.cursor_position = max(place for place, _ in clusters(buffer.text) if place <= at)
@@ -199,11 +199,11 @@ class TerminalScreen:
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
-            # NOTE(self): the terminal was closed, and with it the host is gone.
+            # NOTE(self): the terminal was closed, so the host is gone.
             return
 
     def _put(self, content: list[list[Piece]]) -> None:
-        """Show lines now; while the panel is drawn, together with all others of the same turn of the event loop."""
+        """Show lines now or, while the panel is drawn, together with all others of the same event loop iteration."""
         if not self._app.is_running:
             self._print(content)
             return
@@ -225,7 +225,7 @@ class TerminalScreen:
         print_formatted_text(self._output, _joined([*content, []]), _STYLE)
 
     def _accept(self, buffer: Buffer) -> bool:
-        """Pass on the line in the box; it goes into the history without control characters and outer white space."""
+        """Pass on the line in the box, and keep it in the history without control characters and outer white space."""
         buffer.document = Document(strip_control(buffer.text).strip())
         if buffer.text and self._on_line is not None:
             self._on_line(buffer.text)
@@ -273,7 +273,7 @@ def _joined(content: Iterable[Sequence[Piece]]) -> StyleAndTextTuples:
 
 def _output(out: Outlet) -> Output:
     output = Vt100_Output.from_pty(cast("TextIO", out), enable_bell=False)
-    # NOTE(self): the panel is drawn with relative moves only; asking where the cursor stands would put bytes into the
-    # input that a slow terminal sends too late.
+    # NOTE(self): the panel is drawn with relative moves only. A terminal that is asked for the cursor position answers
+    # into the input, and a slow one too late.
     output.enable_cpr = False
     return output

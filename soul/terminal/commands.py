@@ -1,4 +1,4 @@
-"""What can be typed with a slash: answered by the program itself, at once and without the model."""
+"""Slash commands: the program itself answers them, at once and without the model."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from soul.command_table import Row
 class Commands:
     """Answers the commands `rows`, by name; a subclass has a method `run_NAME` for each: words in, lines to show out.
 
-    `otherwise` tells in `/help` what becomes of any other line.
+    `otherwise` says in `/help` what happens to any other line.
     """
 
     rows: Mapping[str, Row]
     otherwise: str = "Anything else is said to the SOUL."
 
     def begins(self, line: str) -> str:
-        """What is said at once of a `line` whose answer takes a while; "" for any other."""
+        """Return what to say at once to a `line` whose answer takes a while; "" for any other."""
         row = self.rows.get(line.removeprefix("/").partition(" ")[0].lower())
         return row.begins if row else ""
 
     async def answer(self, line: str) -> Sequence[str]:
-        """Do what `line` (it begins with a slash) asks. Raises `SoulError` when that cannot be done."""
+        """Carry out `line`, which begins with a slash; return the lines to show. Raises `SoulError` on failure."""
         name, _, rest = line.removeprefix("/").partition(" ")
         if (row := self.rows.get(name.lower())) is None:
             raise SoulError(f"There is no /{name}", remedy="/help lists what there is.")
@@ -35,7 +35,7 @@ class Commands:
         return await handler(rest.strip())
 
     async def obey(self, line: str) -> tuple[Sequence[str], str, str]:
-        """Do what `line` asks; return the lines to show, or what went wrong and its remedy."""
+        """Carry out `line`; return the lines to show, or what went wrong and its remedy."""
         try:
             return await self.answer(line), "", ""
         except SoulError as error:

@@ -1,7 +1,7 @@
-"""The owner's line near the bottom of a terminal, with a panel below it: what happens meanwhile appears above it.
+"""The owner's input line near the bottom of a terminal, with a panel below it; other output appears above it.
 
-While `lines` runs, standard output and standard error go above the line. Earlier lines come back with the arrow keys.
-The terminal is put back as it was on every way out.
+While `lines` runs, standard output and standard error go above the line. Arrow keys bring back earlier lines. The
+terminal is restored however `lines` ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prompt_toolkit.styles import Style
 from soul.terminal.panel import Piece, fit
 
 Panel = Callable[[int, int], Sequence[Sequence[Piece]]]
-"""Returns the lines of the panel for a terminal with so many columns and rows."""
+"""Returns the lines of the panel for a terminal with this many columns and rows."""
 
 _PROMPT = "> "
 _REDRAW_S = 1.0
@@ -30,19 +30,19 @@ _STYLE = Style([("sign", "fg:ansibrightblack")])
 
 
 class LineEditor:
-    """Reads lines. `leave` is called for Ctrl-C.
+    """Reads lines. `leave` is called on Ctrl-C.
 
-    `sign` is asked every second what is to be shown above the line, in so many columns, and `panel` what is to be
-    shown below it.
+    Every second, `sign` is called for the text above the input line, in this many columns, and `panel` for the lines
+    below it.
     """
 
     def __init__(self, *, sign: Callable[[int], str], panel: Panel, leave: Callable[[], None]) -> None:
         self._sign = sign
         self._panel = panel
         self._leave = leave
-        # NOTE(self): an output that is not made by prompt_toolkit itself has to be told of NO_COLOR.
+        # NOTE(self): prompt_toolkit applies NO_COLOR only to an output that it makes itself.
         output = Vt100_Output.from_pty(sys.stdout, enable_bell=False, default_color_depth=ColorDepth.from_env())
-        # NOTE(self): a terminal that is asked where its cursor stands answers into the input, and a slow one too late.
+        # NOTE(self): a terminal that is asked for its cursor position answers into the input, and a slow one too late.
         output.enable_cpr = False
         self._output = output
         self._session: PromptSession[str] = PromptSession(
@@ -51,9 +51,9 @@ class LineEditor:
         self._session.app.layout = self._with_panel(self._session.layout)
 
     async def lines(self) -> AsyncIterator[str]:
-        """What the owner types, line by line and trimmed, until Ctrl-C, Ctrl-D or the terminal's end.
+        """Yield the lines that the owner types, trimmed, until Ctrl-C, Ctrl-D or the end of the terminal.
 
-        What is not text in the terminal's encoding comes as question marks.
+        Bytes that are not text in the terminal's encoding become question marks.
         """
         with patch_stdout(raw=True):
             while True:
@@ -68,7 +68,7 @@ class LineEditor:
                     yield line.strip().encode(errors="replace").decode()
 
     def _with_panel(self, layout: Layout) -> Layout:
-        """The layout with the panel below it; the toolbar of a prompt waits for an answer that is not asked for."""
+        """Return the layout with the panel below; a prompt's own toolbar waits for a cursor position, which is off."""
         panel = Window(FormattedTextControl(self._panel_text), dont_extend_height=True, wrap_lines=False)
         shown = ConditionalContainer(panel, filter=~is_done)
         return Layout(HSplit([layout.container, shown]), focused_element=self._session.default_buffer)
@@ -81,7 +81,7 @@ class LineEditor:
         return text
 
     def _prompt(self) -> StyleAndTextTuples:
-        """With the sign above it, which goes when the line is finished; a terminal of two rows has no room for it."""
+        """Return the prompt with the sign above it, unless the line is finished or the terminal has only two rows."""
         size = self._output.get_size()
         if self._session.app.is_done or size.rows < _LEAST_ROWS_FOR_SIGN:
             return [("", _PROMPT)]

@@ -1,8 +1,8 @@
-r"""How commands write to standard output and standard error: no text that is shown can control the terminal.
+r"""Writes the output of commands to standard output and standard error, so that no text can control the terminal.
 
-A stranger's words, a model's, a service's error: all may hold escape sequences, C1 controls, or signs that hide text or
-turn its direction. Lines lose them here; JSON carries them as `\u` and four hex digits.
-Imports nothing that takes time to load.
+Text of strangers, models and services may hold escape sequences, C1 controls, or characters that hide text or reverse
+its direction. They are removed from lines; JSON has them as `\u` and four hex digits.
+This module imports nothing that takes time to load.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLOURS: dict[Colour, int] = {"red": 31, "green": 32, "cyan": 36}
 
 
 def visible(line: str) -> str:
-    """`line` without what a terminal would obey or hide, on one line, its spaces as they are."""
+    """Return `line` on one line without control and invisible characters; its spaces stay as they are."""
     if line.isprintable():
         return line
     from soul.terminal.panel import TAB, strip_control  # noqa: PLC0415 - takes time to load, and is rarely needed
@@ -33,7 +33,7 @@ def visible(line: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The same, with each run of white space as one space."""
+    """Return `text` as `visible` does, with each run of white space as one space."""
     return " ".join(visible(text).split())
 
 
@@ -45,26 +45,26 @@ def write_lines(*lines: str, to: TextIO | None = None) -> None:
 
 
 def _fitted(line: str, stream: TextIO) -> str:
-    """Return a line broken between words where the terminal ends; what follows stands two columns further in."""
+    """Return a line wrapped between words at the width of the terminal; further lines are indented by two more."""
     if not stream.isatty() or len(line) <= (columns := shutil.get_terminal_size().columns):
         return line
     import textwrap  # noqa: PLC0415 - takes time to load, and is rarely needed
 
     begin = " " * (len(line) - len(line.lstrip()))
-    # NOTE(self): a word that is wider than the terminal, such as an address, stays whole, so that it can be copied.
+    # NOTE(self): a word wider than the terminal, such as an address, stays whole, so that it can be copied.
     whole = textwrap.TextWrapper(columns, begin, f"{begin}  ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(whole.wrap(line.lstrip()))
 
 
 def coloured(line: str, colour: Colour | None = None) -> str:
-    """Return one line as it is written, in this colour where standard output is a terminal that shows colours."""
+    """Return one line as it is written, in `colour` if standard output is a terminal that shows colours."""
     if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
         return f"\x1b[{_COLOURS[colour]}m{visible(line)}\x1b[0m"
     return visible(line)
 
 
 def write_line(line: str, colour: Colour | None = None) -> None:
-    """Write one line, in this colour where standard output is a terminal that shows colours."""
+    """Write one line, in `colour` if standard output is a terminal that shows colours."""
     sys.stdout.write(f"{coloured(line, colour)}\n")
     sys.stdout.flush()
 
@@ -102,15 +102,15 @@ def write_json_lines(lines: Iterable[str]) -> None:
 
 
 def ascii_json(text: str) -> str:
-    """The same JSON with everything but printable ASCII and line feeds escaped. `text` is valid JSON."""
+    """Return `text`, which is valid JSON, with everything but printable ASCII and line feeds escaped."""
     if text.isascii() and "\x7f" not in text:
         return text
-    # NOTE(self): outside of strings JSON is plain ASCII, so an escape can stand for any other character.
+    # NOTE(self): outside of strings JSON is plain ASCII, so any other character is in a string and can be escaped.
     return "".join(char if "\n" <= char <= "~" else json.dumps(char)[1:-1] for char in text).replace("\x7f", "\\u007f")
 
 
 def write_error(message: str, remedy: str = "", *, as_json: bool = False) -> None:
-    """Say on standard error what went wrong and how to mend it; for a program as JSON on standard output."""
+    """Write an error and its remedy to standard error or, with `as_json`, as JSON to standard output."""
     if as_json:
         write_json({"error": message, "remedy": remedy})
         return
@@ -118,7 +118,7 @@ def write_error(message: str, remedy: str = "", *, as_json: bool = False) -> Non
 
 
 def write_mistakes(mistakes: Sequence[SoulError]) -> None:
-    """Say on standard error what is wrong, one line each; what corrects several in a row is said once, after them."""
+    """Write mistakes to standard error, one line each; a remedy of several in a row is written once, after them."""
     from common.redact import Redactor  # noqa: PLC0415 - takes time to load, and is rarely needed
 
     clean = Redactor().text

@@ -1,7 +1,7 @@
-"""The panel below the owner's line: when the SOUL does what next, and what is left of its budgets. Pure.
+"""The panel below the owner's input line: the times of the next activities, and what is left of budgets. Pure.
 
-It shows fields of the status, as `soul status --json` has them, so that it asks nobody for anything. Untrusted text
-loses its control characters, and its width is counted in cells.
+It shows only fields of the status, as in `soul status --json`. Control characters are removed from untrusted text, and
+its width is counted in cells.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from common.text.graphemes import CLUSTER
 
 TAB = "    "
 _ELLIPSIS = "…"
-# NOTE(self): first what a terminal obeys as a whole (strings such as a title or a link, sequences, two-letter escapes),
-# then every sign that shows nothing or turns the direction of writing; what emoji and scripts are spelled with stays.
+# NOTE(self): first whole control sequences (strings such as a title or a link, CSI sequences, two-letter escapes), then
+# all invisible characters and those that change the direction; those that emoji and scripts need stay.
 _OBEYED = regex.compile(
     r"""
       (?: \x1b [\]PX^_] | [\x9d\x90\x98\x9e\x9f] ) [^\x07\x1b\x9c\n]{0,4096} (?: \x07 | \x1b\\ | \x9c )?
@@ -40,42 +40,42 @@ _UNSEEN = regex.compile(
 )
 _BREAK = regex.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
 _PILE = regex.compile(r"(\p{M}{6})\p{M}+")
-# NOTE(self): where a flag begins depends on all of its kind before it, so a long run of them would cost its square.
+# NOTE(self): where a flag begins depends on all regional indicators before it, so a long run takes quadratic time.
 _FLAGS = regex.compile("([\U0001f1e6-\U0001f1ff]{64})[\U0001f1e6-\U0001f1ff]+")
 
 
 def strip_control(text: str) -> str:
-    """`text` without what a terminal would obey or hide; line breaks and tabs stay."""
+    """Return `text` without control sequences and invisible characters; line breaks and tabs stay."""
     text = _OBEYED.sub("", _BREAK.sub("\n", text))
     text = _UNSEEN.sub(lambda match: match["seen"] or "", text)
     return _FLAGS.sub(r"\1", _PILE.sub(r"\1", text))
 
 
 def one_line(text: str) -> str:
-    """`text` as `strip_control` leaves it, on one line."""
+    """Return `text` as `strip_control` does, on one line."""
     return " ".join(strip_control(text).split())
 
 
 @lru_cache(maxsize=8_192)
 def cells(cluster: str) -> int:
-    """The columns that one sign takes; rather too many where terminals disagree."""
+    """Return how many columns a grapheme cluster takes; the largest number if terminals disagree."""
     if cluster == "\t":
         return len(TAB)
     return max(wcswidth(cluster), sum(max(wcwidth(char), 0) for char in cluster), 0)
 
 
 def width(text: str) -> int:
-    """The columns that a line takes."""
+    """Return how many columns a line takes."""
     return sum(cells(cluster) for cluster in CLUSTER.findall(text))
 
 
 def clusters(text: str) -> Iterator[tuple[int, str]]:
-    """What people see as one sign each, with its place."""
+    """Yield each grapheme cluster of `text` with its index."""
     return ((match.start(), match.group()) for match in CLUSTER.finditer(text))
 
 
 def boxed(text: str, columns: int = 76) -> list[str]:
-    """The lines of a box around `text`, which is broken between words where it can be; at most so many columns wide."""
+    """Return the lines of a box around `text`, wrapped between words if possible, at most `columns` wide."""
     room, lines = columns - 4, [""]
     for word in text.split():
         for piece in _pieces(word, room):
@@ -96,7 +96,7 @@ def _between_spaces(line: str) -> int:
 
 
 def _pieces(word: str, room: int) -> Iterator[str]:
-    """A word, in pieces where it is wider than the room."""
+    """Yield a word, in pieces if it is wider than `room`."""
     piece = ""
     for _, cluster in clusters(word):
         if piece and _between_spaces(piece + cluster) > room:
@@ -107,7 +107,7 @@ def _pieces(word: str, room: int) -> Iterator[str]:
 
 
 def fit(text: str, columns: int) -> str:
-    """`text` if it has room, else its beginning and an ellipsis."""
+    """Return `text` if it fits into `columns`, else its beginning and an ellipsis."""
     if width(text) <= columns:
         return text
     room, kept = columns - 1, ""
@@ -136,9 +136,9 @@ _Cell = tuple[Piece, ...]
 
 
 def panel_lines(status: Mapping[str, Any], now: datetime, columns: int, rows: int) -> list[list[Piece]]:
-    """Return the lines for a terminal of that size; none before there is a status, or where there is no room for them.
+    """Return the lines for a terminal of that size; none without a status, or if there is no room for them.
 
-    No line is wider than `columns`. Of what has no room the last is left out: first of the budgets, then of the timers.
+    No line is wider than `columns`. What has no room is left out from the end: first budgets, then timers.
     """
     most = min(MOST_LINES, rows // _ROWS_PER_LINE)
     if "budget" not in status or most < 1:
@@ -149,14 +149,14 @@ def panel_lines(status: Mapping[str, Any], now: datetime, columns: int, rows: in
 
 
 def hint_line(name: str, columns: int) -> str:
-    """Return what can be typed to the SOUL `name`, with as many hints as have room in `columns`."""
+    """Return hints on what can be typed to the SOUL `name`, as many as fit into `columns`."""
     hints = (f"Enter: send to {name}", "/help: commands", "Ctrl-C: stop")
     fitting = (line for first in range(len(hints)) if width(line := " · ".join(hints[first:])) <= columns)
     return next(fitting, "")
 
 
 def _packed(cells: Iterable[_Cell], columns: int) -> list[list[Piece]]:
-    """The cells in their order, as many on a line as have room; one that is wider than a line loses its end."""
+    """Return the cells in order, as many on a line as fit; one that is wider than a line is cut."""
     lines: list[list[Piece]] = []
     left = 0
     for cell in cells:
@@ -213,7 +213,7 @@ def _budgets(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
 
 
 def _requests(budget: Mapping[str, Any], now: datetime) -> Sequence[Piece]:
-    """What a service still takes; unknown as long as no answer of it told when its window ends."""
+    """Return what a service still allows; unknown until one of its answers says when its window ends."""
     if not (reset_at := budget.get("resetAt")) or not budget["limit"]:
         return (_UNKNOWN,)
     return _left(budget["remaining"], budget["limit"], datetime.fromtimestamp(reset_at, UTC), now)

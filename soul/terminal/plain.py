@@ -1,6 +1,6 @@
-"""A plain terminal: one line per happening, and what the owner types is answered.
+"""A plain terminal: one line per event, and the lines that the owner types.
 
-A thread of its own writes the text, so that a reader that stops holds up nobody.
+A separate thread writes the text, so that a reader that stops does not block the program.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _BEHIND_BYTES = 16 * 1024
 
 
 class Outlet(io.TextIOBase):
-    """What is written here goes to `stream` as soon as it takes it, in order; `close` waits for it for a moment.
+    """Writes to `stream` in order, as soon as the stream takes it, without blocking; `finish` waits for it.
 
-    Where more than `MOST_WAITING_BYTES` wait, what has waited longest is let go. A stream that is gone takes nothing.
+    If more than `MOST_WAITING_BYTES` wait, the oldest text is dropped. If the stream is gone, all text is dropped.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -50,11 +50,11 @@ class Outlet(io.TextIOBase):
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits that it is better to write later."""
+        """Whether so much text waits that more should be written later."""
         return self._bytes > _BEHIND_BYTES
 
     def take_lost(self) -> bool:
-        """Whether anything was let go since this was asked last."""
+        """Return whether text was dropped since the last call."""
         with self._changed:
             lost, self._lost = self._lost, False
         return lost
@@ -81,10 +81,10 @@ class Outlet(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """What is written leaves by itself."""
+        """Do nothing: the thread writes by itself."""
 
     def finish(self, seconds: float) -> None:
-        """Wait until all is out, at most so long; what is written later is let go."""
+        """Wait until all text is written, at most `seconds`; what is written later is dropped."""
         with self._changed:
             self._changed.wait_for(lambda: not self._bytes, seconds)
             self._ended = True
@@ -95,7 +95,7 @@ class Outlet(io.TextIOBase):
             try:
                 self._put(data)
             except OSError:
-                # NOTE(self): the reader of our output went away; the room's record has every word.
+                # NOTE(self): the reader of our output is gone; the room's record has every word.
                 self._give_up()
                 return
             with self._changed:
@@ -171,26 +171,26 @@ _ROOM = re.compile(r"^\[space\] ")
 
 
 def doing(mode: str) -> str:
-    """What the SOUL does while `mode` has its attention, as the rest of a sentence; "" while nothing does."""
+    """Return what the SOUL does while `mode` has its attention, as the rest of a sentence; "" if it is idle."""
     return "" if mode == "idle" else _DOING.get(mode, f"busy with {mode.replace('-', ' ')}")
 
 
 def moment(at: str | datetime, timezone: str) -> str:
-    """A date and time as `2026-01-31 14:05`, in that time zone; what is no time there stays as it is."""
+    """Return a time as `2026-01-31 14:05` in `timezone`; what is not a time is returned as it is."""
     when = parse_iso_or_none(at) if isinstance(at, str) else at
     try:
         return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
-    except (OverflowError, ValueError):  # the first or the last day of the calendar, beyond it in this time zone
+    except (OverflowError, ValueError):  # beyond the first or last day of the calendar in this time zone
         return str(at)
 
 
 def is_of_room(text: str) -> bool:
-    """Return whether a line of the journal tells of a room."""
+    """Return whether a line of the journal is about a room."""
     return _ROOM.match(text) is not None
 
 
 def troubles_text(status: Mapping[str, Any], timezone: str) -> list[str]:
-    """Return what the SOUL of a status waits for, each with the moment until which it lasts, if that is known."""
+    """Return what the SOUL of a status waits for, each with the time when it ends, if that is known."""
     return [
         printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
         for one in status.get("troubles", ())
@@ -198,12 +198,12 @@ def troubles_text(status: Mapping[str, Any], timezone: str) -> list[str]:
 
 
 def told_line(text: str) -> str:
-    """What the journal says, with the mark of the room as a word."""
+    """Return a line of the journal, with the mark of the room as a word."""
     return _ROOM.sub("Room: ", text)
 
 
 def loop_name(name: str) -> str:
-    """What a loop does, with the SOUL as its subject."""
+    """Return what a loop does, in words with the SOUL as their subject."""
     return _LOOPS.get(name, name)
 
 
@@ -228,7 +228,7 @@ _INDENT, _LONGEST_COLUMN, _BOX_COLUMNS, _LEAST_COLUMNS, _ENDLESS = 2, 24, 76, 20
 
 
 class PlainConsole:
-    """Writes `HH:MM:SS icon label message detail`; colours, and lines broken between words, only on a terminal."""
+    """Writes `HH:MM:SS icon label message detail`; colours and wrapping between words only on a terminal."""
 
     def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | Outlet | None = None) -> None:
         self._clock = clock
@@ -239,7 +239,7 @@ class PlainConsole:
 
     @contextmanager
     def hiding_rooms(self, during: Callable[[], bool]) -> Iterator[None]:
-        """Leave out what is told of rooms, but for warnings and errors, as long as `during` returns True."""
+        """Hide lines about rooms, except warnings and errors, while `during` returns True."""
         self._hides_rooms = during
         try:
             yield
@@ -268,23 +268,23 @@ class PlainConsole:
             self.show(boxed(printable(words), min(_BOX_COLUMNS, self._columns() - _INDENT)))
 
     def say(self, name: str, text: str) -> None:
-        """An answer to the owner: its paragraphs, lists and code as they are."""
+        """Show an answer to the owner, with its paragraphs, lists and code as they are."""
         for line in ("", *f"{printable(name)}: {text.strip()}".splitlines(), ""):
             words = visible(line).lstrip()
             self._print(Text(words, style="bold"), Text(" " * (len(visible(line)) - len(words))))
 
     def show(self, lines: Iterable[str]) -> None:
-        """Lines as they are, for example a list."""
+        """Show lines as they are, for example a list."""
         for line in lines:
             head, words = _first_column(" " * _INDENT + visible(line))
             self._print(Text(words), Text(head))
 
     def _columns(self) -> int:
-        """Return how wide a line may be: the width of a terminal, and anything elsewhere."""
+        """Return how wide a line may be: the width of a terminal, and practically unlimited elsewhere."""
         return self._out.width if self._out.is_terminal else _ENDLESS
 
     def _print(self, text: Text, head: Text | None = None) -> None:
-        """Print `text` behind `head`, broken between words where the terminal ends, and each further line below it."""
+        """Print `text` behind `head`, wrapped between words at the width of the terminal, further lines aligned."""
         head = head or Text()
         room = max(self._columns() - head.cell_len, _LEAST_COLUMNS)
         lines = [*text.wrap(self._out, room)] if text.cell_len > room else [text]
@@ -293,12 +293,12 @@ class PlainConsole:
                 line.rstrip()
                 self._out.print(Text(" " * head.cell_len) + line if number else head + line)
         except (BrokenPipeError, ValueError, OSError):
-            # NOTE(self): the reader of our output went away; the journal has every line, and the SOUL lives on.
+            # NOTE(self): the reader of our output is gone; the journal has every line, and the SOUL lives on.
             self._out = RichConsole(quiet=True)
 
 
 def _first_column(line: str) -> tuple[str, str]:
-    """Return the first column of a table with the gap behind it, or only the indent of any other line, and the rest."""
+    """Return the first column of a table row with the gap behind it, or only another line's indent; and the rest."""
     indent = line[: len(line) - len(line.lstrip())]
     first, gap, rest = line.lstrip().partition("  ")
     if not gap or len(first) > _LONGEST_COLUMN:
@@ -307,9 +307,9 @@ def _first_column(line: str) -> tuple[str, str]:
 
 
 async def typed_lines() -> AsyncIterator[str]:
-    """What the owner types, line by line, until end of input. Never blocks the loop or the end of the process.
+    """Yield the lines that the owner types, trimmed, until the end of input; never block the loop or the process's end.
 
-    What is not text in the terminal's encoding comes as replacement characters.
+    Bytes that are not text in the terminal's encoding become replacement characters.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()

@@ -1,8 +1,7 @@
-"""`soul up`: runs several homes under one supervisor, which starts those again that fail and ends all together.
+"""`soul up`: runs several homes under one supervisor, which restarts those that fail and ends all together.
 
 The supervisor loads the program once and has one thread and no event loop, so that each fork, also a later one, is a
-clean copy. Of a home it reads only whether it sleeps. What a process tells is its own; here only starts and ends are
-told.
+clean copy. Of a home it reads only whether it sleeps. It reports only starts and ends; other output is the processes'.
 """
 
 from __future__ import annotations
@@ -53,27 +52,27 @@ from soul.watch.watcher import CALLS, Watcher, home_at, keep_watch
 from town.serving import LOOPBACK, Listener, listen_at
 
 _LONGEST_S = KEPT_FOR.total_seconds() + 3600.0
-"""Who has slept for so long is started, for the watcher that should have woken it does nothing any more."""
+"""A SOUL that has slept this long is started, since the watcher that should have woken it must have failed."""
 _END_S = 90.0
 _IN_USE = 4
-"""So many times the usual wait lie between two tries to wake in a home that somebody else uses."""
-_BETWEEN_S = 0.25  # two starts of SOULs
+"""The factor on the usual wait between two tries to start a SOUL in a home that another process uses."""
+_BETWEEN_S = 0.25  # between two starts of SOULs
 _KILLED_S = 5.0
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
 class SupervisedProcess:
-    """One process: what it is called, and what it does, which returns its exit code.
+    """One process: its name, and its work, which returns the exit code.
 
     Attributes:
-        keeps_all: whether the supervisor lives as long as this does, and its exit code tells of it.
+        keeps_all: whether the supervisor runs as long as this does, and its failure counts in the exit code.
         pid: None while it does not run.
-        due_s: when it starts again, whoever should have woken it; None where it runs, or is left alone.
+        due_s: when it starts again, even if nothing wakes it; None if it runs, or is left alone.
         is_asleep: whether it ended until something comes for it.
         is_called: whether something came before it had ended.
-        has_slept: whether it slept, so that a command, or `soul run`, could take its home meanwhile.
-        starts_s: when it was started, as long as that counts.
+        has_slept: whether it ever slept, so that a command, or `soul run`, may have taken its home meanwhile.
+        starts_s: its start times, as long as they count.
 
     """
 
@@ -92,7 +91,7 @@ class SupervisedProcess:
         return self.pid is None and self.due_s is None and not self.is_asleep
 
     def note_end(self, code: int) -> None:
-        """It does not run any more. Who falls asleep or begins anew has not failed, however often that is."""
+        """Record that the process ended. Falling asleep and restarting on purpose never count as failures."""
         self.pid = None
         self.has_slept |= code == ASLEEP
         if code in {ANEW, ASLEEP}:
@@ -101,13 +100,13 @@ class SupervisedProcess:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Keeps `members` alive until it is asked to end, or none that counts is left. Who `is_asleep` sleeps on.
+    """Keeps `members` running until it is asked to end, or none with `keeps_all` is left. Sleeping ones sleep on.
 
-    However many are due at once, it starts few of them at a time, and who was woken before who starts anew.
+    If many are due at once, it starts one after the other with a pause, members that slept before those that restart.
 
     Attributes:
-        calls: the end of a pipe on which the watcher writes whom to wake, a line with the place of each in `members`.
-        watcher: the member that does so; once it is left alone, nobody sleeps. None of both where nobody watches.
+        calls: the pipe from which to read whom to wake: the watcher writes a line with the index in `members`.
+        watcher: the member that watches; once it is left alone, no member sleeps. Both are None without a watcher.
 
     """
 
@@ -124,7 +123,7 @@ class Supervisor:
     _failed: bool = False
 
     def run(self) -> int:
-        """Return the exit code: 0 where all ended as they were asked to."""
+        """Run until the end; return the exit code: 0 if all ended as they were asked to."""
         watched, held = os.pipe()
         with self._signals():
             for member in self.members:
@@ -144,11 +143,11 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Let a signal end a wait; what it asks is read from the pipe that Python writes its number to."""
+        """Let a signal end a wait; its number is read from the pipe that Python writes it to."""
         self._woken, wakes = os.pipe()
         for end in (self._woken, wakes):
             os.set_blocking(end, False)
-        handled = [one for one in _ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # nohup asks not to be hung up
+        handled = [one for one in _ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # `nohup` has SIGHUP ignored
         before = {one: signal.signal(one, lambda *_: None) for one in (*handled, signal.SIGCHLD)}
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         try:
@@ -161,7 +160,7 @@ class Supervisor:
                 os.close(end)
 
     def _wait(self, until_s: float | None) -> None:
-        """Wait for a signal or a call, at most until then."""
+        """Wait for a signal or a call, at most until `until_s`; None waits without limit."""
         left_s = None if until_s is None else max(0.0, until_s - self.clock.monotonic())
         watched = [self._woken] if self.calls is None else [self._woken, self.calls]
         ready = select.select(watched, [], [], left_s)[0]
@@ -169,12 +168,12 @@ class Supervisor:
             with suppress(BlockingIOError):
                 self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
         if self.calls is not None and self.calls in ready:
-            # NOTE(self): a line is written as one, and is shorter than what a pipe takes as one.
+            # NOTE(self): a line is written at once, and is short enough for a pipe to keep it whole.
             places = {*os.read(self.calls, 65_536).decode().split()}
             self._wake([one for place, one in enumerate(self.members) if str(place) in places])
 
     def _wake(self, members: Iterable[SupervisedProcess]) -> None:
-        """Let them start, now or as soon as they have ended."""
+        """Let members start, now or as soon as they have ended."""
         for member in members:
             if member.is_asleep:
                 member.is_asleep, member.due_s = False, self.clock.monotonic()
@@ -193,7 +192,7 @@ class Supervisor:
         member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
         member.due_s, member.is_asleep, member.is_called = None, False, False
         sys.stdout.flush()
-        # NOTE(self): a signal between the fork and the child's own handlers would be taken for one to the supervisor.
+        # NOTE(self): a signal between the fork and the child's own handlers would be handled as the supervisor's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
         pid = os.fork()
         if pid == 0:
@@ -209,7 +208,7 @@ class Supervisor:
         write_lines(f"{member.name}: asleep")
 
     def _reap(self) -> None:
-        """Take note of each process that has ended, and decide when it starts again."""
+        """Record each process that has ended, and decide when it starts again."""
         for member in self.members:
             if member.pid is None or (code := _ended(member.pid)) is None:
                 continue
@@ -238,7 +237,7 @@ class Supervisor:
                 self._wake(self.members)
 
     def _end_all(self) -> None:
-        """Ask all to end, and kill what has not ended in time."""
+        """Ask all to end, and kill those that have not ended in time."""
         self._asked = True
         for pid in self._living():
             os.kill(pid, signal.SIGTERM)
@@ -249,11 +248,11 @@ class Supervisor:
                 write_lines(f"{member.name}: has not ended within {self.end_s:g} s, and is killed")
         for pid in self._living():
             with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)  # with what it has started
+                os.killpg(pid, signal.SIGKILL)  # with its child processes
         self._wait_for_ends(_KILLED_S)
 
     def _living(self) -> list[int]:
-        """The processes that have not been taken note of as ended, so that no other can have their number."""
+        """Return the processes that were not reaped yet, so that no other process can have their pid."""
         return [member.pid for member in self.members if member.pid is not None]
 
     def _wait_for_ends(self, seconds: float) -> None:
@@ -265,10 +264,10 @@ class Supervisor:
 
 
 def _become(work: Callable[[], int], watched: int) -> NoReturn:
-    """Be a process of its own: do the work, and never come back."""
+    """Become a separate process: do the work, and exit with its code."""
     code = 1
     try:
-        os.setsid()  # Ctrl-C in the terminal is the supervisor's
+        os.setsid()  # Ctrl-C in the terminal is for the supervisor
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
@@ -286,7 +285,7 @@ def _become(work: Callable[[], int], watched: int) -> NoReturn:
 
 
 def _ended(pid: int) -> int | None:
-    """The exit code of a child, negative for a signal; None while it runs."""
+    """Return the exit code of a child, negative for a signal; None while it runs."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if found else None
 
@@ -317,7 +316,7 @@ _LATE = (
     "tzlocal",
     "wcwidth",
 )
-"""What a life loads when it first needs it; here it is loaded for all, before the first of them begins."""
+"""Modules that a life imports when it first needs them; here they are imported once, before the first life begins."""
 _PLAIN = (str, int, float, bool, bytes, list, tuple, set, dict, type(None))
 _NOBODY = {
     "agent_name": "nobody",
@@ -337,9 +336,9 @@ def run_up(
     port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7780,
     restart_s: float = RESTART_S,
 ) -> int:
-    """Let the SOULs of these homes live until Ctrl-C, and return the exit code. Raises `ConfigError`.
+    """Run the SOULs of these homes until Ctrl-C, and return the exit code. Raises `ConfigError`.
 
-    A process that fails is started again after `restart_s`, as often as a service would be.
+    A process that fails is restarted after `restart_s` seconds, as often as a service would be.
     """
     if problem := fork_problem(sys.platform, can_fork=hasattr(os, "fork")):
         raise ConfigError(problem, remedy="Let `soul service` keep each home alive, or `soul run --home DIR`.")
@@ -370,7 +369,7 @@ def fork_problem(platform: str, *, can_fork: bool) -> str:
 
 
 def _forget_settings() -> None:
-    """Take all settings out of the environment: what stands there for one would count for all, passwords too."""
+    """Remove all settings from the environment, since they would count for all SOULs, passwords too."""
     found = [name for name in os.environ if name.lower() in Settings.model_fields]
     for name in found:
         del os.environ[name]
@@ -379,13 +378,13 @@ def _forget_settings() -> None:
 
 
 def _load() -> None:
-    """Load, read and build once what each life needs, so that they share it. No thread and no event loop is left."""
+    """Import, read and build once what each life needs, so that they share it; leave no thread and no event loop."""
     with loading():
         for name in _LATE:
             importlib.import_module(name)
         compile_all()
         for kind in _PLAIN:
-            issubclass(kind, BaseModel)  # the first time it is looked for among all models, in each life
+            issubclass(kind, BaseModel)  # fills a cache, which each life would otherwise fill
         build_codecs()
         get_snapshot()
         with tempfile.TemporaryDirectory() as folder:
@@ -393,15 +392,15 @@ def _load() -> None:
 
 
 async def _rehearse(home: Home) -> None:
-    """Build a SOUL that is nobody, reaches no network, and is gone at once: what was read and built for it is kept."""
+    """Build and close a SOUL without account or network: what was imported and built for it stays in memory."""
     write_atomic(home.soul, template("SOUL.md"), mode=0o644)
     settings = Settings.model_validate(_NOBODY)
     async with open_soul(settings, home, console=SilentConsole(), clock=SystemClock(), rng=random.Random()):
         pass
 
 
-def _life(name: str, root: Path, social_only: bool, listener: Listener, caller: int) -> int:  # noqa: FBT001 - bound at once
-    """Live as `soul run` would in this folder; what is told stands in the home's log."""
+def _life(name: str, root: Path, social_only: bool, listener: Listener, caller: int) -> int:  # noqa: FBT001 - bound
+    """Live as `soul run` would in this folder; output goes to the home's log only."""
     watched_at = (f"http://{LOOPBACK}:{listener.getsockname()[1]}", name)
     listener.close()
     os.close(caller)  # only the watcher wakes others
@@ -420,7 +419,7 @@ def _page(homes: dict[str, Path], port: int) -> int:
 
 
 def _watch(homes: dict[str, Path], members: Sequence[SupervisedProcess], listener: Listener, caller: int) -> int:
-    """Watch over those that sleep; the place of each that is called stands in a line of the pipe."""
+    """Watch over sleeping homes; to wake one, write its index as a line into the pipe."""
     clock, places = SystemClock(), {one.name: place for place, one in enumerate(members)}
 
     async def wake(name: str) -> bool:
@@ -436,7 +435,7 @@ def _watch(homes: dict[str, Path], members: Sequence[SupervisedProcess], listene
 
 
 def _told(name: str, work: Callable[[], int]) -> int:
-    """Do the work, and say in a line what ended it. What only the owner can mend is not tried again."""
+    """Do the work; print an error that ends it, and return the exit code, which says whether to try again."""
     clean = Redactor().text
     try:
         return work()

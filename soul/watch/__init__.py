@@ -1,1 +1,1 @@
-"""The watcher: looks for those that sleep whether anything came, and calls who is to wake."""
+"""The watcher: checks whether anything came for SOULs that sleep, and wakes them."""

@@ -1,8 +1,8 @@
-"""Watches over the SOULs that sleep. It learns that something came, keeps no text, and never acts in their name.
+"""Watches over the SOULs that sleep. It learns that something came, stores no text, and never acts in their name.
 
-A SOUL that falls asleep asks it to note how things stand, looks once more itself, and hands over; what came since the
-note is then seen here. It is woken when its time comes, when something came, when a command wrote something for it, and
-when its note is gone. A SOUL that a service refuses is woken too, because only it can tell its owner.
+A SOUL that falls asleep asks the watcher to mark how things stand, looks once more itself, and hands over; the watcher
+then sees what came since the mark. It wakes the SOUL when its time comes, when something came, when a command wrote
+something for it, and when its note is gone; also when a service refuses the SOUL, since only it can tell its owner.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ CALLS = 4  # SOULs that are woken or suspended at once: each may take a process 
 _OWNERS = (".env", "HEARTBEAT.md", "SOUL.md")
 _LASTING = frozenset({"auth", "fatal"})
 _TOLD_S = 600.0
-"""So long what is told of a SOUL that is awake may be behind."""
+"""How old the reported figures of a SOUL that is awake may be."""
 _NOTE, _FIGURES = TypeAdapter(SleepNote), TypeAdapter(Figures)
 
 
 class Newest(Protocol):
-    """Looks at one service for one account. `slower` is how many times the usual wait the service asks for."""
+    """Looks at one service for one account. `slower` is the factor on the usual wait that the service asks for."""
 
     service: str
     seen: dict[str, str]
     slower: float
 
     async def came(self) -> ApiResult[bool]:
-        """Return whether anything came since `seen`; the first look notes how things stand."""
+        """Return whether anything came since `seen`; the first look only sets `seen`."""
         ...
 
 
@@ -86,10 +86,10 @@ class Source:
     """One service that is looked at for a sleeper; times are those of the monotonic clock.
 
     Attributes:
-        looked_s: when it was looked at last.
-        every_s: how often the sleeper asked for it.
+        looked_s: the time of the last look.
+        every_s: the seconds between looks that the sleeper asked for.
         not_before_s: until when the service asked for a pause.
-        unread_s: since when it could not be read; None where it could.
+        unread_s: since when it could not be read; None if it can be.
 
     """
 
@@ -106,11 +106,11 @@ class Sleeper:
     """One home that is asleep, or about to be.
 
     Attributes:
-        sources: where it is looked for, by name.
+        sources: the services to look at for it, by name.
         note: what it handed over; None while it is still awake.
         overdue: why it is woken at once; its home may be unknown then.
-        edited: when its owner's files were changed last.
-        call_s: when it may be called again, after a call that failed.
+        edited: the last change times of its owner's files, in ns.
+        call_s: when it may be called again, after a failed call.
 
     """
 
@@ -128,13 +128,13 @@ class Watcher:
     """The watcher.
 
     Attributes:
-        load: returns the home of a name and its settings, None where there is none; session and note lie in its
-            `.memory`. Raises `SoulError`.
-        wake: wakes the SOUL of a name; returns whether that was done.
-        held: told that the SOUL of a name sleeps from now on.
-        told: told how the SOUL of a name stands.
-        budget_usd: what they may all spend on the model in a day; where that is used, time alone wakes nobody, and who
-            is awake is told so.
+        load: returns home and settings of a name, None if there is none; session and note are in its `.memory`.
+            Raises `SoulError`.
+        wake: wakes the SOUL of a name; returns whether that succeeded.
+        held: called with the name of a SOUL that sleeps from now on.
+        told: called with the name of a SOUL and its figures.
+        budget_usd: what all may spend on the model in a day; once it is used, time alone wakes no SOUL, and those that
+            are awake are told so.
         kept_by: the process on this machine that keeps this watcher running (`process_mark`), "" if unknown.
 
     """
@@ -152,7 +152,7 @@ class Watcher:
     _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
-    """When a service answered last, for whomever."""
+    """When a service last answered, for any sleeper."""
     _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS))
     _rooms: RoomSearch = field(init=False)
@@ -161,13 +161,13 @@ class Watcher:
         self._rooms = RoomSearch(self.clock, partial(discover_space, space_url=""))
 
     def app(self) -> Starlette:
-        """Return what answers the SOULs."""
+        """Return the application that answers the SOULs."""
         answers = {"POST": self._begin, "PUT": self._hold, "DELETE": self._release, "PATCH": self._note}
         routes = [Route("/sleepers", answer, methods=[verb]) for verb, answer in answers.items()]
         return Starlette(routes=[*routes, Route("/wake", self._call, methods=["POST"])])
 
     async def resume(self, names: Iterable[str], asleep: Collection[str]) -> None:
-        """Continue with those whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
+        """Continue with SOULs whose notes can be used. Of the others, `watch` wakes those that may be `asleep`."""
         for name in names:
             home, why = None, "its note is missing or cannot be used"
             try:
@@ -183,7 +183,7 @@ class Watcher:
                 self.sleepers.setdefault(name, Sleeper(name, home, {}, overdue=why))
 
     def _resumed(self, name: str, home: Home, settings: Settings) -> bool:
-        """Return whether the home has a note of this SOUL, with marks of all that is looked at, and no newer edit."""
+        """Continue with a home if it has a valid note of this SOUL, with all marks, and no newer edit; else False."""
         note = _checked(asdict(found)) if (found := read_note(home.memory)) else None
         if not note or bool(note.kept_by) != bool(self.kept_by) or note.name not in {name, settings.agent_name}:
             return False
@@ -201,7 +201,7 @@ class Watcher:
         return True
 
     async def watch(self) -> None:
-        """Look and wake, until cancelled. A service that does not answer keeps nobody else waiting."""
+        """Look and wake, until cancelled. A service that does not answer delays no other."""
         async with asyncio.TaskGroup() as looks:
             while True:
                 await self.clock.sleep(_LOOK_S)
@@ -234,7 +234,7 @@ class Watcher:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
     def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int], *, is_spent: bool) -> str:
-        """Return why a sleeper wakes whatever the network says; "" if it need not."""
+        """Return why a sleeper must wake, apart from what the looks find; "" if it need not."""
         if (note := one.note) is None or one.home is None or one.overdue:
             return one.overdue
         why = is_over(note, now, is_spent=is_spent)
@@ -251,7 +251,7 @@ class Watcher:
         return ""
 
     def _late(self, counts: Mapping[str, int]) -> Iterator[tuple[Sleeper, Source]]:
-        """Return what is to be looked at now: at each service so many as it bears, who waits longest first."""
+        """Yield what to look at now: at each service as many as its limit allows, the longest wait first."""
         now_s, left = self.clock.monotonic(), dict.fromkeys(counts, LOOKS_PER_S)
         for one, source in sorted(self._held(), key=lambda pair: pair[1].looked_s):
             place = source.newest.service
@@ -278,7 +278,7 @@ class Watcher:
             source.not_before_s = now_s + (found.retry_after or 0.0)
 
     async def _looked(self, source: Source) -> ApiResult[bool]:
-        """Look once, within a minute. A fault of the program counts as a failure that lasts."""
+        """Look once, within a minute. An exception counts as a lasting failure."""
         try:
             async with self.clock.timeout(_LOOK_DEADLINE_S):
                 return await source.newest.came()
@@ -305,7 +305,7 @@ class Watcher:
             one.call_s = self.clock.monotonic() + _AGAIN_S
 
     async def _tell_held(self, one: Sleeper, held: Callable[[str], Awaitable[object]]) -> None:
-        """Tell that it sleeps, and wake it if it took that back meanwhile: what was told may have ended its process."""
+        """Report that a SOUL sleeps; wake it if it took that back, since the report may have ended its process."""
         async with self._locks[one.name], self._calls:
             if self.sleepers.get(one.name) is not one:
                 return
@@ -326,7 +326,7 @@ class Watcher:
     async def _asked(
         self, request: Request, token_of: Callable[[str], str] = watch_token
     ) -> Response | tuple[str, Home, Settings]:
-        """Return who asks, by the token that is made of its password, or the refusal."""
+        """Return who asks, proved by the token that is derived from its password, or the refusal."""
         name = request.query_params.get("name", "")
         try:
             found = await run_in_threadpool(self.load, name)
@@ -372,7 +372,7 @@ class Watcher:
         return Response(status_code=204, background=self.held and BackgroundTask(self._tell_held, one, self.held))
 
     async def _refusal(self, one: Sleeper) -> Response | None:
-        """Look everywhere; return why it may not sleep, or None."""
+        """Look at all services of a sleeper; return why it may not sleep, or None."""
         for source in one.sources.values():
             if isinstance(found := await self._looked(source), Err):
                 return PlainTextResponse(found.error, 503)
@@ -449,7 +449,7 @@ class Watcher:
 async def keep_watch(watcher: Watcher, listener: Listener, names: Iterable[str], asleep: Collection[str]) -> None:
     """Watch over the SOULs of these names until SIGTERM or SIGINT, and answer them at `listener`.
 
-    Those that may be `asleep` are woken if no note of them can be used.
+    Those that may be `asleep` are woken if their notes cannot be used.
     """
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -477,14 +477,14 @@ def home_at(root: Path) -> tuple[Home, Settings]:
 
 
 def _expect(one: Sleeper, did: str) -> None:
-    """Let only this account answer for a home: what another one is told must not wake it."""
+    """Accept only this account for a home: what another account receives must not wake it."""
     for source in one.sources.values():
         if isinstance(source.newest, AccountNewest):
             source.newest.did = did
 
 
 def _checked(told: object) -> SleepNote | None:
-    """Return a note whose fields all hold what they may; None otherwise."""
+    """Return a note if all of its fields are valid; None otherwise."""
     try:
         note = _NOTE.validate_python(told)
     except ValidationError:
@@ -493,7 +493,7 @@ def _checked(told: object) -> SleepNote | None:
 
 
 async def _json(request: Request) -> object:
-    """Return the body; None where it is no JSON, or too long."""
+    """Return the parsed body; None if it is not JSON, or too long."""
     body = b""
     async for piece in request.stream():
         if len(body := body + piece) > _BODY_BYTES:
@@ -505,7 +505,7 @@ async def _json(request: Request) -> object:
 
 
 def _edited(home: Home) -> tuple[int, ...]:
-    """Return when those files were changed by which an owner asks for something; 0 where there is none."""
+    """Return the change times in ns of the files by which an owner asks for something; 0 for a missing one."""
     return tuple(_changed_ns(home.root / name) for name in _OWNERS)
 
 

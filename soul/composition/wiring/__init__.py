@@ -1,1 +1,1 @@
-"""Puts the rooms of each life together, one module per life."""
+"""Builds the parts of each life, one module per life."""

@@ -1,4 +1,4 @@
-"""Puts the alarms for the owner together."""
+"""Builds the alarms for the owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soul.composition.wiring.work import build_work_loop
 
 
 def build_alarms(services: Services, queue: CommitmentQueue) -> tuple[AlarmHandler, WorkLoop]:
-    """Return what sees alarms and tells of them, and the loop in which it does."""
+    """Build the handler that detects and sends alarms, and its loop."""
     settings, clock = services.settings, services.clock
     way_out = http_transport_factory(settings.alarm_url, private_ok=settings.soul_allow_private_net)
     web = WebClient(way_out())

@@ -1,4 +1,4 @@
-"""Puts the rooms of the life on Bluesky together."""
+"""Builds the life on Bluesky."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RESPONSE_BATCH = 5
 
 @dataclass(frozen=True, slots=True)
 class BlueskyState:
-    """What the life remembers of Bluesky, and how it publishes; built first, as the tools of a turn publish too."""
+    """The state of the life on Bluesky, and its publisher; built first, since the tools of a turn publish too."""
 
     pending: PendingPosts
     conversations: Conversations
@@ -49,10 +49,10 @@ class BlueskyState:
 
 @dataclass(frozen=True, slots=True)
 class BlueskyLife:
-    """Its loops, and what is asked of it beside them. `notices` are lines for the owner about its files.
+    """The loops of the life, and the parts that others use. `notices` are lines for the owner about its files.
 
-    `replies` goes into the loop over the table of work. `warm_up` reads our own feed once, before anything of our own
-    is said.
+    `replies` goes into the loop over the table `work`. `warm_up` reads our own feed once, before the first post of our
+    own.
     """
 
     loops: tuple[Loop, ...]
@@ -67,7 +67,7 @@ class BlueskyLife:
 
 
 def build_bluesky_state(services: Services) -> BlueskyState:
-    """Return what the life remembers, and how it publishes."""
+    """Build the state of the life and its publisher."""
     conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
     pending = PendingPosts(services.database, services.clock)
     publisher = Publisher(
@@ -93,7 +93,7 @@ def build_bluesky_life(
     commitments: ReplyCommitments,
     requests: PersonRequests,
 ) -> BlueskyLife:
-    """Return the life; `commitments` takes in what its answers promise, `requests` what people ask about their data."""
+    """Build the life; `commitments` takes commitments made in its answers, `requests` what people ask of their data."""
     clock, atproto, note = services.clock, services.atproto, services.relationships.note_insight
     expressions = Expressions(services.home.memory / "expressions.json", clock, note)
     discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings))
@@ -144,7 +144,7 @@ def build_bluesky_life(
 
 
 def _build_picture_chooser(services: Services) -> PictureChooser:
-    """Return what chooses pictures to show. On this machine, only those that SELF.md names a collection of."""
+    """Build the chooser of pictures. If the network is on this machine, it uses only collections in SELF.md."""
     known = () if services.settings.on_loopback() else DESIGN_CATALOG
 
     def sources() -> tuple[DesignSource, ...]:
@@ -156,7 +156,7 @@ def _build_picture_chooser(services: Services) -> PictureChooser:
 def _build_expression(
     services: Services, turn_services: TurnServices, expressions: Expressions, chooser: PictureChooser
 ) -> ExpressionCycle:
-    """Return what thinks of posts of its own."""
+    """Build the cycle that writes the SOUL's own posts."""
     return ExpressionCycle(
         me=services.me,
         path=services.home.memory / "expression_schedule.json",
@@ -197,7 +197,7 @@ def _build_awareness(
     replies: ReplyHandler,
     requests: PersonRequests,
 ) -> tuple[PostPerceiver, WorkLoop]:
-    """Return what takes in notifications, and the loop that answers one waiting post after the other."""
+    """Build the perceiver of notifications, and the loop that answers waiting posts one by one."""
     others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
     reader = _build_reader(services, discovery, others)
     perceiver = _build_perceiver(services, state, discovery)
@@ -232,7 +232,7 @@ def _build_awareness(
 
 
 def _build_perceiver(services: Services, state: BlueskyState, discovery: PeerDiscovery) -> PostPerceiver:
-    """Return what takes in notifications."""
+    """Build the perceiver of notifications."""
     return PostPerceiver(
         atproto=services.atproto,
         outbox=services.outbox,
@@ -254,7 +254,7 @@ def _build_perceiver(services: Services, state: BlueskyState, discovery: PeerDis
 
 
 def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFirst) -> CaseReader:
-    """Return what reads once all that a post needs."""
+    """Build the reader that gathers everything needed to answer a post."""
     return CaseReader(
         me=services.me,
         atproto=services.atproto,
@@ -271,7 +271,7 @@ def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFi
 
 
 def _build_responder(services: Services, turn_services: TurnServices, chooser: PictureChooser) -> PostResponder:
-    """Return what asks the model for an answer, with the pictures of the post."""
+    """Build the responder that asks the model for an answer, with the pictures of the post."""
     pictures = PostPictures(
         web=services.web,
         repos=services.repos,
@@ -297,7 +297,7 @@ def _build_responder(services: Services, turn_services: TurnServices, chooser: P
 
 
 def _build_tidying(services: Services, state: BlueskyState) -> Tidying:
-    """Return what ends the conversations that are over."""
+    """Build the chore that ends conversations that are over."""
     return Tidying(
         conversations=state.conversations,
         relationships=services.relationships,

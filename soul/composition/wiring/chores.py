@@ -1,4 +1,4 @@
-"""Lists what each heartbeat does before it says that the SOUL is alive."""
+"""Lists the chores of each heartbeat, which run before it reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def build_chores(
     subscriptions: ActivitySubscriptions,
     attention_list: AttentionList,
 ) -> tuple[Chore, ...]:
-    """Return them in the order in which they are done."""
+    """Return the chores in the order in which they run."""
     return (
         Chore("list of conversations", bluesky.tidying.run),
         Chore("list of what the account does not want to read", services.moderation.refresh),

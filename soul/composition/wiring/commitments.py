@@ -1,4 +1,4 @@
-"""Puts the service of commitments together."""
+"""Builds the service of commitments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JOINS_WITHIN_S = 30.0
 
 
 def open_commitment_queue(services: Services) -> CommitmentQueue:
-    """Return the commitments, which are still to be read."""
+    """Build the queue of commitments; its `open` must be called to read them."""
     return CommitmentQueue(
         services.home.memory,
         services.work,
@@ -37,7 +37,7 @@ def open_commitment_queue(services: Services) -> CommitmentQueue:
 
 
 def build_commitment_writer(services: Services, sentences: SentenceAsker) -> CommitmentWriter:
-    """Return what finds the words of commitments."""
+    """Build the writer of texts about commitments."""
     return CommitmentWriter(
         agent_name=services.me.agent_name,
         gateway=services.gateway,
@@ -49,7 +49,7 @@ def build_commitment_writer(services: Services, sentences: SentenceAsker) -> Com
 
 
 async def remember_kept(services: Services, kept: QueuedCommitment) -> None:
-    """Keep as an experience that a commitment was fulfilled."""
+    """Record as an experience that a commitment was fulfilled."""
     uri = kept.source_thread_uri
     did = uri.removeprefix("at://").partition("/")[0] if uri.startswith("at://") else ""
     trust: Trust = "owner" if services.me.is_owner(did) else "peer" if kept.source == "space" else "stranger"
@@ -65,7 +65,7 @@ def build_commitment_loop(
     *,
     has_joined_room: Callable[[], bool],
 ) -> WorkLoop:
-    """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
+    """Build the loop that fulfils commitments; those of a room wait up to half a minute for the SOUL to join it."""
     clock, started, room = services.clock, services.clock.monotonic(), services.integrations
     handler = CommitmentHandler(
         queue=queue,
@@ -100,7 +100,8 @@ def build_commitment_loop(
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
         was_delivered=room.to_room.was_delivered,
     )
-    # NOTE(self): a step takes the SOUL's attention only where it needs words, and is not held up by anything else.
+    # NOTE(self): the loop has its own `Attention`, so that nothing else delays it; a step that needs the model takes
+    # the SOUL's.
     return build_work_loop(
         services,
         (handler,),
@@ -113,7 +114,7 @@ def build_commitment_loop(
 
 
 def default_repo(services: Services) -> Repo | None:
-    """Return the repository of a commitment that names none: our organisation's workspace, else the only one."""
+    """Return the repository for a commitment without one: our organisation's workspace, else the default; or None."""
     org = services.settings.workspace_org.lower()
     own = [one for one in services.workspaces.all() if org and one.owner.lower() == org and not one.requested]
     return Repo(own[0].owner, own[0].repo) if len(own) == 1 else None if own else services.workspaces.default()

@@ -1,4 +1,4 @@
-"""Puts the life on GitHub together: threads, workspaces and tasks. Loaded only where an account is set."""
+"""Builds the life on GitHub: threads, workspaces and tasks. Imported only if an account is set."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TIDY_AGAIN_AFTER, _PLAN_AGAIN_AFTER = timedelta(hours=24), timedelta(hours=1)
 
 
 def build_workspace_loop(services: Services, claims: Claims, can_do: CanDo) -> Loop:
-    """Return the loop of this life, which offers the tasks that one `can_do`."""
+    """Build the loop over the workspaces, which offers the tasks that the SOUL `can_do`."""
     room, acting = services.integrations, claims.acting
     writer = GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER)
     services.events.subscribe(EditWasLost, LostEditNotice(writer, services.journal, services.phrases.phrase).tell)
@@ -78,7 +78,7 @@ def build_workspace_loop(services: Services, claims: Claims, can_do: CanDo) -> L
 
 
 def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleStep]:
-    """Return the steps that take tasks back from those who are gone, and offer one to the life on tasks."""
+    """Build the steps that release tasks of SOULs that are gone, and offer one to the life of tasks."""
     journal = services.journal
     return [
         SweepStep(
@@ -96,7 +96,7 @@ def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleS
 
 
 def _news(services: Services, turns: ActingTurns) -> list[CycleStep]:
-    """Return the steps that tell what came of a workspace, in its thread and where its plans were asked for."""
+    """Build the steps that report on a workspace, in its thread and where its plans were requested."""
     threads = ThreadNews(
         atproto=services.atproto,
         outbox=services.outbox,
@@ -128,7 +128,7 @@ def _news(services: Services, turns: ActingTurns) -> list[CycleStep]:
 
 
 def _upkeep_steps(services: Services, acting: ActingTurns) -> list[CycleStep]:
-    """Return the steps that tidy up."""
+    """Build the steps that tidy up plans and issues."""
     github, trust, phrase = services.github, services.trust, services.phrases.phrase
     writer = GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER)
     closing = Closing(github, writer, services.journal, PLAN_AWARENESS)
@@ -144,7 +144,7 @@ def _upkeep_steps(services: Services, acting: ActingTurns) -> list[CycleStep]:
 
 
 def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
-    """Return the steps that find work, make plans of it, and say when all is done."""
+    """Build the steps that find work, plan it, and announce when all of it is done."""
     clock, phrase = services.clock, services.phrases.phrase
     writer = GitHubWriter(services.outbox, _PLAN_AGAIN_AFTER)
 
@@ -200,7 +200,7 @@ def _seen_at(services: Services, login: str) -> datetime | None:
 
 
 def build_github_life(services: Services, turn_services: TurnServices, tell: TellOwner) -> tuple[tuple[Loop, ...], str]:
-    """Return its loops, and a line for the owner on what is amiss with its file; "" without."""
+    """Build the life; return its loops, and a line for the owner on what is wrong with its file, or ""."""
     state = GitHubState(services.home.memory, services.database, services.clock)
     perceiver = GitHubPerceiver(
         state,
@@ -237,7 +237,7 @@ def build_github_life(services: Services, turn_services: TurnServices, tell: Tel
 
 
 def _build_handler(services: Services, turn_services: TurnServices, state: GitHubState) -> ThreadHandler:
-    """Return what says what becomes of one waiting thread."""
+    """Build the handler of waiting threads."""
     responder = ThreadResponder(
         me=services.me,
         prompter=turn_services.prompter,

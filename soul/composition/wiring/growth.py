@@ -1,4 +1,4 @@
-"""Puts the rooms of growth together."""
+"""Builds the life of growth: reflection, reading, and proposals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from soul.composition.wiring.turns import TurnServices
 
 @dataclass(frozen=True, slots=True)
 class GrowthLife:
-    """What the loop of work runs for it, and what the owner is shown."""
+    """The handlers and perceivers of growth for the loop of work, and the report for the owner."""
 
     handlers: tuple[Handler, ...]
     reflection: ReflectionPerceiver
@@ -40,14 +40,14 @@ class GrowthLife:
 
     @property
     def perceivers(self) -> tuple[Perceiver, ...]:
-        """Return what looks for what has come due."""
+        """The perceivers that find work that is due."""
         return self.craft, self.reflection, self.questions
 
 
 def build_growth_life(
     services: Services, turn_services: TurnServices, expressions: Expressions, tell: TellOwner
 ) -> GrowthLife:
-    """Return the life; `expressions` are its own posts, `tell` tells the owner what was looked up for them."""
+    """Build the life; `expressions` are the SOUL's own posts, `tell` sends findings and proposals to the owner."""
     clock, timezone = services.clock, services.settings.soul_timezone
     improvement, craft = _build_craft(services, turn_services, tell)
     materials = Materials(
@@ -109,7 +109,7 @@ def build_growth_life(
 def _build_craft(
     services: Services, turn_services: TurnServices, tell: TellOwner
 ) -> tuple[ImprovementHandler, CraftPerceiver]:
-    """Return what proposes to get better, and what looks whether there is something to propose."""
+    """Build the handler that makes proposals, and the perceiver that looks for something to propose."""
     clock, settings = services.clock, services.settings
     friction = FrictionRecord(services.database, clock, services.home.memory)
     proposals = Proposals(services.database, clock)
@@ -143,7 +143,7 @@ def _build_craft(
 
 
 def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tuple[Maker, ...]:
-    """Return what can be made, by rung; in a social-only life a skill alone."""
+    """Build a maker for each rung of a proposal; in a social-only life, for skills alone."""
     settings = services.settings
 
     async def reflect() -> None:
@@ -171,7 +171,7 @@ def _makers(services: Services, friction: FrictionRecord, tell: TellOwner) -> tu
 
 
 async def _stands(services: Services, proposal: Proposal) -> str:
-    """Return the state of a proposal, of what waits for the owner, of its work, and of news of its pull request."""
+    """Return in one string the states of a proposal, its held change, its acts, its work, and its pull request."""
     held = await asyncio.to_thread(held_documents, services.home)
     acts = await services.outbox.by_cause(proposal.cause)
     states: list[str] = [*(one.state for one in acts), *(one.state for one in await services.work.newest(PROGRAM, 1))]

@@ -1,4 +1,4 @@
-"""Puts the rooms of direct messages together."""
+"""Builds the life of direct messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from soul.composition.wiring.work import build_work_loop
 def message_loops(
     services: Services, turn_services: TurnServices, requests: PersonRequests, handler: OwnerHandler
 ) -> list[Loop]:
-    """Return the loops of this life; none where the owner turned it off."""
+    """Build the loops of this life; none if the owner switched it off."""
     if not services.settings.soul_direct_messages:
         return []
     state = MessageState(services.database, services.clock, services.redactor, services.me)
@@ -62,7 +62,7 @@ def message_loops(
         messages_from=services.settings.soul_messages_from,
         journal=services.journal,
     )
-    # NOTE(self): a command needs no attention, and a turn with the owner takes it by itself.
+    # NOTE(self): a command needs no attention, and a turn with the owner takes the SOUL's by itself.
     every_ms, own = MESSAGES_INTERVAL_MS, Attention
     return [
         build_work_loop(

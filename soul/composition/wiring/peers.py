@@ -1,4 +1,4 @@
-"""Puts together how peers are found and told of us, and what is counted and told of what they and we did together."""
+"""Builds the search for peers, our introductions to them, and the histories of what they and we did together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soul.composition.services import Services
 
 
 def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdentity:
-    """Return what sees to our own identity post."""
+    """Build the part that makes sure that our identity post exists."""
     return OwnIdentity(
         username=services.settings.agent_github_username,
         path=services.home.memory / "identity_post.json",
@@ -30,7 +30,7 @@ def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdent
 def build_peer_loop(
     services: Services, sentences: SentenceAsker, own: OwnIdentity, *, is_settled: Callable[[], bool]
 ) -> PeerLoop:
-    """Return the loop; it does nothing before `is_settled`."""
+    """Build the loop over peers; it does nothing before `is_settled`."""
     settings, registry = services.settings, services.peer_registry
     scanner = PeerScanner(
         atproto=services.atproto,
@@ -66,12 +66,12 @@ def build_peer_loop(
 
 
 def build_histories_told(services: Services) -> HistoriesTold:
-    """Return what tells prompts what peers and we did together."""
+    """Build the part that tells prompts what peers and we did together."""
     return HistoriesTold(services.peer_histories, services.peer_registry, services.preferences, services.skills)
 
 
 def build_histories_loop(services: Services) -> PeerHistoriesLoop:
-    """Return the loop that counts what peers and we did together."""
+    """Build the loop that counts what peers and we did together."""
     return PeerHistoriesLoop(
         histories=services.peer_histories,
         registry=services.peer_registry,

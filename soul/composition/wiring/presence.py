@@ -1,4 +1,4 @@
-"""Puts together what the account says of itself, whom it follows and hears of, its voice, and whether it may act."""
+"""Builds the profile, follows and subscriptions of the account, its announcements and voice, and the control loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soul.composition.services import Services
 
 
 def build_control_watch(services: Services) -> ControlLoop:
-    """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
+    """Build the loop that checks whether the SOUL may act and, once it may, has its profile say that it is a bot."""
     services.events.subscribe(StandingChecked, lambda _: services.stages.reach(Stage.CHECKED))
     return ControlLoop(
         control=services.control,
@@ -34,7 +34,7 @@ def build_control_watch(services: Services) -> ControlLoop:
 
 
 def _build_disclosure(services: Services) -> Disclosure:
-    """Return what keeps the account of this SOUL honest."""
+    """Build the disclosure in the profile: bot label, operator and message policy."""
     return Disclosure(
         atproto=services.atproto,
         database=services.database,
@@ -48,7 +48,7 @@ def _build_disclosure(services: Services) -> Disclosure:
 
 
 def build_owner_follow(services: Services) -> OwnerFollow:
-    """Return what follows the owner, once."""
+    """Build the part that follows the owner, once."""
     return OwnerFollow(
         settings=services.settings,
         clock=services.clock,
@@ -62,7 +62,7 @@ def build_owner_follow(services: Services) -> OwnerFollow:
 
 
 def build_subscriptions(services: Services) -> ActivitySubscriptions:
-    """Return what asks to be told of new posts of the owner and of peers."""
+    """Build the subscriptions to new posts of the owner and of peers."""
     return ActivitySubscriptions(
         atproto=services.atproto,
         account=services.account,
@@ -74,7 +74,7 @@ def build_subscriptions(services: Services) -> ActivitySubscriptions:
 
 
 def build_announcements(services: Services, prompter: Prompter, expression: ExpressionCycle) -> list[Handler]:
-    """Return what announces work of ours, where there can be any; `expression` knows when a post fits."""
+    """Build the handler that announces our work, if there can be any; `expression` knows when a post fits."""
     if services.social_only or not services.github.configured:
         return []
     announcements = AnnouncementHandler(
@@ -99,7 +99,7 @@ def build_announcements(services: Services, prompter: Prompter, expression: Expr
 
 
 def build_voice_writer(services: Services) -> VoiceWriter:
-    """Return what rewords the operational texts when SELF.md has changed."""
+    """Build the writer that rewords the operational texts when SELF.md has changed."""
     return VoiceWriter(
         path=services.home.voice_phrases,
         phrases=services.phrases,

@@ -1,4 +1,4 @@
-"""Puts together what a SOUL does in time of its own."""
+"""Builds the handlers of schedules and of HEARTBEAT.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from soul.composition.wiring.turns import TurnServices
 def build_rhythm(
     services: Services, turn_services: TurnServices, tell: TellOwner
 ) -> tuple[ScheduleHandler, HeartbeatHandler]:
-    """Return what does what is scheduled, and what looks after HEARTBEAT.md; `tell` tells the owner what came of it."""
+    """Build the handlers of schedules and of HEARTBEAT.md; `tell` tells the owner what came of them."""
     settings, clock = services.settings, services.clock
     turns = OwnTurns(turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, services.me)
     owner_files = services.knowledge.stores.owner_files

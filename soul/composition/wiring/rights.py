@@ -1,4 +1,4 @@
-"""Puts together what carries out what people ask about their own data."""
+"""Builds the handling of requests that people make about their own data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soul.composition.services import Services
 
 
 def build_person_requests(services: Services, sentences: SentenceAsker) -> PersonRequests:
-    """Return what lives ask about a post or a message before they read anything else of it."""
+    """Build the check for such requests, which every life runs on a post or a message before anything else."""
     settings, skills, clock = services.settings, services.skills, services.clock
     contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
     return PersonRequests(

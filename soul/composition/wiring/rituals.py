@@ -1,4 +1,4 @@
-"""Puts the rooms of rituals together."""
+"""Builds the life of rituals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from soul.composition.services import Services
 
 
 def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
-    """Return the life."""
+    """Build the life of rituals."""
     owner_comments = OwnerComments(services.outbox, services.github, services.trust, services.experiences)
     writer = RitualWriter(
         me=services.me,

@@ -1,4 +1,4 @@
-"""Puts together what says whether a SOUL may sleep, from what each of its parts waits for."""
+"""Builds the loop that decides whether a SOUL may sleep, from what each of its parts waits for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from soul.composition.services import Services
 
 @dataclass(frozen=True, slots=True)
 class OwnTimes:
-    """What a SOUL does at times that it chooses itself."""
+    """The parts that act at times that the SOUL chooses itself."""
 
     expression: ExpressionCycle
     reflection: ReflectionPerceiver
@@ -44,7 +44,7 @@ class OwnTimes:
 def build_sleep(
     services: Services, loops: Sequence[Loop], own_times: OwnTimes, watch: SleepWatch | None, runs: Callable[[], Runs]
 ) -> SleepLoop | None:
-    """Return the loop that lets it fall asleep; None where nobody watches over it, or it is not to sleep."""
+    """Build the loop that lets the SOUL fall asleep; None if there is no watcher, or the settings forbid sleep."""
     if watch is None or not services.settings.sleep:
         return None
     parts = _Parts(services, own_times, [one for one in loops if isinstance(one, WorkLoop)])
@@ -76,7 +76,7 @@ def build_sleep(
 
 
 class _Parts:
-    """What each part waits for."""
+    """Says what each part waits for."""
 
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
         self._services, self._own_times, self._work = services, own_times, work
@@ -84,7 +84,7 @@ class _Parts:
         self._friction = FrictionRecord(services.database, services.clock, services.home.memory)
 
     def looks(self) -> tuple[str, ...]:
-        """Return the loops that read the world; each looks anew at its next run."""
+        """Return the names of the loops that read the network, and make each look again at its next run."""
         services = self._services
         read = [one for one in self._work if one.social_only or not services.social_only]
         for perceiver in (perceiver for loop in read for perceiver in loop.perceivers):
@@ -105,7 +105,7 @@ class _Parts:
         return AwaitedNext("" if services.attention.free else f"it is busy with {services.attention.mode}")
 
     async def work(self) -> AwaitedNext:
-        """Return what waits, but not what comes once a draft has left: that waits for the owner, like the draft."""
+        """Return what waits, without follow-ups of drafts, which wait for the owner like the drafts."""
         first = await self._services.work.earliest(self._kinds)
         if first is None:
             return AwaitedNext()
@@ -123,14 +123,14 @@ class _Parts:
         return AwaitedNext("the owner waits for an answer" if waiting else "")
 
     async def room(self) -> AwaitedNext:
-        """Only a room that is not known yet is looked for by the watcher."""
+        """Return whether a room keeps it awake: one it is in, or the one of SPACE_URL; others the watcher finds."""
         services = self._services
         if services.integrations.room.is_active:
             return AwaitedNext("it is in a room")
         return AwaitedNext("it looks for its room" if services.settings.space_url else "")
 
     async def github(self) -> AwaitedNext:
-        """Return when it looks after its workspaces, in which something may fall due unseen."""
+        """Return when to check its workspaces, in which something may fall due that the watcher cannot see."""
         services = self._services
         if self.addresses() and not services.github.enough_for_loops:
             return AwaitedNext("few requests to GitHub are left in this hour")
@@ -141,11 +141,11 @@ class _Parts:
         )
 
     def awaited(self) -> dict[str, Any]:
-        """Return where else than on Bluesky something for it may come."""
+        """Return where besides Bluesky the watcher must look."""
         return {"github": self.addresses(), "room": self._services.settings.space_discovery}
 
     def addresses(self) -> tuple[str, ...]:
-        """Return where something at GitHub may come for it: the notifications, and the issues of its workspaces."""
+        """Return the GitHub API paths to watch: the notifications, and the issues of its workspaces."""
         services = self._services
         if not services.github.configured or services.social_only:
             return ()

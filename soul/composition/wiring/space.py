@@ -1,4 +1,4 @@
-"""Puts the rooms of the life in the agent space together."""
+"""Builds the life in the agent space."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from soul.composition.wiring.turns import TurnServices
 
 @dataclass(frozen=True, slots=True)
 class RoomSeat:
-    """One SOUL's seat in one room: how it hears and speaks there, what judges the talk, and what it promised.
+    """What a SOUL needs to take part in one room: client, settings, commitments, and judges of messages.
 
     Attributes:
-        intents: says what a message of the host asks for.
+        intents: classifies what a message of the host asks for.
         judge: says whether a message only repeats what others said.
-        first_look: decides cheaply where there is nothing to say; None if only the whole prompt decides.
-        mute_reason: returns why nothing may be said in the room just now, "" if something may.
-        mute_unasked: the same for what does not answer the host.
+        first_look: finds out cheaply if there is nothing to say; None if only the whole prompt decides.
+        mute_reason: returns why nothing may be said in the room now, "" if something may.
+        mute_unasked: the same for messages that do not answer the host.
         is_trusted_room: returns whether the owner named the room, or it is on this machine.
         social_only: whether this life has no GitHub.
 
@@ -74,7 +74,7 @@ class SpaceLife:
 
     @property
     def has_joined_room(self) -> bool:
-        """Whether we came into a room in this process and took in its record."""
+        """Whether we joined a room in this process and received its record."""
         return self.participation.talk.state.joined_at is not None
 
     @property
@@ -85,10 +85,10 @@ class SpaceLife:
 def build_space_life(
     services: Services, turn_services: TurnServices, queue: CommitmentQueue, writer: CommitmentWriter
 ) -> SpaceLife:
-    """Return the life, with a model to judge the talk."""
+    """Build the life, with a model to judge messages."""
     settings, access = services.settings, services.integrations
     verdicts = Verdicts(services.gateway, services.skills, services.clock)
-    # NOTE(self): what these two leave open is asked with the whole prompt, which a slow model reads for longer still.
+    # NOTE(self): what these two do not decide needs the whole prompt, which takes a slow model longer still.
     patient = replace(verdicts, timeout_s=settings.ai_gateway_idle_timeout_s)
     seat = RoomSeat(
         client=access.room,
@@ -109,7 +109,7 @@ def build_space_life(
 
 
 def build_experiences(services: Services, seat: RoomSeat) -> Experiences:
-    """Return what keeps experiences of the room."""
+    """Build the part that records experiences of the room."""
     knowledge = services.knowledge
     return Experiences(
         knowledge.stores.memories,
@@ -123,7 +123,7 @@ def build_experiences(services: Services, seat: RoomSeat) -> Experiences:
 
 
 def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, experiences: Experiences) -> SpaceLife:
-    """Return the life of that seat, and write the default file of its pace if there is none. Raises `StorageError`."""
+    """Build the life for `seat`, and write the default room config if it is missing. Raises `StorageError`."""
     seat.config.ensure()
     talk, reporter = RoomConversation(seat.client.name), JournalReporter(services.journal)
     relationships = PeerRelationships(services.home.memory / ROOM_MEMBERS_FILE, seat.clock)
@@ -179,7 +179,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
 
 
 def _build_snapshots(services: Services, seat: RoomSeat, talk: RoomConversation) -> SnapshotBuilder:
-    """Return what puts together how the room stands."""
+    """Build the builder of snapshots of the room."""
     return SnapshotBuilder(
         client=seat.client,
         talk=talk,
@@ -195,7 +195,7 @@ def _build_snapshots(services: Services, seat: RoomSeat, talk: RoomConversation)
 
 
 def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships) -> RoomPerceiver:
-    """Return what takes in the news of the room; another conversation begins without the verdicts on the last."""
+    """Build the perceiver of room events; a new conversation clears the cached verdicts on the last."""
 
     def forget() -> None:
         seat.intents.clear()
@@ -209,7 +209,7 @@ def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: Peer
 def _build_decider(
     services: Services, turn_services: TurnServices, seat: RoomSeat, relationships: PeerRelationships
 ) -> Decider:
-    """Return what asks the model whether to speak, and what to say."""
+    """Build the part that asks the model whether to speak, and what to say."""
     knowledge = services.knowledge
     prompting = PromptWriter(
         services.skills, relationships, seat.rng, knowledge.stores.estimator.estimate, services.settings.soul_timezone
@@ -230,7 +230,7 @@ def _build_decider(
 def _build_commitment_maker(
     seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships, reporter: JournalReporter
 ) -> CommitmentMaker:
-    """Return what takes in the commitments that our words make."""
+    """Build the part that records the commitments that our messages make."""
     return CommitmentMaker(
         client=seat.client,
         talk=talk,

@@ -1,4 +1,4 @@
-"""Puts the rooms of building together: claims, tasks of plans, their reviews, and their merges."""
+"""Builds the life of tasks: claims, tasks of plans, their reviews, and their merges."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ _REVIEW_INTERVAL_MS = 120 * SECOND_MS
 _TRIED_AGAIN_AFTER = timedelta(hours=1)
 _POSTS_READ = 10
 _REVIEW_SHARE = 2
-"""A review may take this part of the tokens of a coding task: one half."""
+"""A review may use the tokens of a coding task divided by this: one half."""
 
 
 def build_claims(services: Services) -> Claims:
-    """Return the claims of this SOUL."""
+    """Build the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock)
     gone = GoneAccounts(github, partial(_seen_since, services), clock)
@@ -85,9 +85,9 @@ def build_claims(services: Services) -> Claims:
 
 
 async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
-    """Return whether a SOUL posted on Bluesky or held the lease of its home since then; no for one unknown there.
+    """Return whether a SOUL posted on Bluesky or held the lease of its home since `moment`; False if unknown there.
 
-    It counts as seen while its posts cannot be read.
+    A SOUL whose posts cannot be read counts as seen.
     """
     peer = services.peer_registry.get(login)
     if peer is None or not peer.bluesky_did:
@@ -105,7 +105,7 @@ async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
 def build_tasks(
     services: Services, claims: Claims, prompter: Prompter, tell: TellOwner
 ) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
-    """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
+    """Build the life of tasks, and the loops in which tasks are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
     documents = build_document_work(services)
@@ -120,7 +120,7 @@ def build_tasks(
 
 
 def _build_program(services: Services, installer: Installer, tell: TellOwner) -> ProgramHandler:
-    """Return what changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
+    """Build the handler that changes the SOUL's own program, whose pull requests no SOUL is asked to review."""
     work = build_code_work(services, installer, ProgramWork)
     settings, limits, clock = services.settings, work.agent.limits, services.clock
     gate_s, memory = settings.soul_program_minutes * 60, settings.soul_program_memory_mb * MIB
@@ -145,7 +145,7 @@ def build_task_life(
     workers: Sequence[TaskWorker],
     handlers: Sequence[Handler] = (),
 ) -> TaskLife:
-    """Return the life in which tasks are claimed and done by `workers`, and `handlers` do what else takes long."""
+    """Build the life in which `workers` do claimed tasks, and `handlers` do other long work."""
     clock, journal = services.clock, services.journal
     orders = _build_orders(services)
     phrase = services.phrases.phrase
@@ -167,20 +167,20 @@ def build_task_life(
         (HeldTasks(claims.claimer, services.work),),
         name=TASKS,
         social_only=False,
-        # NOTE(self): not that of the SOUL, which a task would keep from everything else for hours.
+        # NOTE(self): not the SOUL's attention, which a task would occupy for hours.
         attention=Attention(),
     )
     return TaskLife(loop, orders, workers)
 
 
 def build_installer(services: Services) -> Installer:
-    """Return what installs the packages that repositories depend on; one for a home, which has one cache."""
+    """Build the installer of the packages that repositories depend on; one per home, which has one cache."""
     settings = services.settings
     return Installer(Indexes.of(settings), services.home.root / CACHE, services.clock, settings.coding_builds)
 
 
 def build_code_work(services: Services, installer: Installer, kind: type[CodeWork] = CodeWork) -> CodeWork:
-    """Return the work of tasks that ask for more than documents, or another `kind` of it."""
+    """Build the worker for tasks that ask for more than documents, of class `kind`."""
     settings, home = services.settings, services.home
     private = (home.memory, home.env, home.session)
     sandbox = Sandbox(redactor=services.redactor, private=private, tools=toolchains(), unsafe=settings.soul_unsafe_exec)
@@ -217,19 +217,19 @@ def build_code_work(services: Services, installer: Installer, kind: type[CodeWor
 
 
 def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> ScenarioHandler:
-    """Return what goes through the scenarios of a workspace after a plan, with the agent of `code`."""
+    """Build the handler that tests the scenarios of a workspace after a plan, with the agent of `code`."""
     gaps = WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust)
     return ScenarioHandler(code, claims.reader, claims.claimer.requests, gaps, services.clock)
 
 
 def build_document_work(services: Services) -> DocumentWork:
-    """Return the work of tasks whose files are Markdown documents."""
+    """Build the worker for tasks whose files are Markdown documents."""
     writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds)
     return DocumentWork(_build_offering(services), writer, services.attention, Trajectories(services.database))
 
 
 def _build_offering(services: Services) -> Offering:
-    """Return how the work on tasks becomes pull requests."""
+    """Build the part that turns finished work into pull requests."""
     registry = services.peer_registry
     return Offering(
         github=services.github,
@@ -260,12 +260,12 @@ def _build_rounds(kind: type[Rounds], services: Services, plans: PlanReader, cod
 
 
 def _build_orders(services: Services) -> TaskOrders:
-    """Return what the owner says of tasks; the rows of the tasks hold it."""
+    """Build the owner's orders about tasks, which are stored in the rows of the tasks."""
     return TaskOrders(services.work, services.events.publish)
 
 
 def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter, installer: Installer) -> WorkLoop:
-    """Return the loop in which pull requests of the workspaces are reviewed."""
+    """Build the loop that reviews pull requests of the workspaces."""
     settings, home, registry = services.settings, services.home, services.peer_registry
     sandbox = Sandbox(
         redactor=services.redactor,
@@ -313,13 +313,13 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
         name=REVIEWS,
         every_ms=_REVIEW_INTERVAL_MS,
         social_only=False,
-        # NOTE(self): not that of the SOUL, which the tests would keep from everything else for minutes.
+        # NOTE(self): not the SOUL's attention, which the tests would occupy for minutes.
         attention=Attention(),
     )
 
 
 def build_wishes(services: Services) -> WishHandler:
-    """Return what opens follow-up issues for what reviewers of our merged pull requests wished for."""
+    """Build the handler that opens follow-up issues for what reviewers of our merged pull requests asked for."""
     writer, gateway = GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.gateway
     return WishHandler(
         services.github, services.trust, writer, gateway, services.skills, services.rng, services.attention
@@ -327,7 +327,7 @@ def build_wishes(services: Services) -> WishHandler:
 
 
 def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
-    """Return the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
+    """Build the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
     registry, settings = services.peer_registry, services.settings
     checkout = Checkout(services.git, services.home.root)
     rehearsal = MergeRehearsal(services.github, checkout, services.work, code)
@@ -353,6 +353,6 @@ def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
         (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
         name=MERGES,
         social_only=False,
-        # NOTE(self): not that of the SOUL, as no model is asked, and tests take minutes.
+        # NOTE(self): not the SOUL's attention, as no model is asked, and tests take minutes.
         attention=Attention(),
     )

@@ -1,4 +1,4 @@
-"""Puts all tools together that a model may be offered."""
+"""Builds all tools that a model may be offered."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ READ_REPOS = ".readrepos"
 
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:
-    """Return all tools that a model may be offered."""
+    """Build the registry of all tools that a model may be offered."""
     tools: tuple[Tool, ...] = (
         *_bluesky_tools(services, state),
         *_github_tools(services),
@@ -62,7 +62,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
 
 
 def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
-    """Return those for posts, follows, messages, limits of replies, posts for later, pictures, and pages of the web."""
+    """Build the tools for posts, own posts, accounts, messages, pictures, reading, and web pages."""
     atproto, publisher, skills = services.atproto, state.publisher, services.skills
     judge = YesNoJudge(Verdicts(services.gateway, skills, services.clock, TIMEOUT_S), services.journal)
     on_bluesky = BlueskyTools(
@@ -108,7 +108,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
 
 
 def _github_tools(services: Services) -> Sequence[Tool]:
-    """Return those for threads, for repositories, for pull requests, and for workspaces."""
+    """Build the tools for threads, repositories, pull requests, and workspaces."""
     me = services.me
     names = (me.agent_name, me.github_username, services.identity.display_name)
     in_threads = github_tools(GitHubTools(services.outbox, services.skills, names))
@@ -118,7 +118,7 @@ def _github_tools(services: Services) -> Sequence[Tool]:
 
 
 def _build_reader(services: Services) -> RepositoryReader:
-    """Return what reads repositories; what a killed life left of them is deleted."""
+    """Build the reader of repositories; delete the copies that a killed life left."""
     folder = services.home.root / READ_REPOS
     delete_tree(folder)
     reader = RepositoryReader(_build_sandbox(services), folder, services.settings, services.clock)
@@ -127,13 +127,13 @@ def _build_reader(services: Services) -> RepositoryReader:
 
 
 def _build_sandbox(services: Services) -> Sandbox:
-    """Return where programs run that read what others made; without bubblewrap, nothing does."""
+    """Build the sandbox for programs that read untrusted files; without bubblewrap, none of them runs."""
     private = (services.home.memory, services.home.env, services.home.session)
     return Sandbox(redactor=services.redactor, private=private)
 
 
 def _self_tools(services: Services) -> Sequence[Tool]:
-    """Return those for SELF.md, and for what happened on a day."""
+    """Build the tools for SELF.md, and for what happened on a day."""
     tools = SelfTools(
         home=services.home,
         keepers=services.keepers,
@@ -145,14 +145,14 @@ def _self_tools(services: Services) -> Sequence[Tool]:
 
 
 def _skill_tools(services: Services, others: Sequence[Tool]) -> Sequence[Tool]:
-    """Return those for skills beyond the shipped ones; `others` are the tools that a skill may name."""
+    """Build the tools for skills beyond the shipped ones; `others` are the tools that a skill may name."""
     keeper = services.self_keeper if services.settings.soul_workspace == "home" else None
     local = services.knowledge.local_skills
     return skill_tools(SkillTools(local=local, skills=services.skills, keeper=keeper, tools=others))
 
 
 def _memory_tools(services: Services) -> Sequence[Tool]:
-    """Return those for memories and for what is known of people."""
+    """Build the tools for memories and for profiles of people."""
     knowledge = services.knowledge
     tools = MemoryTools(
         store=knowledge.stores.memories,
@@ -170,7 +170,7 @@ def _memory_tools(services: Services) -> Sequence[Tool]:
 
 
 def _talk_tools(services: Services) -> Sequence[Tool]:
-    """Return the one that finds what was said."""
+    """Build the tool that searches what was said."""
     posts = PublicPosts(services.atproto, services.preferences, services.moderation)
     talk = TalkSearch(services.database, posts, services.settings.owner_bluesky_social_handle_did)
     return talk_tools(TalkTools(talk, services.skills, services.clock, services.rng))

@@ -1,4 +1,4 @@
-"""Builds what turns use, of lives and of the owner: the page to wake up with, prompts, the runner, the archivist."""
+"""Builds the services of turns: the wakeup page, prompts, the turn runner and the archivist."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_KNOWN = 1000
 
 
 def build_attention_list(services: Services, queue: CommitmentQueue) -> AttentionList:
-    """Return what asks for attention: waiting posts, people, rituals, drafts, and commitments that are due."""
+    """Build the list of what needs attention: waiting posts, people, rituals, drafts, and commitments that are due."""
 
     async def now() -> AttentionNeeds:
         return (await services.situation()).attention
@@ -61,14 +61,14 @@ def build_attention_list(services: Services, queue: CommitmentQueue) -> Attentio
 
 
 class TurnServices:
-    """The page to wake up with, the prompter, what asks for a sentence, the runner of turns and the archivist.
+    """The wakeup page, the prompter, the asker of single sentences, the turn runner and the archivist.
 
     Args:
-        services: what they use.
+        services: the services that they use.
         registry: the tools.
-        attention_list: what asks for attention.
-        bonds: who matters, one line each, the closest first.
-        peers: what the SOUL and its peers did together.
+        attention_list: the list of what needs attention.
+        bonds: returns the closest people, one line each, closest first.
+        peers: returns what the SOUL and its peers did together.
 
     """
 
@@ -98,7 +98,7 @@ class TurnServices:
         self.archivist = self._build_archivist()
 
     async def wake(self) -> None:
-        """At start: finish what was to be archived, and read what the life before left."""
+        """Finish prepared archives, and read the notes that the last life left; called at the start."""
         await self.archivist.finish_prepared()
         await self.wakeup_context.read()
 
@@ -237,7 +237,7 @@ class TurnServices:
         )
 
     def owner_talk(self, situation: Callable[[], Awaitable[str]]) -> OwnerTalk:
-        """Return the talk with the owner; `situation` says in one line how things stand."""
+        """Build the talk with the owner; `situation` returns how things stand, in words."""
         services, sessions = self._services, self._services.knowledge.sessions
         return OwnerTalk(
             me=services.me,
@@ -266,12 +266,12 @@ class TurnServices:
         )
 
     def session_loop(self, is_over: Callable[[str], bool]) -> SessionTidyLoop:
-        """Return the loop that ends conversations which are over, and has the archivist keep them."""
+        """Build the loop that ends conversations that are over, and has the archivist archive them."""
         services = self._services
         return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock, is_over)
 
     async def leave_notes(self) -> None:
-        """Write what the next life reads first. What is slow is not waited for."""
+        """Write the notes that the next life reads first; give up after a second."""
         try:
             async with asyncio.timeout(_LAST_WORDS_S):
                 await self.wakeup_context.write()
@@ -303,7 +303,7 @@ class TurnServices:
 
 
 async def forget_notes(owner_files: OwnerFiles, session_key: str) -> None:
-    """Empty CONTEXT.md where the conversation that is over was with the owner. Raises what `owner_files` raises."""
+    """Empty CONTEXT.md if the conversation that is over was with the owner. Raises what `owner_files` raises."""
     if is_main(session_key) and await owner_files.read(CONTEXT) is not None:
         await owner_files.write(CONTEXT, "")
 
@@ -312,7 +312,7 @@ _ANSWER_CHARS = 500
 
 
 def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
-    """Log one call; a handler that broke leaves its traceback."""
+    """Log one tool call, with the traceback if the handler crashed."""
     log = structlog.stdlib.get_logger("soul.tools")
     facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "trigger": turn.cause_id}
     facts |= {"intent": intent} if (intent := result.outcome.intent_id) else {}

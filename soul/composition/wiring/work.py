@@ -1,4 +1,4 @@
-"""Builds the loops over the table of waiting work."""
+"""Builds loops over the table `work`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def build_work_loop(
     batch: int | None = None,
     attention: Attention | None = None,
 ) -> WorkLoop:
-    """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
+    """Build a loop over these handlers, with its own interval and name in the journal."""
     return WorkLoop(
         name=name,
         every_ms=every_ms,
