@@ -13,6 +13,8 @@ LOOKS_PER_S = 3
 KEPT_FOR = timedelta(hours=26)
 """A SOUL that has slept this long is woken in any case."""
 _SET_BACK = timedelta(minutes=1)
+OWN_TIMES_S = 2.0
+"""Seconds between two wakes for what SOULs do at times of their own: those that began together have the same times."""
 BLIND_S = 900.0
 """How long a service may be unreadable for one sleeper while it answers for others."""
 
@@ -28,12 +30,12 @@ def used_usd(figures: Iterable[Figures], now: datetime) -> float:
     return sum(one.usd for one in today if one.usd > 0)
 
 
-def is_over(note: SleepNote, now: datetime, *, is_spent: bool = False) -> str:
+def is_over(note: SleepNote, now: datetime, *, may_wait: bool = False) -> str:
     """Return why a sleep is over by time, "" while it is not.
 
-    Once the day's dollars are spent (`is_spent`), a SOUL wakes only for what others wait for, or after `KEPT_FOR`.
+    A SOUL whose own time `may_wait` wakes only for what others wait for, or after `KEPT_FOR`.
     """
-    since, due = parse_iso(note.asleep_since), note.promised_at if is_spent else note.wake_at
+    since, due = parse_iso(note.asleep_since), note.promised_at if may_wait else note.wake_at
     if (due and parse_iso(due) <= now) or now - since > KEPT_FOR:
         return "its time has come"
     return "the clock was set back" if now < since - _SET_BACK else ""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,7 +52,7 @@ from modules.runtime.sleep_note import (
     write_note,
 )
 from soul.terminal.output import write_lines
-from soul.watch.policy import LOOKS_PER_S, is_blind, is_over, step_s, used_usd
+from soul.watch.policy import LOOKS_PER_S, OWN_TIMES_S, is_blind, is_over, step_s, used_usd
 from town.serving import ConnectionLimits, Listener, serve
 
 _LIMITS = ConnectionLimits(connections=256, head_s=10.0)
@@ -149,6 +150,8 @@ class Watcher:
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
     figures: dict[str, Figures] = field(default_factory=dict)
     _told_s: dict[str, float] = field(default_factory=dict)
+    _own_time_s: float = 0.0
+    """Until when no SOUL is woken for its own time alone."""
     _bluesky: dict[tuple[str, bool], SharedRequests] = field(default_factory=dict)
     _github: dict[tuple[str, bool], httpx.AsyncClient] = field(default_factory=dict)
     _answered_s: dict[str, float] = field(default_factory=dict)
@@ -207,10 +210,10 @@ class Watcher:
                 await self.clock.sleep(_LOOK_S)
                 now = self.clock.now()
                 counts = Counter(source.newest.service for _, source in self._held())
-                is_spent = self._is_spent
+                first = self._first_by_time(now)
                 for one in [*self.sleepers.values()]:
                     try:
-                        why = self._due(one, now, counts, is_spent=is_spent)
+                        why = self._due(one, now, counts, may_wait=one is not first)
                     except Exception as error:
                         why = f"its home cannot be read: {type(error).__name__}"
                     if why:
@@ -233,11 +236,23 @@ class Watcher:
     def _held(self) -> Iterator[tuple[Sleeper, Source]]:
         return ((one, source) for one in self.sleepers.values() if one.note for source in one.sources.values())
 
-    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int], *, is_spent: bool) -> str:
+    def _first_by_time(self, now: datetime) -> Sleeper | None:
+        """Return the sleeper whose own time came first, at most once in `OWN_TIMES_S`; None while all of them wait."""
+        now_s = self.clock.monotonic()
+        if now_s < self._own_time_s or self._is_spent:
+            return None
+        due = ((one.note.wake_at, one) for one in self.sleepers.values() if one.note and now_s >= one.call_s)
+        wake_at, first = min(due, key=itemgetter(0), default=("", None))
+        if first is None or parse_iso(wake_at) > now:
+            return None
+        self._own_time_s = now_s + OWN_TIMES_S
+        return first
+
+    def _due(self, one: Sleeper, now: datetime, counts: Mapping[str, int], *, may_wait: bool) -> str:
         """Return why a sleeper must wake, apart from what the looks find; "" if it need not."""
         if (note := one.note) is None or one.home is None or one.overdue:
             return one.overdue
-        why = is_over(note, now, is_spent=is_spent)
+        why = is_over(note, now, may_wait=may_wait)
         why = why or ("" if is_noted(one.home.memory) else "its note is gone")
         why = why or ("something was written for it" if is_wake_requested(one.home.memory) else "")
         if why := why or ("its owner edited a file" if _edited(one.home) != one.edited else ""):

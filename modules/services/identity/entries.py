@@ -24,7 +24,8 @@ def see_held(document: str) -> str:
 
 def waiting_line(document: str) -> str:
     """Return the line on a change of a document that waits for the owner's approval."""
-    return f"A change of {document} waits for your approval: {see_held(document)}"
+    what = f"The skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"A change of {document}"
+    return f"{what} waits for your approval: {see_held(document)}"
 
 
 def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:

@@ -18,7 +18,7 @@ from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import Figures, SleepNote, woke, write_note
-from soul.watch.policy import BLIND_S, LOOKS_PER_S, is_blind, is_over
+from soul.watch.policy import BLIND_S, LOOKS_PER_S, OWN_TIMES_S, is_blind, is_over
 from soul.watch.watcher import Sleeper, Source, Watcher
 from tests.patience import until
 from tests.running_town import PASSWORD, RunningTown
@@ -387,12 +387,37 @@ async def test_where_the_dollars_of_the_day_are_used_time_alone_wakes_nobody_and
     await asyncio.gather(watching, return_exceptions=True)
 
 
+async def test_own_times_that_come_together_wake_one_after_the_other_and_keep_nobody_else_waiting(
+    tmp_path: Path,
+) -> None:
+    clock, called = FakeClock(), list[str]()
+
+    async def wake(name: str) -> bool:
+        called.append(name)
+        return True
+
+    watcher = Watcher(lambda _: None, wake, clock)
+    for place in range(10):
+        put(watcher, tmp_path, f"thinker{place}", Looked(NOTHING), hours=1 - place / 1000)
+    one = put(watcher, tmp_path, "promised", Looked(NOTHING), hours=1)
+    assert one.note
+    one.note = replace(one.note, promised_at=one.note.wake_at)
+    await clock.advance(3600)
+    await watch_for(watcher, clock, 9)
+    assert "promised" in called, "others wait for it"
+    own = [name for name in called if name != "promised"]
+    assert own == [f"thinker{place}" for place in range(9, 9 - len(own), -1)], "who waits longest comes first"
+    assert 9 / OWN_TIMES_S - 1 <= len(own) <= 9 / OWN_TIMES_S + 1
+    await watch_for(watcher, clock, 30)
+    assert len(called) == 11
+
+
 def test_nobody_sleeps_longer_than_a_day_and_two_hours_for_dollars() -> None:
     now = FakeClock().now()
     note = SleepNote("rowan", "did:plc:rowan", iso(now), iso(now + timedelta(hours=1)))
     assert is_over(note, now + timedelta(hours=2))
-    assert not is_over(note, now + timedelta(hours=25), is_spent=True)
-    assert is_over(note, now + timedelta(hours=27), is_spent=True)
+    assert not is_over(note, now + timedelta(hours=25), may_wait=True)
+    assert is_over(note, now + timedelta(hours=27), may_wait=True)
 
 
 class Faulty(Looked):
