@@ -175,7 +175,7 @@ class Materials:
         return self._lines("Friction", told)
 
     async def to_mend(self) -> str:
-        """Return what the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
+        """Return what the SOUL decided to write a skill about: a friction in codes, or a wish; "" if nothing."""
         proposal = await self.proposals.to_write()
         about = await self.friction.get(proposal.friction) if proposal else None
         return about.description if about else proposal.wish if proposal else ""

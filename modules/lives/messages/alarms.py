@@ -220,7 +220,7 @@ class AlarmHandler(Handler, Perceiver):
                 return Disposition("silent", "decided", _DECIDED)
         elif item.payload["kind"] == "document" and not await self._still_waits(item.payload["name"]):
             return Disposition("silent", "decided", _DECIDED)
-        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # an answer of the day tells it too
+        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # a notice about that budget counts
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
             if await self.notices.send(text, item.cause_id) is None and item.payload.get("words"):
                 return await self._shown(item)

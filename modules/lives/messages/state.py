@@ -119,7 +119,7 @@ class MessageState:
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
     async def in_words(self, drafts: Sequence[Intent]) -> list[Draft]:
-        """Return each draft in words."""
+        """Return a description of each draft."""
         return await self.database.run(lambda connection: in_words(connection, drafts))
 
     async def waiting_numbers(self) -> dict[str, int]:
