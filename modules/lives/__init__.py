@@ -1,1 +1,1 @@
-"""How a SOUL lives, one package for each world; no life imports another."""
+"""The lives of a SOUL, one package each; no life imports another."""

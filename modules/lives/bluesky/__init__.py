@@ -1,1 +1,1 @@
-"""The life on Bluesky."""
+"""The Bluesky life: answers to posts, and posts of the SOUL's own."""

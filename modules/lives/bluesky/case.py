@@ -1,4 +1,4 @@
-"""One waiting post with all that was read for it, so that nothing of it is asked for again."""
+"""One waiting post with everything that was read for it, so that nothing is requested twice."""
 
 from __future__ import annotations
 
@@ -45,34 +45,34 @@ _MANY_PEER_POSTS = 2
 
 @dataclass(frozen=True, slots=True)
 class PostCase:
-    """A post with its thread, what is known of its author, and what the rules of the outbox say of an answer.
+    """A post with its thread, what is known about its author, and what the rules of the outbox say about an answer.
 
     Attributes:
         item: the waiting post.
-        thread: as it was read, without the posts of those who are muted or deny that they stand in a prompt.
+        thread: as it was read, without posts by people who are muted or do not allow their posts in a prompt.
         own_did: our account.
-        importance: how much the author matters, among those for whom the day's budget is kept.
-        provenance: the owner's only where nobody else's words are in the thread, nor a quote of somebody else's, nor a
+        importance: that of the author, for the budget.
+        provenance: the owner's only if the thread contains nobody else's words, no quote of somebody else's and no
             picture, which may show anybody's words.
-        relationship: what is remembered of the author; None for somebody new.
-        incoming: the post, as a conversation takes it in.
-        advice: how an answer would fare of the outbox.
+        relationship: what is remembered about the author; None for somebody new.
+        incoming: the post in the form for a conversation.
+        advice: what the rules of the outbox say about an answer.
         is_muted: whether the owner muted the author.
-        preference: what the author allows; None where it could not be read.
-        unseen: why our own account chose not to see the post, "" if it did not; None where that could not be read.
+        preference: what the author allows; None if it could not be read.
+        unseen: why our own account chose not to see the post, "" if it did not; None if that could not be read.
         is_peer: whether the author is a peer.
-        names_workspace: whether a workspace that is watched was first named in this thread.
-        peers: dids of the peers who wrote in the thread, beside the author of the post.
-        hidden: what others wrote beside a post of the owner's, left out of the prompt so that it holds the owner's
-            words alone; a reply is checked against it.
-        among_others: the thread with that; None where nothing was left out.
-        answered: whom the post names and who replied to it, as `@handle`.
+        names_workspace: whether a watched workspace was first named in this thread.
+        peers: DIDs of the peers who wrote in the thread, without the author of the post.
+        hidden: posts by others beside a post by the owner, left out of the prompt so that it contains only the owner's
+            words; a reply is checked against them.
+        among_others: the thread with these posts; None if nothing was left out.
+        answered: who is named in the post and replied to it, as `@handle`.
         github_username: our name on GitHub; "" if there is none.
-        peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
-        later: which of the peers whom the owner names go before us with work that all share; None where none does.
-        shares_work: whether it is known that the post asks for such work.
-        ritual: the ritual in whose thread the post stands; None elsewhere.
-        unsent: our replies in the thread that have not left yet, oldest first.
+        peers_since: reads what peers wrote directly under the post at a uri; None if no peer is named or wrote.
+        later: the peers named by the owner that go before us with shared work; None if there are none.
+        shares_work: whether the post is known to ask for such work.
+        ritual: the ritual in whose thread the post is; None elsewhere.
+        unsent: our replies in the thread that were not sent yet, oldest first.
 
     """
 
@@ -110,39 +110,39 @@ class PostCase:
 
     @property
     def is_project(self) -> bool:
-        """Whether the thread is that of a workspace, or the owner or a peer writes in it and it is about work."""
+        """Whether the thread belongs to a workspace, or is about work and the post is by the owner or a peer."""
         return self.names_workspace or ((self.is_owner or self.is_peer) and self.thread.names_work)
 
     @property
     def may_show_picture(self) -> bool:
-        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread."""
+        """Whether an answer may show a picture: a person asks about design, and the thread has no reply of ours."""
         asks_of_design = self.incoming.asks_us and speaks_of_design(self.notification.text)
         return asks_of_design and not self.thread.agent_reply_count
 
     @property
     def may_act(self) -> bool:
-        """Whether the tools that act are there: nobody's words are in the turn but the owner's and our own."""
+        """Whether the turn has tools that act: it contains nobody's words but the owner's and our own."""
         return self.provenance is Provenance.OWNER
 
     @property
     def heard_whole(self) -> PostCase:
-        """The same post for an answer in words alone: with what others wrote beside it, and without acts."""
+        """The same case for an answer in words alone: with what others wrote beside the post, and without acts."""
         whole = replace(self, thread=self.among_others or self.thread, hidden=(), among_others=None)
         return replace(whole, provenance=Provenance.STRANGER)
 
     @property
     def is_closed_to_us(self) -> bool:
-        """Whether whoever began the thread does not let us reply in it."""
+        """Whether the author of the thread's root does not let us reply in it."""
         return self._focal.is_closed_to_us
 
     @property
     def addresses_others(self) -> bool:
-        """Whether the post names somebody beside us."""
+        """Whether the post names more than one account."""
         return self.item.names_several
 
     @property
     def keeps_ritual_quiet(self) -> bool:
-        """Whether it is a program's post in a ritual that needs no answer: each answers the opening, and that once."""
+        """Whether this is a program's post in a ritual that needs no answer: each answers only the opening, once."""
         if self.ritual is None or not self.incoming.is_automated:
             return False
         is_opening = self.notification.uri == self.ritual.run.thread_uri
@@ -150,7 +150,7 @@ class PostCase:
 
     @property
     def events(self) -> tuple[ThreadEvent, ...]:
-        """What the thread and the post say of the conversation: its root, our replies, and the post."""
+        """The events of the conversation that the thread and the post show: its root, our replies, and the post."""
         root, top = self.notification.root, self.thread.focal_path[0].author
         ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
         return (
@@ -161,15 +161,15 @@ class PostCase:
 
     @property
     def text(self) -> str:
-        """The post's text, with the addresses behind it that it does not show; without them in a turn that may act.
+        """The post's text with the addresses that it does not show in full; without them in a turn that may act.
 
-        A page chose the words of its address, and whoever shared it chose none of them.
+        The words in an address are chosen by its page, not by the person who shares it.
         """
         return self._words_of(self.notification)
 
     @property
     def link_hosts(self) -> str:
-        """The hosts of those addresses, where they are left out; "" if there are none."""
+        """The hosts of the addresses that `text` leaves out; "" if there are none."""
         return link_hosts(self.notification) if self.may_act else ""
 
     def _words_of(self, post: Post | Notification) -> str:
@@ -184,11 +184,11 @@ class PostCase:
 
     @property
     def post_line(self) -> str:
-        """The post in one text, after the name of its author."""
+        """The post's text after the name of its author."""
         return f"{self.author_name}: {clean(self.text)}"
 
     def thread_lines(self, now: datetime, marks: Mapping[str, str]) -> str:
-        """The thread, a line for each post, the one to meet in its place; "" where it stands alone (`ThreadLines`)."""
+        """Return the thread, a line per post, with a mark for the post to answer; "" if it is alone (`ThreadLines`)."""
         text = ThreadLines(self.own_did, self.peers, now, marks, self._all_of)
         return text.lines(self.thread.posts, self.notification.uri, self.unsent)
 
@@ -197,26 +197,26 @@ class PostCase:
 
     @property
     def quoted(self) -> Post | None:
-        """The post that is quoted in the one to be met; None where that quotes none, or none that may be read."""
+        """The post that the post to answer quotes; None if it quotes none, or none that may be read."""
         return self._focal.quoted
 
     @property
     def quoted_text(self) -> str:
-        """The words of that post, with what stands under it; "" where there is none."""
+        """The words of the quoted post, with what is shown under it; "" if there is none."""
         if (quoted := self.quoted) is None:
             return ""
         return "\n".join((self._words_of(quoted), *(() if self.may_act else shown_with(quoted))))
 
     @property
     def attached(self) -> str:
-        """The page under the post and what its video shows, or that its quote cannot be read; "" for nothing of it."""
+        """The page under the post and what its video shows, or that its quote cannot be read; "" if none applies."""
         focal = self._focal
         beside = [] if self.quoted else shown_under(replace(focal, card=None), self.own_did, whole=False)
         return "\n".join((*beside, *(() if self.may_act else shown_with(focal, pictures=False))))
 
     @property
     def shows_page(self) -> bool:
-        """Whether words of a page, or of whoever made it, stand under a post of the thread."""
+        """Whether a post of the thread shows a page, or quotes a post that shows more than its text."""
         posts = (*self.thread.posts, self._focal)
         return any(post.card or (post.quoted and shown_with(post.quoted)) for post in posts)
 
@@ -226,18 +226,18 @@ class PostCase:
 
     @property
     def peer_posts(self) -> list[Post]:
-        """What peers said in the thread, oldest first; the author of the post to be handled is none of them."""
+        """The posts by peers in the thread, oldest first, without those by the author of the post to answer."""
         return [post for post in self._others if post.author.did in self.peers]
 
     @property
     def present_peers(self) -> list[str]:
-        """The DIDs of the peers in the thread: of the author first, then of whoever spoke last."""
+        """The DIDs of the peers in the thread: the author first, then the others, the latest first."""
         authors = [post.author.did for post in reversed(self.peer_posts)]
         return list(dict.fromkeys([*([self.notification.author.did] if self.is_peer else []), *authors]))
 
     @property
     def acquaintance(self) -> Literal["Owner", "New", "Known", "Unanswered"]:
-        """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
+        """How well the author is known: the name of a subsection of `Relationship` in the skill `bluesky-response`."""
         if self.is_owner:
             return "Owner"
         if not self._met_before or self.relationship is None:
@@ -246,12 +246,12 @@ class PostCase:
 
     @property
     def _met_before(self) -> int:
-        """How often the author wrote to us before this post."""
+        """The number of times that the author wrote to us before this post."""
         return self.relationship.times_written_before(self.notification.uri) if self.relationship else 0
 
     @property
     def notes(self) -> list[str]:
-        """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
+        """The notes that apply to the thread: names of subsections of `Notes` in the skill `bluesky-response`."""
         applying = {
             "Owner Request": self.may_act,
             "Shared Work": self.may_act and self.addresses_others and bool(self.github_username),
@@ -272,7 +272,7 @@ class PostCase:
 
     @property
     def figures(self) -> dict[str, object]:
-        """The values that those subsections have places for."""
+        """The values for the variables of those subsections."""
         return {
             "depth": self.thread.depth,
             "own_replies": self._own_replies,
@@ -289,14 +289,14 @@ class PostCase:
 
     @property
     def account_to_tell(self) -> str:
-        """Our name on GitHub, where the thread is about work and no post of ours in it tells the name; else ""."""
+        """Our name on GitHub if the thread is about work and no post of ours in it tells the name; else ""."""
         ours = (post.text for post in self.thread.posts if post.author.did == self.own_did)
         is_told = any(tells_username(text, self.github_username) for text in ours)
         return self.github_username if self.is_project and not is_told else ""
 
     @property
     def facts(self) -> PostFacts:
-        """The post and its thread, as data beside the prompt."""
+        """The post and its thread as facts, which accompany the prompt."""
         post = self.notification
         return PostFacts(
             uri=post.uri,
@@ -325,7 +325,7 @@ class PostCase:
 
     @property
     def subject(self) -> ThreadTurn:
-        """What the tools of a turn about it may touch, and what they check a reply against."""
+        """The subject of a turn about the post: what its tools may touch, and what they check a reply against."""
         notification, posts = self.notification, self.thread.posts
         return ThreadTurn(
             notification=notification,

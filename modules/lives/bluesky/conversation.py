@@ -1,6 +1,6 @@
-"""A conversation: what is kept of one thread, what changes it, and when it is worth another word. Pure.
+"""Conversations: the record of one thread, the events that change it, and when it deserves another reply. Pure.
 
-`FollowedThread.after` alone changes it: an event in, the next conversation out.
+Only `FollowedThread.after` changes a record: it takes an event and returns the next record.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT_REPLIES = 10
 
 
 class Participant(FileRecord):
-    """Somebody else in a conversation."""
+    """Another account in a conversation."""
 
     did: str
     handle: str
@@ -64,8 +64,8 @@ class OurReply(FileRecord):
 class FollowedThread(FileRecord):
     """A thread that we follow.
 
-    `concluded_by_silence`: nobody ended it, it only ran dry. `reengaged_at`: the time of the post that reopened it.
-    `is_project`: it is about work that is done together, and ends later.
+    `concluded_by_silence`: nobody ended it, it only stopped. `reengaged_at`: the time of the post that reopened it.
+    `is_project`: it is about shared work, and has higher limits.
     """
 
     root_uri: str
@@ -90,14 +90,14 @@ class FollowedThread(FileRecord):
     is_project: bool = False
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether it is old enough to be forgotten: a week after its end, or 30 days after it went stale."""
+        """Return whether it may be deleted: a week after its end or, if it is stale, 30 days after its last event."""
         if self.state == "concluded":
             return now - (self.concluded_at or self.last_checked) > timedelta(milliseconds=CONVERSATION_RETENTION_MS)
         stale_for = timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         return self.state == "stale" and now - self.last_checked > stale_for
 
     def after(self, event: ThreadEvent, now: datetime) -> FollowedThread:
-        """Return the conversation after `event`, which happened at `now`."""
+        """Return the conversation after an event at `now`."""
         match event:
             case ThreadSeen():
                 after = self.replace(
@@ -126,7 +126,7 @@ class FollowedThread(FileRecord):
         return after
 
     def after_all(self, events: Iterable[ThreadEvent], now: datetime) -> FollowedThread:
-        """Return the conversation after `events`, in this order, which happened at `now`."""
+        """Return the conversation after these events, in this order, at `now`."""
         conversation = self
         for event in events:
             conversation = conversation.after(event, now)
@@ -180,9 +180,9 @@ class FollowedThread(FileRecord):
 
 @dataclass(frozen=True, slots=True)
 class ConversationDecision(Decision):
-    """Whether to answer, by which rule (`code`).
+    """Whether to answer, and by which rule (`code`).
 
-    If not, `like` asks for a like instead, `conclude` for leaving the thread; both are left to the caller.
+    If not, `like` asks for a like instead and `conclude` for leaving the thread; the caller does both.
     """
 
     code: ConversationCode
@@ -192,7 +192,7 @@ class ConversationDecision(Decision):
 
 @dataclass(frozen=True, slots=True)
 class ConversationAnalysis:
-    """Whether a conversation is over by itself; `cause` names the rule."""
+    """Whether a conversation ended by itself; `cause` names the rule."""
 
     cause: Cause
     reason: str
@@ -204,7 +204,7 @@ class ConversationAnalysis:
 
     @property
     def by_silence(self) -> bool:
-        """Whether nobody ended it: it only ran dry."""
+        """Whether nobody ended it, and it only stopped."""
         return self.cause in {"disengaged", "no response"}
 
 
@@ -219,7 +219,7 @@ def judge_incoming(
 ) -> tuple[ConversationDecision, Sequence[Reopened]]:
     """Return whether to answer a post, and the event that reopens the conversation for it, if one does.
 
-    `conversation` counts the post already; asking twice, with the event applied in between, decides the same.
+    `conversation` includes the post already. A second call after the event was applied decides the same.
     """
     if is_owner:
         return _yes("owner", "owner interaction"), [Reopened()]
@@ -241,7 +241,7 @@ def judge_incoming(
 def analyze_conversation(
     conversation: FollowedThread | None, mechanics: SocialMechanics, agent_did: str, now: datetime
 ) -> ConversationAnalysis:
-    """Whether a conversation has run its course, with no new post at hand."""
+    """Return whether a conversation has run its course, without a new post."""
     if conversation is None:
         return ConversationAnalysis("none", "Unknown conversation")
     mechanics = mechanics.in_project if conversation.is_project else mechanics
@@ -270,7 +270,7 @@ def _comes_back(conversation: FollowedThread, incoming: Incoming, agent_did: str
 def _enough(
     conversation: FollowedThread, incoming: Incoming, mechanics: SocialMechanics, agent_did: str, now: datetime
 ) -> ConversationDecision | None:
-    """Return the refusal if another reply would be one too many, else None."""
+    """Return the refusal if another reply would be too much, else None."""
     if too_long := _too_long(conversation, mechanics):
         return _no(*too_long, conclude=True)
     others = [one for one in _others(conversation, agent_did) if one.did != incoming.did]

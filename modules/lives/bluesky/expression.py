@@ -1,6 +1,6 @@
-"""Posting because there is something to say: when, from which starting point, and the turn itself.
+"""Posts thoughts of the SOUL's own: when, from which starting point, and in which turn.
 
-`expression_schedule.json` keeps the next moment and the starting point across restarts; when the last post was made is
+`expression_schedule.json` keeps the next moment and the starting point across restarts. The time of the last post is
 read from the outbox, so that a crash between the two can never lead to a second post.
 """
 
@@ -85,11 +85,11 @@ _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 
 @dataclass(slots=True, kw_only=True)
 class ExpressionCycle:
-    """Knows when the next thought is due, and has it.
+    """Plans the next thought, and runs its turn when it is due.
 
-    Where days are shortened there is no night, and no daily limit. While the SOUL may not act in public a thought that
-    is due waits, with its starting point. Some thoughts start from a picture, which `chooser` finds; where none can be
-    had, the thought starts from something else.
+    Where days are shortened, there is no night and no daily limit of our own. While the SOUL may not act in public, a
+    thought that is due waits, with its starting point. Some thoughts start from a picture, which `chooser` finds; if
+    none can be loaded, the thought starts from something else.
     """
 
     me: Me
@@ -121,13 +121,13 @@ class ExpressionCycle:
 
     @property
     def next_at(self) -> datetime | None:
-        """When the next thought is due; None before the first scheduling."""
+        """The time at which the next thought is due; None before the first scheduling."""
         stored = self._state.get("nextExpression")
         return parse_iso(stored) if stored else None
 
     @property
     def next_source(self) -> str:
-        """Where the next thought starts; "" before the first scheduling."""
+        """The source of the next thought; "" before the first scheduling."""
         return str(self._state.get("source") or "")
 
     async def schedule(self, last_on_feed: str | None = None) -> datetime:
@@ -136,7 +136,7 @@ class ExpressionCycle:
         known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
         if (accepted := await self.outbox.last_done_or_accepted("post")) is not None:
             known.append(accepted)
-        # NOTE(self): a clock that was ahead for a while leaves moments that have not come yet; they say nothing.
+        # NOTE(self): a clock that was ahead for a while leaves moments in the future; they are ignored.
         last = max((moment for moment in known if moment <= now), default=None)
         moment = next_expression_time(
             now,
@@ -152,12 +152,12 @@ class ExpressionCycle:
         return moment
 
     async def run_if_due(self) -> Outcome:
-        """Have a thought if it is time, and say when to look again."""
+        """Have a thought if it is due; return what happened and when to look again."""
         now = self.clock.now()
         due = self.next_at
         longest = timedelta(milliseconds=self.pace.expression_max_ms)
         if due is None or due - now > (FURTHEST_MORNING if self.clock.keeps_hours else longest):
-            # NOTE(self): a clock that was ahead for a while leaves a moment too far ahead.
+            # NOTE(self): a clock that was ahead for a while leaves a moment too far in the future.
             due = await self.schedule()
         check_s = self.pace.expression_check_ms / 1000
         if now < due:
@@ -177,13 +177,13 @@ class ExpressionCycle:
         return await self.express()
 
     def put_off(self, until: datetime) -> None:
-        """Have no thought before that moment, and then the one that was planned."""
+        """Postpone the planned thought until that moment."""
         if self.next_at is None or self.next_at < until:
             self._state["nextExpression"] = iso(until)
             save_state(self.path, self._state)
 
     async def express(self) -> Outcome:
-        """One thought, now: at most one post. A failed try comes back later, each time later."""
+        """Have one thought now, with at most one post. A failed try is repeated later, with growing pauses."""
         if not (standing := self.standing()).may_act:
             return Outcome(ran=False, reason=str(standing))
         read = await self._unshared_finding()
@@ -253,13 +253,13 @@ class ExpressionCycle:
         return Outcome(ran=True, reason=f"{ended} ({source})")
 
     async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
-        """Write the thought down, to be looked at later where it stands, or will stand."""
+        """Record the thought with the present or future address of its post, so that reactions can be read later."""
         if intent_id and (intent := await self.outbox.get(intent_id)):
             uri, made = record_uri(self.atproto.did, intent), parse_iso(intent.created_at)
             self.expressions.record(uri, intent.body.public_text, source=of.source, prompt=of.prompt, at=made)
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
-        """No thought for want of budget is no failure: the same starting point, when there may be one again."""
+        """Put the thought off until the budget may allow it; that is no failure, and the starting point stays."""
         until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self.pace.expression_min_ms)
         longest = timedelta(milliseconds=self.pace.expression_max_ms)
         self.put_off(moment := self.clock.now() + min(until_then, longest))
@@ -268,7 +268,7 @@ class ExpressionCycle:
         return Outcome(ran=False, reason=summary)
 
     async def _unshared_finding(self) -> Memory | None:
-        """Return the newest finding of a reading from which no post started yet, every other time that there is one."""
+        """Return the newest finding of a reading from which no post started yet, in half of the cases; else None."""
         now = self.clock.now()
         query = Query("", _FACTS, now - _READ_LATELY, _MOST_SHARED, public_only=True)
         shared = self._state.get("sharedFindings", [])
@@ -281,7 +281,7 @@ class ExpressionCycle:
         return ExpressionPrompt(f"{fill(template, [read.subject]).strip()}\n\n{self._prompts.suffix()}", _READING)
 
     async def _start(self) -> tuple[ExpressionPrompt, ChosenPicture | None]:
-        """Return where the thought starts, and the picture that it shows."""
+        """Return the starting point of the thought, and the picture that it shows."""
         start, collection = self._starting_point()
         if not shows_picture(start.source):
             return start, None
@@ -295,7 +295,7 @@ class ExpressionCycle:
         return self._choose(with_picture=False)[0], None
 
     def _starting_point(self) -> tuple[ExpressionPrompt, str]:
-        """The one that was planned, as long as SELF.md is the same as it was then, and its collection of pictures."""
+        """Return the planned starting point, or a new one if SELF.md changed since, and its collection of pictures."""
         source, prompt = self._state.get("source"), self._state.get("prompt")
         if source and prompt and self._state.get("selfDigest", self._self_digest()) == self._self_digest():
             return ExpressionPrompt(str(prompt), str(source)), str(self._state.get("collection") or "")
@@ -305,7 +305,7 @@ class ExpressionCycle:
         return hashlib.sha256(self.identity.text().encode(errors="replace")).hexdigest()
 
     def _choose(self, *, with_picture: bool = True) -> tuple[ExpressionPrompt, str]:
-        """A starting point, and the address of the collection where its picture hangs; "" if it shows none."""
+        """Return a starting point, and the address of the collection for its picture; "" if it shows none."""
         templates, suffix = self._prompts.templates(), self._prompts.suffix()
         design = self.chooser.pick_source() if with_picture else None
         if design and self.rng.random() < DESIGN_SHARE:
@@ -333,7 +333,7 @@ class ExpressionCycle:
         save_state(self.path, self._state)
 
     def _postpone(self) -> float:
-        """15 minutes after a failure, doubling up to 4 hours, as this life goes; returns true seconds."""
+        """Plan the next try: 15 lived minutes after a failure, doubling up to 4 hours; return the true seconds."""
         delay_ms = doubled(EXPRESSION_RETRY_MIN_MS, self._failures, EXPRESSION_RETRY_MAX_MS)
         pause_s = self.clock.real(delay_ms) / 1000
         self._failures += 1
@@ -341,9 +341,9 @@ class ExpressionCycle:
         return pause_s
 
     async def _may_post(self) -> PostingDecision:
-        """Whether one more thought fits this day: at most so many as the owner said, and never more than twelve.
+        """Return whether one more thought fits this day: at most as many as the owner said, and at most twelve.
 
-        Where days are shortened only the owner's number counts, over the last such day, at any hour.
+        Where days are shortened, only the owner's number counts, over the last such day, at any hour.
         """
         now, asked = local(self.clock.now(), self.me.timezone), most_posts(await self.profiles.get())
         if self.clock.keeps_hours:
@@ -354,7 +354,7 @@ class ExpressionCycle:
         return can_post_original(posts, hour, most if asked is None else min(asked, most))
 
     async def why_not_now(self) -> str:
-        """Return why no post fits now that is about something else than a thought, "" if one does."""
+        """Return why a post that is not a thought does not fit now; "" if it does."""
         if not (allowed := await self._may_post()):
             return allowed.reason
         last, least = await self.outbox.last_done_or_accepted("post"), self.pace.expression_min_ms
@@ -363,7 +363,7 @@ class ExpressionCycle:
         return _POST_WAITS if await self._post_waits() else ""
 
     async def _post_waits(self) -> bool:
-        """Whether a post of ours is to leave about now: a thought beside it would be told nothing of it."""
+        """Return whether a post of ours is about to be sent: the turn of a thought would not be shown it."""
         now, posts = self.clock.now(), await self.outbox.of_kind("post", MOST_SCHEDULED + 1)
         return any(one.state in {"pending", "sending"} and not is_for_later(one, now) for one in posts)
 
@@ -374,13 +374,13 @@ class ExpressionCycle:
         return self.skills.render(_SKILL, "Richness Note", parts=", ".join(richness.suggestions))
 
     def _scaffold(self, source: str, prompt: str) -> Scaffold:
-        """The words that stand in what the model is told, but not in SELF.md."""
+        """Return the words that are in the prompt but not in SELF.md."""
         texts = [self.skills.section(_SKILL, name) for name in self.skills.section_names(_SKILL)]
         texts += [self.skills.section("core", "Ground Rules"), *self._prompts.all()]
         return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self.identity.text()])
 
     def _facts(self, subject: ExpressionTurn, recent: Sequence[str]) -> ExpressionFacts:
-        """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in its prompt."""
+        """Return the facts of the thought's turn: it is about the lines of SELF.md that are in its prompt."""
         lines = (line for part in self_lines(self.identity.extract()).values() for line in part)
         patterns = get_engagement_patterns(self.expressions.all()).insights
         return ExpressionFacts(
@@ -393,7 +393,7 @@ class ExpressionCycle:
         )
 
     async def _recent_posts(self) -> tuple[str, ...]:
-        """Our latest posts, each on one line, the newest first; those that left from here if it cannot be read."""
+        """Return our latest posts, a line each, newest first; those of the outbox if our feed cannot be read."""
         feed = await self.atproto.get_author_feed(self.atproto.did, limit=20)
         if isinstance(feed, Err):
             own = [one.body.public_text for one in await self.outbox.of_kind("post", 20) if one.state == "done"]
@@ -402,7 +402,7 @@ class ExpressionCycle:
         return tuple(" ".join(bare_words(text).split()) for text in own[:_RECENT_SHOWN])
 
     def _answered(self) -> str:
-        """What readers made of earlier thoughts, a line for each pattern; "" while nothing is known."""
+        """Return how readers responded to earlier thoughts, a line for each pattern; "" while nothing is known."""
         patterns = get_engagement_patterns(self.expressions.all()).insights
         told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)

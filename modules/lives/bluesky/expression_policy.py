@@ -1,4 +1,4 @@
-"""When the SOUL shares a thought of its own, where the thought starts from, and whether it invites an answer. Pure."""
+"""Rules for thoughts of the SOUL's own: when one is due, its starting point, and its invitation to answer. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Tone = Literal["curious", "supportive", "reflective", "celebratory"]
 
 _MORNING_HOURS = 3
 FURTHEST_MORNING = timedelta(days=1, hours=_MORNING_HOURS)
-"""So far ahead, at most, lies a moment of `next_morning`."""
+"""The furthest that a moment of `next_morning` can be ahead."""
 _SOONEST_MS = (2 * MINUTE_MS, 10 * MINUTE_MS)
 _TONE_UNTIL: tuple[tuple[int, Tone], ...] = (
     (10, "curious"),
@@ -63,13 +63,13 @@ _QUESTION = re.compile(r"\w[^\w?？؟]*[?？؟]")  # noqa: RUF001 - as Chinese a
 
 @dataclass(frozen=True, slots=True)
 class PostingDecision(Decision):
-    """Whether an original post fits now, by which rule (`code`)."""
+    """Whether an original post fits now, and by which rule (`code`)."""
 
     code: Literal["daily_limit", "quiet_hours", "within_limits"]
 
 
 class ExpressionPrompt(NamedTuple):
-    """What to think about, and where that came from."""
+    """What to think about, and the source that it comes from."""
 
     prompt: str
     source: str
@@ -84,16 +84,16 @@ def next_expression_time(
     *,
     soonest_ms: tuple[float, float] = _SOONEST_MS,
 ) -> datetime:
-    """When to speak next: an interval after the `last` time, so that a restart neither hastens nor delays it.
+    """Return when to post next: an interval after the `last` time, so that a restart neither hastens nor delays it.
 
-    Never sooner than a moment within `soonest_ms` from now, which is also when a first word is due.
+    It is never sooner than a random moment within `soonest_ms` from now, which is also when a first post is due.
     """
     soon = now + timedelta(milliseconds=rng.uniform(*soonest_ms))
     return soon if last is None else max(soon, last + timedelta(milliseconds=rng.uniform(min_ms, max_ms)))
 
 
 def next_morning(now: datetime, rng: random.Random) -> datetime:
-    """A moment in the next morning by the local time `now`, not always the first in which posting is allowed again."""
+    """Return a random moment in the next morning after the local time `now`, within three hours of the quiet hours."""
     morning = now.replace(hour=QUIET_HOURS_END, minute=0, second=0, microsecond=0)
     if morning <= now:
         morning += timedelta(days=1)
@@ -101,7 +101,7 @@ def next_morning(now: datetime, rng: random.Random) -> datetime:
 
 
 def can_post_original(posts_today: int, local_hour: int, most: int = DAILY_POST_LIMIT) -> PostingDecision:
-    """Whether one more original post fits this day, of `most`, and this local hour (0-23)."""
+    """Return whether one more original post fits this day, of at most `most`, and this local hour (0-23)."""
     if posts_today >= most:
         reason = f"daily limit of {counted(most, 'post')} reached"
         return PostingDecision(should=False, reason=reason, code="daily_limit")
@@ -111,7 +111,7 @@ def can_post_original(posts_today: int, local_hour: int, most: int = DAILY_POST_
 
 
 def tone_of(local_hour: int) -> Tone:
-    """In which tone to speak at this local hour (0-23)."""
+    """Return the tone for this local hour (0-23)."""
     return next(tone for until, tone in _TONE_UNTIL if local_hour < until)
 
 
@@ -126,19 +126,19 @@ def generate_expression_prompt(
     unanswered: Collection[str] = (),
     design: DesignSource | None = None,
 ) -> ExpressionPrompt:
-    """A starting point drawn from SELF.md by a random source, not one of the last three if that can be helped.
+    """Return a starting point from SELF.md by a random source, if possible none of the last three.
 
-    A source in `unanswered` comes behind all others three times in four.
+    Three times in four, a source in `unanswered` comes after all others.
 
     Args:
         extract: SELF.md by its parts.
         templates: source → text with `{{value}}`, or with `{{value1}}` and `{{value2}}`.
         recent_sources: sources of earlier expressions, oldest first.
-        rng: chance.
+        rng: the source of randomness.
         fallbacks: (text, source) for a SELF.md that says too little.
         suffix: ends every prompt.
         unanswered: sources whose posts nobody answered.
-        design: a collection of pictures, with which a line about design may start a thought.
+        design: a collection of pictures, for a thought that starts from a line about design.
 
     Raises:
         SkillError: neither a template nor a fallback can be used.
@@ -166,7 +166,7 @@ def generate_expression_prompt(
 def generate_design_inspiration_prompt(
     templates: Mapping[str, str], design: DesignSource, *, suffix: str
 ) -> ExpressionPrompt | None:
-    """A starting point in the pictures of a collection; None where the skill has no template for its kind."""
+    """Return a starting point from the pictures of a collection; None if the skill has no template for its kind."""
     source = f"{_INSPIRATION}-{design.type}"
     if source not in templates:
         return None
@@ -174,18 +174,18 @@ def generate_design_inspiration_prompt(
 
 
 def shows_picture(source: str) -> bool:
-    """Whether a thought from that source shows a picture."""
+    """Return whether a thought from that source shows a picture."""
     return source.partition("-")[0] in {_TASTE, _INSPIRATION}
 
 
 def lines_of_taste(extract: SelfExtract) -> list[str]:
-    """The lines of SELF.md that tell what the SOUL likes to look at."""
+    """Return the lines of SELF.md about what the SOUL likes to look at."""
     lines = (*extract.explorations, *extract.current_focus, *extract.patterns)
     return [line for line in lines if speaks_of_design(line)]
 
 
 def fill(template: str, values: Sequence[str], design: DesignSource | None = None) -> str:
-    """Return `template` with its variables replaced in a single pass: what SELF.md says is never expanded itself."""
+    """Return `template` with its variables replaced in a single pass: variables in SELF.md are never expanded."""
     about = {"designName": design.name, "designUrl": design.url} if design else {}
     known = {"value": values[0], "value1": values[0], "value2": values[-1], **about}
     return _VARIABLE.sub(lambda match: known.get(match["name"], ""), template)
@@ -197,7 +197,7 @@ def invites(text: str) -> bool:
 
 
 def lacks_invitation(text: str, said: Sequence[str]) -> bool:
-    """Return whether `text` invites nobody, as none of the four latest of `said` does, our posts from the newest on.
+    """Return whether neither `text` nor any of our four latest posts invites an answer; `said` has the newest first.
 
     A feed in which every post asks for an answer tires its readers, and one in which none does speaks to nobody.
     """
@@ -205,13 +205,13 @@ def lacks_invitation(text: str, said: Sequence[str]) -> bool:
 
 
 ENDINGS_APART = 4
-"""So many of our posts after one that invites may do without."""
+"""How many of our posts after one with an invitation may lack one."""
 
 
 def add_invitation(text: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """Return `text` with one of `invitations` after it, if one fits `most` characters; else `text` as it is.
+    """Return `text` followed by one of `invitations`, if one fits into `most` characters; else `text` unchanged.
 
-    The same words get the same invitation, so that they still count as said before.
+    The same text gets the same invitation, so that it still counts as said before.
     """
     wholes = [f"{text.rstrip()} {one.strip()}" for one in invitations]
     fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
@@ -219,7 +219,7 @@ def add_invitation(text: str, invitations: Sequence[str], most: int = PORTABLE_M
 
 
 def is_expression_plan(state: Json) -> bool:
-    """Whether a stored plan holds what is written of the next thought: moments, words, and a list of words."""
+    """Return whether a stored plan has the expected form: moments, texts and lists."""
     moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
     words = (state.get(name) for name in ("source", "prompt", "selfDigest", "collection"))
     recent = state.get("recentSources", [])

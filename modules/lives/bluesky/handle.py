@@ -1,7 +1,7 @@
-"""Handles one post that waits: decides by rule if it needs no look at its thread, else reads it and asks the model.
+"""Handles one waiting post: decides by rule if its thread need not be read, else reads it and asks the model.
 
 A crash at any point leaves the post waiting; an act that was accepted before is found and not repeated. Others who are
-named in a post go first: for a moment in talk, and with shared work until they answer.
+named in a post go first: for a moment in a conversation, and with shared work until they answer.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 _MOST_SHARED, _SHARED_S = 1_000, 86_400.0
 WORK_STEPS = 30
-"""So many times as long as in talk each of the others goes first with work that all share: ten minutes."""
+"""How many times longer than in a conversation each of the others goes first with shared work: ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OthersFirst:
-    """Reckons the order among those whom a post names; `etiquette` knows which of them are peers."""
+    """Computes the order among those whom a post names; `etiquette` knows which of them are peers."""
 
     me: Me
     pace: Pace
@@ -73,13 +73,13 @@ class OthersFirst:
     shared: TTLCache[str, bool] = field(default_factory=lambda: TTLCache(_MOST_SHARED, _SHARED_S))
 
     def note_shared(self, uri: str) -> None:
-        """Note that several do the work of a post: it waits without another turn as long as others are awaited."""
+        """Note that several share the work of a post: it waits without another turn as long as others are awaited."""
         self.shared[uri] = True
 
     def first_ms(self, item: Pending, importance: Importance) -> float:
-        """Return how many ms others who are named in a post go first; 0 where nobody else is.
+        """Return how many ms others who are named in a post go first; 0 if nobody else is named.
 
-        Peers go in the order that all of them reckon; else our own name decides, and the owner's post does not wait.
+        Peers go in the order that all of them compute. Without peers our name decides; posts by the owner do not wait.
         """
         if not item.names_several:
             return 0.0
@@ -92,10 +92,10 @@ class OthersFirst:
         return get_agent_jitter(self.me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
 
     def later(self, item: Pending, answered: Collection[str]) -> LaterTurn | None:
-        """Return which peers have the work of a post before us and are still awaited; None where none is.
+        """Return which peers do the work of a post before us and are still awaited; None if there are none.
 
-        `answered` are the handles of those who replied, in lower case. Whoever does not is awaited for ten minutes, so
-        that nothing waits for a SOUL that is gone.
+        `answered` are the handles of those who replied, in lower case. Each of the others is awaited for ten minutes at
+        most, in case it is gone.
         """
         before = peers_before(self.me.bluesky_username, self._peers(item), item.notification.root.uri)
         awaited = tuple(f"@{one}" for one in before if one not in answered)
@@ -135,10 +135,10 @@ class CaseReader:
 
     @answering
     async def read_case(self, item: Pending, importance: Importance) -> ApiResult[PostCase]:
-        """Read one case, with two requests: the post with what stands above and below it, and the root.
+        """Read one case with two requests: the post with what is above and below it, and the root.
 
-        What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
-        be another SOUL is noted.
+        What each author allows is read once a day, and so is what our account chose not to see. Accounts in the thread
+        that may be other SOULs are noted.
         """
         notification = item.notification
         thread = await self._read_thread(notification)
@@ -203,13 +203,13 @@ class CaseReader:
         )
 
     async def _unsent_in(self, root_uri: str) -> tuple[UnsentReply, ...]:
-        """Our replies in a thread that have not left yet, oldest first."""
+        """Return our replies in a thread that were not sent yet, oldest first."""
         ours = await self.outbox.at_place(["reply"], root_uri)
         waiting = [one for one in reversed(ours) if one.state in ACTIVE_STATES and one.state != "done"]
         return tuple(UnsentReply(one.target, one.body.public_text) for one in waiting)
 
     async def _peers_since(self, uri: str) -> list[Post]:
-        """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
+        """Return what peers wrote directly under a post until now; an empty list if that cannot be read."""
         if (read := (await self.atproto.get_post_thread(uri, 1, 0)).or_else(None)) is None:
             return []
         below = [reply.post for reply in read.replies if reply.post.author.did != self.atproto.did]
@@ -227,7 +227,7 @@ class CaseReader:
 
 
 def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:
-    """The handles of those who replied right to a post, in lower case."""
+    """Return the handles of those who replied directly to a post, in lower case."""
     replies = (post for post in thread.posts if post.reply and post.reply.parent.uri == notification.uri)
     return {post.author.handle.lower() for post in replies}
 
@@ -235,7 +235,7 @@ def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[st
 def incoming_of(
     notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
 ) -> Incoming:
-    """Return a post as a conversation takes it in; `thread` is what was read of its thread, if anything was."""
+    """Return a post in the form for a conversation; `thread` is its thread, if that was read."""
     author = notification.author
     before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
     return Incoming(
@@ -255,7 +255,7 @@ _GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
 
 @dataclass(frozen=True, slots=True)
 class PostExperiences:
-    """Writes them to `log`."""
+    """Records experiences with posts in `log`."""
 
     log: DraftExperiences
     relationships: Relationships
@@ -263,7 +263,7 @@ class PostExperiences:
     runs: RitualRuns
 
     async def note(self, item: Pending, importance: Importance, disposition: Disposition) -> None:
-        """Keep what a settled post was to us; a reply that waits for the owner's approval, once it has left."""
+        """Record the experience of a settled post; if the reply waits for the owner's approval, once it was sent."""
         post = item.notification
         if importance == "owner":
             if len(post.text) > _GUIDANCE_CHARS:
@@ -283,7 +283,7 @@ class PostExperiences:
     def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
         post = item.notification
         if disposition.act == "left" or (disposition.act == "silent" and not disposition.intent_id):
-            # NOTE(self): what a rule kept back was no choice.
+            # NOTE(self): silence because a rule blocked an act is no choice.
             return "chose_silence"
         if disposition.act != "replied":
             return None
@@ -321,9 +321,9 @@ _SUMMARIES_OF_HELD = {
 
 @dataclass(kw_only=True)
 class ReplyHandler(Handler):
-    """Takes in what a reply commits to: at once or, where it waits for the owner's approval, when that was said.
+    """Records the commitments in a reply: at once or, if it waits for the owner's approval, once it is approved.
 
-    Its rows are the posts that such a reply answers.
+    Its rows are the posts that a held reply answers.
     """
 
     kind = HELD_REPLY
@@ -336,7 +336,7 @@ class ReplyHandler(Handler):
     me: Me
 
     async def note(self, post: Notification, intent_id: str) -> None:
-        """Take in what the reply commits to, or let it wait for the owner."""
+        """Record the commitments in a reply, or add a row if the reply waits for the owner's approval."""
         intent = await self.outbox.get(intent_id)
         if intent is not None and intent.state == "held":
             await self.table.add(NewWork(HELD_REPLY, post.uri, {"intent": intent_id}, post.author.did, "commitment"))
@@ -364,9 +364,9 @@ class ReplyHandler(Handler):
 
 @dataclass(kw_only=True)
 class PostHandler(Handler):
-    """Handles posts of one kind. `replies` takes in what the answers to them commit to.
+    """Handles posts of one kind. `replies` records the commitments in the answers to them.
 
-    What has to wait waits for true seconds; the loop is told how many are lived in them.
+    Waits are in true seconds here; `handle` converts them to lived seconds for the loop.
     """
 
     kind: str = POST
@@ -396,22 +396,22 @@ class PostHandler(Handler):
             post.notification, item.importance, "first"
         ) or await self._too_late(post, item.importance)
         disposition = disposition or self._others_first(post, item.importance)
-        # NOTE(self): a request about one's data does not wait until the limits of the hour let a turn read it.
+        # NOTE(self): a request about the author's own data does not wait until the limits of the hour allow a turn.
         if disposition is None and (wait := await self._no_turn(post, item.importance)):
             disposition = await self._carry_out_request(post.notification, item.importance) or wait
         disposition = disposition or await self._decide(post, item.importance)
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 
     async def _no_turn(self, post: Pending, importance: Importance) -> Disposition | None:
-        """How long the post has to wait for a turn; None where one is taken for it, as for each of the owner's."""
+        """Return how long the post has to wait for a turn; None if it need not, like every post of the owner's."""
         if importance == "owner":
             return None
         wait = await self.turns.take(post.notification.author, limits_of(importance))
         return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
-        """Return what an earlier life answered, or None where all that it did is no answer."""
-        # NOTE(self): the reply that reached a conversation's limit was followed by a like; the reply is the answer.
+        """Return the disposition of an answer from before a crash; None if no accepted intent is an answer."""
+        # NOTE(self): a reply that reached a conversation's limit is followed by a like; the reply is the answer.
         intent = next((one for kind in _DONE_BEFORE for one in accepted if one.kind == kind), None)
         if intent is None:
             return None
@@ -425,7 +425,7 @@ class PostHandler(Handler):
     async def _carry_out_request(
         self, post: Notification, importance: Importance, found: Found = "possible"
     ) -> Disposition | None:
-        """What becomes of a post in which its author asks about their own data, or asked for no reply before."""
+        """Carry out a request about the author's own data, or an earlier one for no replies; None if there is none."""
         parent_uri = post.reply.parent.uri if post.reply else ""
         did, handle = post.author.did, post.author.handle
         asked = Addressed(post.uri, did, handle, post.text, importance, parent_uri)
@@ -442,7 +442,7 @@ class PostHandler(Handler):
         return answered.came("answered", outcome.reason, "rights")
 
     async def _too_late(self, post: Pending, importance: Importance) -> Disposition | None:
-        """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
+        """Return the disposition of a post that is too old, or None; like it if its author got no response since."""
         if not is_too_late(post.indexed, self.clock.now(), by_owner=importance == "owner"):
             return None
         if requested := await self._carry_out_request(post.notification, importance):
@@ -457,7 +457,7 @@ class PostHandler(Handler):
         return liked.came("liked", reason, "too-late")
 
     def _others_first(self, post: Pending, importance: Importance) -> Disposition | None:
-        """How long the post has to wait for others whom it names too; None if it need not."""
+        """Return how long the post has to wait for others whom it names too; None if it need not."""
         others_first = timedelta(milliseconds=self.others.first_ms(post, importance))
         wait_s = (post.received + others_first - self.clock.now()).total_seconds()
         if wait_s <= 0:
@@ -467,7 +467,7 @@ class PostHandler(Handler):
     async def _decide(self, post: Pending, importance: Importance) -> Disposition:
         """Read the case, plan by rule, and carry the plan out.
 
-        Where no model is to answer now, one reads the post for a request that its words may hold.
+        If no model may answer now, a model still checks whether the post contains a request about the author's data.
         """
         uri, read = post.notification.uri, await self.reader.read_case(post, importance)
         if isinstance(read, Err):
@@ -497,9 +497,9 @@ class PostHandler(Handler):
         return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the posts themselves; keep what they were to us, and what an answer commits to.
+        """Settle the posts themselves; record the experience, and the commitments in an answer.
 
-        Earlier posts of somebody who took back the newest one were not looked at: the next look takes them up.
+        If the newest post was deleted, the earlier ones by its author were not read: the next look queues them.
         """
         state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
         earlier = () if disposition.code == "gone" else item.payload.get("earlier", ())

@@ -1,6 +1,6 @@
-"""Fetches notifications, remembers who reached us, and stores the posts that deserve a look by the model.
+"""Fetches notifications, records who wrote to us, and stores the posts that deserve a look by the model.
 
-The order matters for crashes: first the posts are stored, then they count as seen. The loops of this life stand here.
+The order matters for crashes: first the posts are stored, then they count as seen. The loops of this life are here too.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _QUIET = (*_REACTIONS, _SEEN_POST)
 
 @dataclass(frozen=True, slots=True)
 class PerceivedPosts:
-    """How many notifications were new, how many posts now wait for the model, how many were let go with a reason."""
+    """How many notifications were new, how many posts now wait for the model, and how many were dropped by rule."""
 
     new: int
     waiting: int
@@ -79,7 +79,7 @@ class PerceivedPosts:
 
 @dataclass(kw_only=True, slots=True)
 class PostPerceiver(Perceiver):
-    """Reads the notifications of our account, and lets what is new wait for its handler."""
+    """Reads the notifications of our account, and queues new posts for their handler."""
 
     atproto: Atproto
     outbox: Outbox
@@ -101,7 +101,7 @@ class PostPerceiver(Perceiver):
     _errors: int = field(default=0, init=False)
     _skipped: int = field(default=0, init=False)
     _trouble: str = field(default="", init=False)
-    """What failed first since notifications were read; told once."""
+    """The first error since notifications were last read; it is reported once."""
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _was_read: bool = field(default=False, init=False)
 
@@ -112,13 +112,13 @@ class PostPerceiver(Perceiver):
             raise Transient(message)
 
     async def read_first(self) -> None:
-        """Read notifications before all else that a start asks of the network; the first `perceive` need not."""
+        """Read notifications before a start makes any other request; the first `perceive` then does not read them."""
         self._was_read = isinstance(await self.read(), Ok)
 
     async def read(self) -> ApiResult[PerceivedPosts]:
-        """Read notifications, and let what waits wait for its handler.
+        """Read notifications, and queue what waits for its handler.
 
-        After failures most looks are left out, but never many in a row.
+        After failures most looks are skipped, but never many in a row.
         """
         if self.rng.random() < awareness_skip_probability(self._errors, self._skipped):
             self._skipped += 1
@@ -135,13 +135,13 @@ class PostPerceiver(Perceiver):
             return perceived
 
     async def _queue(self) -> None:
-        """Let a row of work wait for the newest post of each person in a thread, and for what cannot be read."""
+        """Queue a row of work for the newest post of each person in a thread, and for each post that cannot be read."""
         queue = queue_of(await self.pending.waiting(), self.me.owner_did, self.relationships, self.atproto.did)
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 
     def _importance_of(self, did: str) -> Importance:
-        """Return how much the author of a post matters, among those for whom the day's budget is kept."""
+        """Return the importance of a post by this author, for the budget."""
         if self.me.is_owner(did):
             return "owner"
         return "stranger" if self.etiquette.is_stranger(did) else "mention"
@@ -160,7 +160,7 @@ class PostPerceiver(Perceiver):
 
     @answering
     async def look(self) -> ApiResult[PerceivedPosts]:
-        """Take in what is new. What is stored already is not new, however often the network shows it."""
+        """Store what is new. What is stored already is not new, however often the network shows it."""
         words, quiet = await self._fetch_words(), await self._fetch_quiet()
         self.moderation.note(*(item.author for item in (*words, *quiet)))
         known = await self.pending.known([item.uri for item in words])
@@ -202,7 +202,7 @@ class PostPerceiver(Perceiver):
         return Ok(PerceivedPosts(len(fresh) + len(seen_posts), *perceived))
 
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
-        """Watch the workspaces that the owner and listed peers name; nobody else can have it watch one."""
+        """Watch the workspaces that the owner and listed peers name; nobody else can make the SOUL watch one."""
         for item in notifications:
             if not self.me.is_owner(item.author.did) and not self.etiquette.is_listed_peer(item.author.did):
                 continue
@@ -212,7 +212,7 @@ class PostPerceiver(Perceiver):
                     await self.journal.record(Entry("life", AWARENESS, summary, line="done", trigger_uri=item.uri))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
-        """Store what the model should see, let go of the rest; returns how many of each."""
+        """Store what the model should see, let go of the rest; return how many of each."""
         asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
         unseen = {item.uri: why for item in notifications if (why := self.moderation.why_unseen(item))}
         passed_over = [item for item in notifications if item.uri in unseen and item.uri not in asked]
@@ -222,8 +222,8 @@ class PostPerceiver(Perceiver):
         decided = [(item, should_respond_to(item, owner, skip_acknowledgments=skip)) for item in notifications]
         wanted = [item for item, decision in decided if decision or item.uri in asked]
         let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
-        # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
-        # the model meets them.
+        # NOTE(self): stored before anything is done, because a like needs the row with its reason; after a crash in
+        # between, the model handles them.
         await self.pending.take_in([item for item, _ in let_go])
         for item, decision in let_go:
             await self._let_go(item, decision)
@@ -234,11 +234,11 @@ class PostPerceiver(Perceiver):
         return stored, len(let_go) + len(passed_over)
 
     async def _fetch_words(self) -> list[Notification]:
-        """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.
+        """Return mentions, replies and quotes of the last day or, after a pause, since the last look; also some older.
 
-        A notification carries the time at which its post was made, so one that was made hours ago can show up only
-        now, behind others that are known: each look reaches back the whole day, and further pages than usual when
-        all of a page is unseen.
+        A notification has the time at which its post was made, so that one made hours ago can show up only now, behind
+        others that are known. Each look therefore reaches back the whole day, and reads more pages than usual if all
+        of a page is unseen.
         """
         floor = self._floor()
         forgotten = self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
@@ -261,14 +261,14 @@ class PostPerceiver(Perceiver):
         return found
 
     async def _tell_unreadable(self, count: int) -> None:
-        """Told once for as many as there are, for each look finds them again."""
+        """Record how many are unreadable if it is more than before, because each look finds them again."""
         if count > self._unreadable:
             summary = f"{counted(count, 'notification')} could not be read and will get no answer"
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
     async def _fetch_quiet(self) -> list[Notification]:
-        """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
+        """Return the latest that needs no answer: reactions, and posts that we subscribe to; a burst may lose some."""
         page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)).or_raise()
         floor = self._floor()
         if seen_at := self.relationships.seen_at:
@@ -276,7 +276,7 @@ class PostPerceiver(Perceiver):
         return [item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor]
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
-        """Small words get a like, and end the conversation; the rest is simply noted."""
+        """Record a post that needs no answer; mere thanks and the like get a like, and end the conversation."""
         act, intent_id, reason = "skipped", None, decision.reason
         if decision.deserves_like:
             published = await self.publisher.conclude(
@@ -301,7 +301,7 @@ class PostPerceiver(Perceiver):
         )
 
     async def _pass_over(self, notifications: list[Notification], why: Callable[[Notification], str]) -> None:
-        """Posts that need no look by anybody: each is remembered with its reason."""
+        """Record posts that need no look by the model, each with its reason."""
         for notification in notifications:
             await self.journal.record(
                 Entry(
@@ -318,7 +318,7 @@ class PostPerceiver(Perceiver):
         await self.pending.take_in(notifications, state="dropped")
 
     async def _note(self, notification: Notification) -> None:
-        """Remember what asks for no answer; a reaction to a post of ours beside the act that made the post."""
+        """Record what needs no answer; a reaction to a post of ours with the act that made the post."""
         handle, subject = notification.author.handle, notification.reason_subject or ""
         made = await self.outbox.made(subject) if subject else None
         if notification.kind == _SEEN_POST:
@@ -343,20 +343,20 @@ class PostPerceiver(Perceiver):
         )
 
     def _is_in_time(self, notification: Notification) -> bool:
-        """Whether an answer still makes sense."""
+        """Return whether a post is recent enough for an answer."""
         by_owner = self.me.is_owner(notification.author.did)
         return not is_too_late(_indexed(notification), self.clock.now(), by_owner=by_owner)
 
     def _owner_floor(self) -> datetime:
-        """What the owner wrote before is not answered any more."""
+        """Return the time before which the owner's posts are no longer answered."""
         return self.clock.now() - timedelta(milliseconds=OWNER_MAX_AGE_MS)
 
     def _floor(self) -> datetime:
-        """What others wrote before is not answered any more."""
+        """Return the time before which posts of others are no longer answered."""
         return self.clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
 
     def _may_be_late_request(self, notification: Notification) -> bool:
-        """Whether it may be a request about the author's own data, which is carried out also after days."""
+        """Return whether it may be a request about the author's own data, which is carried out even after days."""
         since = self.clock.now() - timedelta(milliseconds=REQUEST_MAX_AGE_MS)
         return (
             notification.kind in _WORDS and _indexed(notification) > since and may_be_rights_request(notification.text)
@@ -385,7 +385,7 @@ def _at_once() -> bool:
 
 @dataclass(slots=True)
 class NotificationLoop(Loop):
-    """Reads notifications while a slow model keeps the loop that answers busy: reading never waits for thinking."""
+    """Reads notifications while a slow model keeps the loop that answers busy: reading never waits for a turn."""
 
     name = "notifications"
 
@@ -409,7 +409,7 @@ class NotificationLoop(Loop):
 
 @dataclass(slots=True)
 class ExpressionLoop(Loop):
-    """Looks whether a thought is due, once `ready` says that it is known when the last one was."""
+    """Checks whether a thought is due, once `ready` says that the time of the last one is known."""
 
     name = "expression-check"
     needs_idle = True
@@ -431,10 +431,10 @@ class ExpressionLoop(Loop):
 
 @dataclass(slots=True)
 class SessionLoop(Loop):
-    """Keeps the session fresh, well before it runs out; the adapter also recovers on its own.
+    """Renews the session well before it expires; the adapter also recovers on its own.
 
-    What fails is told once, until it goes well or fails in another way. An account that is not in use at its service
-    ends the process. A look costs no request while the session is valid.
+    A failure is reported once, until the renewal succeeds or fails in another way. An account that its service does not
+    let in ends the process. A look costs no request while the session is valid.
     """
 
     name = "session-refresh"
@@ -467,9 +467,9 @@ class SessionLoop(Loop):
 async def warm_up(
     *, feed: OwnFeed, identity: OwnIdentity, expression: ExpressionCycle, journal: Journal, timezone: str = ""
 ) -> None:
-    """One look at our own feed before anything starts.
+    """Read our own feed once before anything starts.
 
-    It tells what we already said, whether our identity post stands, when we last spoke, and what repeats an older post.
+    It shows what we said, whether our identity post exists, when we last posted, and what repeats an older post.
     """
     read = await feed.read()
     if isinstance(read, Err):

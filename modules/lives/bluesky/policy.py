@@ -1,4 +1,4 @@
-"""May I, should I, in which order: the rules on what reaches the SOUL on Bluesky. Values in, decisions out."""
+"""Rules for posts that reach the SOUL on Bluesky: which are answered, how, and in which order. Pure."""
 
 from __future__ import annotations
 
@@ -78,27 +78,27 @@ _SENTENCES: Mapping[ScreeningCode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Screening(Decision):
-    """Whether a notification deserves a look by the model, by which rule (`code`)."""
+    """Whether a notification deserves a look by the model, and by which rule (`code`)."""
 
     code: ScreeningCode
 
     @property
     def deserves_like(self) -> bool:
-        """Whether it gets a like instead of an answer: small words, meant kindly."""
+        """Whether it gets a like instead of an answer: an emoji, thanks or a goodbye."""
         return self.code in {"emoji", "acknowledgment", "closing"}
 
 
 class Acquaintances(Protocol):
-    """Whatever knows whom we know: the store, or a dict by DID."""
+    """Returns what is known about accounts: the store, or a dict by DID."""
 
     def get(self, did: str, /) -> Relationship | None:
-        """What is remembered of an account."""
+        """Return what is remembered about an account, or None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PostDecision:
-    """What is to be done about a post (`code`), and why.
+    """What to do about a post (`code`), and why.
 
     `like` adds a like to leaving the conversation (`conclude`); `later` means in `retry_in_s` seconds.
     """
@@ -111,7 +111,7 @@ class PostDecision:
 
 @dataclass(frozen=True, slots=True)
 class Prioritized:
-    """A notification and how much it matters; `reason` joins what counted."""
+    """A notification and its priority; `reason` lists what counted."""
 
     notification: Notification
     priority: int
@@ -120,9 +120,9 @@ class Prioritized:
 
 
 def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Screening:
-    """Whether a notification deserves a look by the model; the first rule that applies decides.
+    """Return whether a notification deserves a look by the model; the first rule that applies decides.
 
-    Without `skip_acknowledgments`, thanks and the like are looked at too (a bare emoji never is).
+    Without `skip_acknowledgments`, thanks and similar words are looked at too (a bare emoji never is).
     """
     return _screen(
         notification, is_owner=notification.author.did == owner_did, skip_acknowledgments=skip_acknowledgments
@@ -130,7 +130,7 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
 
 
 def plan_case(post_case: PostCase, judged: ConversationDecision) -> PostDecision:
-    """What to do about a post whose conversation was judged; only `answer` asks a model."""
+    """Return what to do about a post whose conversation was judged; only `answer` asks a model."""
     if post_case.is_muted:
         return PostDecision("skip", "the owner muted the author")
     is_owner = post_case.is_owner
@@ -148,7 +148,7 @@ def plan_case(post_case: PostCase, judged: ConversationDecision) -> PostDecision
 
 
 def _against_choices(post_case: PostCase) -> PostDecision | None:
-    """Return what is done where the author allows no answer by a model, or the thread none of ours; else None.
+    """Return what to do if the author allows no answer by a model, or the thread none by us; else None.
 
     The owner, who runs the SOUL, is always answered.
     """
@@ -175,14 +175,14 @@ def plan_for(
     *,
     is_owner: bool,
 ) -> PostDecision:
-    """What to do about a post whose thread was read; only `answer` asks a model.
+    """Return what to do about a post whose thread was read; only `answer` asks a model.
 
     Args:
         judged: what the state of the conversation says.
-        screening: what the words of the post deserve; the reason for an answer.
+        screening: what the words of the post deserve; gives the reason for an answer.
         thread: the thread as it was read.
-        advice: what the rules of the outbox would say of an answer.
-        is_owner: whether the owner wrote the post; no circle of thanks ends a conversation with them.
+        advice: what the rules of the outbox say about an answer.
+        is_owner: whether the owner wrote the post; a circle of thanks does not end a conversation with them.
 
     """
     circling = thread.circular.suggestion_to_exit and not is_owner
@@ -211,19 +211,19 @@ def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circl
 def prioritize_notifications(
     notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Acquaintances
 ) -> list[Prioritized]:
-    """Return notifications, those that matter most first."""
+    """Return the notifications, those with the highest priority first."""
     ranked = [_prioritize(one, owner_did, agent_did, relationships.get(one.author.did)) for one in notifications]
     return sorted(ranked, key=lambda item: -item.priority)
 
 
 def is_too_late(indexed: datetime, now: datetime, *, by_owner: bool) -> bool:
-    """Return whether an answer would come too late; the owner is answered also after a pause of some days."""
+    """Return whether an answer would come too late; the owner is answered even after some days."""
     return now - indexed >= timedelta(milliseconds=OWNER_MAX_AGE_MS if by_owner else NOTIFICATION_MAX_AGE_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A post to be handled. Of what has the same turn, the lowest `rank` goes first; a request stands alone."""
+    """A post to handle. Among posts whose turn is the same, the lowest `rank` goes first; a request stands alone."""
 
     item: Pending
     is_request: bool
@@ -233,11 +233,11 @@ class Queued:
 def queue_of(
     waiting: Iterable[Pending], owner_did: str, relationships: Acquaintances, agent_did: str = ""
 ) -> list[Queued]:
-    """Return one item per person and thread: their newest post there; their older ones become `earlier`.
+    """Return one item per person and thread: their newest post there, with their older ones as `earlier`.
 
-    A post whose words may be a request about its author's own data stands alone, so that a turn looks at it. Everybody
-    who waits in a thread is answered, each after reading what was answered before. What may be a request has the lowest
-    rank, then come those who come often, then it goes by priority.
+    A post that may be a request about its author's own data stands alone, so that a turn looks at it. Everybody who
+    waits in a thread is answered, each after earlier answers were read. Possible requests have the lowest rank, then
+    come recurring authors, then the priority decides.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=lambda one: one.notification.indexed_at):
@@ -260,7 +260,7 @@ def queue_of(
 def _screen(notification: Notification, *, is_owner: bool, skip_acknowledgments: bool = True) -> Screening:
     if is_owner:
         return _screened("owner", should=True)
-    # NOTE(self): a mention always carries a handle; what is said beside it decides.
+    # NOTE(self): a mention always contains a handle; the other words decide.
     said = without_handles(notification.text) or notification.text.strip()
     if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
         return _screened(silent, should=False)
@@ -300,7 +300,7 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
     parent_uri = notification.reply.parent.uri if notification.reply else ""
     to_own = ours in notification.uri or parent_uri.startswith(ours)
     speaks = notification.kind in {"reply", "mention", "quote"}
-    # NOTE(self): the post is remembered before it is ranked; it makes nobody an acquaintance.
+    # NOTE(self): the post is recorded before it is ranked; it alone makes nobody an acquaintance.
     before = [one for one in known.interactions if one.uri != notification.uri] if known else []
     known = known if before else None
     marks: Sequence[tuple[bool, int, str]] = (

@@ -1,7 +1,7 @@
-"""Proposes every public act of this life to the outbox, once the checks of this life let it pass.
+"""Proposes every public act of this life to the outbox, once it has passed the checks of this life.
 
 Each accepted reply is recorded with its conversation at once, because its address is known before it is sent. The
-conversations (`.memory/bluesky_conversations.json`) and the posts that wait (rows of `soul.db`) are kept here.
+conversations (`.memory/bluesky_conversations.json`) and the waiting posts (rows of `soul.db`) are stored here.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ from modules.services.work.types import WorkItem
 
 
 class Conversations:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """Stores conversations. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -87,34 +87,34 @@ class Conversations:
         self.notice = self._file.notice
 
     def get_conversation(self, root_uri: str) -> FollowedThread | None:
-        """The conversation under a thread root."""
+        """Return the conversation under a thread root, or None."""
         return self._file.records.get(root_uri)
 
     def is_over(self, session_key: str) -> bool:
-        """Whether a session is that of a thread whose conversation has ended for us."""
+        """Return whether a session is that of a thread whose conversation has ended for us."""
         known = self._file.records.get(session_key.removeprefix(THREAD_PREFIX))
         return session_key.startswith(THREAD_PREFIX) and known is not None and known.state in {"concluded", "stale"}
 
     def counts(self) -> tuple[int, int]:
-        """Return how many conversations go on, and how many are concluded; stale ones are neither."""
+        """Return how many conversations are open, and how many are concluded; stale ones are neither."""
         states = Counter(one.state for one in self._file.records.values())
         concluded, stale = states["concluded"], states["stale"]
         return states.total() - concluded - stale, concluded
 
     def track_conversation(self, root_uri: str, cid: str | None = None) -> FollowedThread:
-        """Follow a thread, or note that it came up again."""
+        """Follow a thread, or record that it came up again."""
         return self._apply(root_uri, ThreadSeen(cid))
 
     def record_our_reply(self, root_uri: str, *reply_uris: str) -> FollowedThread:
-        """Replies of ours stand in the thread; the same uri twice counts once."""
+        """Record replies of ours in a thread; the same uri twice counts once."""
         return self._apply(root_uri, ThreadSeen(), *map(Replied, reply_uris))
 
     def mark_conversation_concluded(self, root_uri: str, reason: str) -> FollowedThread:
-        """The thread is over for us; it need not have been followed before."""
+        """Conclude the conversation of a thread, which need not have been followed before."""
         return self._apply(root_uri, ThreadSeen(), Concluded(reason))
 
     def plan_case(self, post_case: PostCase, mechanics: SocialMechanics) -> PostDecision:
-        """Plan what to do about a post whose thread was read, and keep the conversation as post and plan leave it."""
+        """Plan what to do about a post whose thread was read, and store the conversation with the resulting changes."""
         now = self._clock.now()
         spoken = self._known(post_case.notification.root.uri).after_all(post_case.events, now)
         judged, reopened = judge_incoming(
@@ -133,12 +133,12 @@ class Conversations:
     def analyze_conversation(
         self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
     ) -> ConversationAnalysis:
-        """Whether a conversation has run its course."""
+        """Return whether a conversation has run its course."""
         conversation = self._file.records.get(root_uri)
         return analyze(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
 
     def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[FollowedThread]:
-        """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
+        """Conclude the conversations that have run their course; return these, so that they can be reported."""
         with self._file.one_save():
             return self._sweep(agent_did, mechanics)
 
@@ -157,7 +157,7 @@ class Conversations:
         return over
 
     def cleanup_old_conversations(self) -> int:
-        """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
+        """Mark old conversations as stale and delete the oldest; return how many were deleted."""
         now, before = self._clock.now(), self._file.records
         kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now)}
         self._file.records = {root_uri: one.after(Aged(), now) for root_uri, one in kept.items()}
@@ -166,11 +166,11 @@ class Conversations:
         return len(before) - len(kept)
 
     def _apply(self, root_uri: str, *events: ThreadEvent) -> FollowedThread:
-        """Keep the conversation as it stands after `events`."""
+        """Store the conversation as it is after `events`."""
         return self._keep(self._known(root_uri).after_all(events, self._clock.now()))
 
     def _known(self, root_uri: str) -> FollowedThread:
-        """The conversation under a thread root; a new one if there is none."""
+        """Return the conversation under a thread root; a new one if there is none."""
         now = self._clock.now()
         return self._file.records.get(root_uri) or FollowedThread(
             root_uri=root_uri, first_seen=now, last_checked=now, source="notification"
@@ -191,13 +191,13 @@ class PendingPosts:
         self._clock = clock
 
     async def known(self, uris: Sequence[str]) -> set[str]:
-        """Which of these were ever taken in, whatever became of them."""
+        """Return which of these posts were ever stored, whatever became of them."""
         return {one.uri for one in await self._database.run(lambda connection: received.among(connection, uris))}
 
     async def take_in(
         self, notifications: Sequence[Notification], state: Literal["pending", "dropped"] = "pending"
     ) -> int:
-        """Store those that are new; returns how many were. `dropped` ones are only remembered."""
+        """Store those that are new; return how many were. Those with the state `dropped` are not handled."""
         now = iso(self._clock.now())
         posts = [
             ReceivedPost(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at, now, state)
@@ -206,17 +206,17 @@ class PendingPosts:
         return await self._database.run(lambda connection: received.insert(connection, posts)) if posts else 0
 
     async def has_reached_us(self, uri: str) -> bool:
-        """Whether a post was taken in as a notification, and is still kept."""
+        """Return whether a post was stored as a notification, and is still kept."""
         return await self._database.run(lambda connection: received.get(connection, uri)) is not None
 
     async def waiting(self) -> list[Pending]:
-        """All that still wait and can be read, oldest first."""
+        """Return the posts that still wait and can be read, oldest first."""
         rows = await self._database.run(received.waiting)
         read = ((row, _notification(row.payload)) for row in rows)
         return [Pending(post, row.received_at) for row, post in read if post is not None]
 
     async def read(self, item: WorkItem) -> Pending | None:
-        """Return the post that a row of work is about, with those settled with it; None where it cannot be read."""
+        """Return the post of a row of work, with the earlier ones settled with it; None if it cannot be read."""
         uris = [item.key, *item.payload.get("earlier", ())]
         rows = await self._database.run(lambda connection: received.among(connection, uris))
         posts = {row.uri: post for row in rows if (post := _notification(row.payload))}
@@ -226,22 +226,22 @@ class PendingPosts:
         return Pending(post, row.received_at, tuple(posts.values()), waits=row.state == "pending")
 
     async def unreadable(self) -> list[str]:
-        """The uris of those that wait and cannot be read, oldest first."""
+        """Return the uris of the posts that wait and cannot be read, oldest first."""
         rows = await self._database.run(received.waiting)
         return [row.uri for row in rows if _notification(row.payload) is None]
 
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
-        """These are handled, or given up; `outcome` says how."""
+        """Mark posts as handled or dropped; `outcome` says how."""
         await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))
 
     async def forget_before(self, moment: datetime) -> int:
-        """Delete what was handled before `moment`; returns how many rows went."""
+        """Delete what was handled before `moment`; return the number of deleted rows."""
         return await self._database.run(lambda connection: received.forget_before(connection, moment))
 
 
 @dataclass(frozen=True, slots=True)
 class Tidying:
-    """Ends the conversations that are over, and forgets what has outlived its use."""
+    """Ends the conversations that are over, and deletes what is no longer needed."""
 
     conversations: Conversations
     relationships: Relationships
@@ -252,7 +252,7 @@ class Tidying:
     atproto: Atproto
 
     async def run(self) -> None:
-        """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
+        """Tidy once. Raises `StorageError`, or `Transient` if the database is briefly out of reach."""
         for over in self.conversations.sweep(self.atproto.did, self.identity.extract().social_mechanics):
             summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
             reason = over.conclusion_reason or ""
@@ -265,14 +265,14 @@ class Tidying:
 
 
 def _payload(notification: Notification) -> dict[str, Any]:
-    """The stored form. The key `reason` is older than the field `kind`, and rows of earlier versions have it."""
+    """Return the stored form. The key `reason` is older than the field `kind`, and rows of earlier versions have it."""
     data = dataclasses.asdict(notification)
     data["reason"] = data.pop("kind")
     return data
 
 
 def _notification(stored: dict[str, Any]) -> Notification | None:
-    """The notification in its stored form; None if a part of it is missing or of another shape."""
+    """Return the notification from its stored form; None if a part of it is missing or has a wrong type."""
     try:
         return _notifications().validate_python({**stored, "kind": stored.get("reason")})
     except ValidationError:
@@ -281,20 +281,20 @@ def _notification(stored: dict[str, Any]) -> Notification | None:
 
 @cache
 def _notifications() -> TypeAdapter[Notification]:
-    # NOTE(self): it takes time to build, which a start does not wait for.
+    # NOTE(self): building it takes time, and a start must not wait for it.
     return TypeAdapter(Notification)
 
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
 LIKE_INSTEAD = "A like instead of a reply"
 _OWN_CHAIN = 6
-"""So many replies of ours, each below the one before, are seen below a post."""
+"""How many replies of ours, each below the one before, are found below a post."""
 _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
 @dataclass(slots=True, kw_only=True)
 class Publisher:
-    """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception."""
+    """Turns proposed actions into intents. Blocked and held acts are returned with a reason, never as an exception."""
 
     atproto: Atproto
     outbox: Outbox
@@ -313,10 +313,10 @@ class Publisher:
         scheduled_for: datetime | None = None,
         replaces: str = "",
     ) -> Published:
-        """A post of our own, with pictures that were made ready (`Pictures.attach`).
+        """Propose a post of our own, with prepared pictures (`Pictures.attach`).
 
-        `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts. It leaves at
-        `scheduled_for`, or else as soon as it may. `replaces` is the id of the waiting post whose place it takes.
+        `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts. It is sent at
+        `scheduled_for`, or else as soon as it may be. `replaces` is the id of the waiting post whose place it takes.
         """
         text = clean(text)
         if problem := text_problem(text):
@@ -337,11 +337,11 @@ class Publisher:
         is_unanswered: bool = False,
         adds: bool = False,
     ) -> Published:
-        """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop.
+        """Propose a reply to `parent`. Empty thanks in a thread where we already spoke become a like; so does a loop.
 
-        `is_unanswered`: the thread was read for this turn, and no reply of ours stands under `parent`. What was
-        accepted and has not left yet is known to the outbox. Where a reply of ours stands, one that `adds` to it
-        answers that, and any other is refused.
+        `is_unanswered`: the thread was read for this turn, and has no reply of ours under `parent`. The outbox knows
+        what was accepted but not sent yet. If there is a reply of ours, one that `adds` to it answers that reply, and
+        any other is refused.
         """
         text = clean(text)
         if problem := text_problem(text):
@@ -373,9 +373,9 @@ class Publisher:
         return replace(published, ends=submitted.advice.code == "silence")
 
     async def answer_request(self, text: str, to: Notification, *, ends: bool, forgets: bool) -> Published:
-        """A reply to who asked about their own data, sent ahead of the pace: no check of this life holds it back.
+        """Propose a reply to a request about the author's own data, ahead of the pace and without checks of this life.
 
-        `ends`: the conversation is over with it; `forgets`: it confirms that they are forgotten.
+        `ends`: it ends the conversation; `forgets`: it confirms that the author is forgotten.
         """
         refs = {"parent": RecordRef(uri=to.uri, cid=to.cid), "root": RecordRef(uri=to.root.uri, cid=to.root.cid)}
         last = {"is_last_word": True} if forgets else {}
@@ -390,29 +390,29 @@ class Publisher:
         return published
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
-        """A like."""
+        """Propose a like."""
         body = LikeBody(uri=subject.uri, cid=subject.cid, **await self._their_post(subject))
         return await self._submit(terms.proposed(body))
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
-        """A repost."""
+        """Propose a repost."""
         body = RepostBody(uri=subject.uri, cid=subject.cid, **await self._their_post(subject))
         return await self._submit(terms.proposed(body))
 
     async def follow(self, body: FollowBody, terms: ActTerms) -> Published:
-        """A follow."""
+        """Propose a follow."""
         return await self._submit(terms.proposed(body))
 
     async def delete(self, body: DeleteBody, terms: ActTerms) -> Published:
-        """Take back a record of our own (a post, a follow)."""
+        """Propose to delete a record of our own (a post, a follow)."""
         if not body.uri.startswith(f"at://{self.atproto.did}/"):
             return refused(_NOT_OWN)
         return await self._submit(terms.proposed(body))
 
     async def _their_post(self, subject: StrongRef) -> dict[str, TheirPost]:
-        """Return the field of a body that tells the owner what post it is about; none for one that reached us.
+        """Return the field of a body that shows the owner which post it is about; none for a post that we received.
 
-        Where the post cannot be read now, the owner is shown its address instead.
+        If the post cannot be read now, the owner is shown its address instead.
         """
         if await self.pending.has_reached_us(subject.uri):
             return {}
@@ -422,7 +422,7 @@ class Publisher:
         return {"theirs": TheirPost(handle=found.data[0].author.handle, text=found.data[0].text)}
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
-        """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""
+        """Return whether an act of this kind was accepted for the owner's request in a turn before this one."""
         if turn.request is None or not turn.cause_id:
             return False
         return any(one.id not in turn.request.made for one in await self.outbox.accepted(turn.cause_id, kind))
@@ -436,9 +436,9 @@ class Publisher:
         terms: ActTerms,
         must_like: bool = False,
     ) -> Published:
-        """Leave a conversation: with a like under these terms, if one is given, then silence. Nobody is ghosted.
+        """Leave a conversation with a like under these terms, if one is given, so that nobody is ghosted.
 
-        With `must_like` the conversation goes on where the post has no like of ours and may not get one; the answer is
+        With `must_like`, the conversation goes on if the post has no like of ours and may not get one; the result is
         then `blocked`.
         """
         published = Published("accepted")
@@ -453,14 +453,14 @@ class Publisher:
         return published
 
     def _last_answer(self, post: ThreadNode | None) -> StrongRef | None:
-        """Return our reply to a post, or the last one in the line of our replies below it; None if there is none."""
+        """Return our reply to a post, or the last one in the chain of our replies below it; None if there is none."""
         own = next((one for one in post.replies if one.post.author.did == self.atproto.did), None) if post else None
         return (self._last_answer(own) or own.post.ref) if own else None
 
     async def _repeats(
         self, text: str, parent: StrongRef, terms: ActTerms, *, is_answered: bool, adds: bool
     ) -> Problem | None:
-        """Return why no further reply may stand under `parent`, which is our own if `is_answered`; None if it may."""
+        """Return why no further reply is allowed under `parent`, which is our own if `is_answered`; None if one is."""
         if not adds:
             about = {"uri": parent.uri}
             return Problem("Answered Already", "the post has a reply of ours", about) if is_answered else None
@@ -471,14 +471,14 @@ class Publisher:
         return None
 
     def has_spoken(self, root: StrongRef) -> bool:
-        """Whether we have replied in this thread before."""
+        """Return whether we have replied in this thread before."""
         conversation = self.conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
 
     async def _leave_if_long(self, action: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
-        """Like the post that was answered and end the conversation, if the answer to it reached one of its limits.
+        """Like the post that was answered and end the conversation, if the answer reached one of its limits.
 
-        Talk with the owner has no limit, and a conversation that somebody takes up again is liked no second time.
+        Conversations with the owner have no limit, and a reopened conversation gets no second like.
         """
         if action.urgent:
             return
@@ -515,7 +515,7 @@ class Publisher:
         return self.published(await self.outbox.submit(action))
 
     def published(self, submitted: Submitted) -> Published:
-        """Return what the outbox made of an action, as the tools of a turn take it."""
+        """Return the result of a submission in the form that the tools of a turn use."""
         intent = submitted.intent
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
@@ -526,7 +526,7 @@ class Publisher:
 
 
 def _attached(pictures: Sequence[AttachedPicture]) -> dict[str, tuple[AttachedPicture, ...]]:
-    """The field of a body; none where there are no pictures, so that the body is stored as it always was."""
+    """Return pictures as a field of a body; no field if there are none, so that the stored form stays the same."""
     return {"pictures": tuple(pictures)} if pictures else {}
 
 
@@ -535,12 +535,12 @@ def _media_id(pictures: Sequence[AttachedPicture]) -> str | None:
 
 
 def refused(problem: Problem) -> Published:
-    """What became of an act that this life refused itself."""
+    """Return the result of an act that this life itself refused."""
     return Published("blocked", problem.reason, problem=problem)
 
 
 def text_problem(text: str, most: int = PORTABLE_MAX_GRAPHEMES) -> Problem | None:
-    """Return why `text` cannot be a post of at most so many characters, or None if it can."""
+    """Return why `text` cannot be a post of at most `most` characters, or None if it can."""
     if not text.strip():
         return Problem("Empty Text", "no text")
     length = grapheme_len(text)

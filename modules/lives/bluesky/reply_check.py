@@ -1,4 +1,4 @@
-"""What a reply must not be: said already, a loop, our instructions, empty thanks, a mere start, or a lie. Pure."""
+"""Finds faults of a reply: a repetition, a loop, our instructions, empty thanks, a cut-off, or a lie. Pure."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _CLAIMS = lazy(
     re.IGNORECASE,
 )
 _SAYS_IT = lazy(rf"\bI(?:'m| am) (?:indeed |really |actually )?{_PROGRAM}", re.IGNORECASE)
-"""Who says so too is no liar: "I am an AI agent, and not a bot that sells things"."""
+"""A text that also says this is no lie: "I am an AI agent, and not a bot that sells things"."""
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 
 
 def claims_to_be_a_person(text: str) -> bool:
-    """Return whether `text` says in the first person that its writer is a human being, or is no program."""
+    """Return whether `text` says in the first person that its writer is a human being, or is not a program."""
     plain = " ".join(text[:_MOST_CHARS].translate(_APOSTROPHES).split())
     return _CLAIMS.search(plain) is not None and _SAYS_IT.search(plain) is None
 
@@ -72,14 +72,14 @@ Runs = frozenset[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """What only our own prompt says: `runs` of ten words, whole `sentences`, and `lines` as patterns of a line."""
+    """The words that only our own prompt has: `runs` of ten words, whole `sentences`, and patterns of whole `lines`."""
 
     runs: Runs = frozenset()
     sentences: frozenset[str] = frozenset()
     lines: tuple[re.Pattern[str], ...] = ()
 
     def is_in(self, text: str, said: Sequence[str] = ()) -> bool:
-        """Return whether `text` holds a run or a sentence that none of `said` has, two lines or nothing but one."""
+        """Return whether `text` has a run or a sentence that none of `said` has, or two lines, or only one line."""
         pieces = _pieces(text)
         runs, sentences = self.runs.intersection(_runs(text)), self.sentences.intersection(pieces)
         if (runs and runs - word_runs(said)) or (sentences and sentences - _sentences(said)):
@@ -92,8 +92,8 @@ def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[
     """Return the scaffold of one prompt.
 
     Args:
-        templates: sections of skills, with their places for variables.
-        told: such sections as they were filled in, without the words of others.
+        templates: sections of skills, with their variables.
+        told: such sections as they were rendered, without the words of others.
         others: texts whose words may be said, such as the SOUL's own pages.
 
     """
@@ -105,9 +105,9 @@ def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[
 
 
 def sayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> str:
-    """Return `text` with each sentence once and without those that must not leave; "" where nothing is left.
+    """Return `text` with each sentence once and without those that must not be sent; "" if nothing is left.
 
-    These are the sentences that hold words of our prompt which none of `said` has, or call their writer a person.
+    These are the sentences that have words of our prompt which none of `said` has, or that call their writer a person.
     """
     kept: list[str] = []
     seen: set[str] = set()
@@ -119,7 +119,7 @@ def sayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> str:
 
 
 def word_runs(texts: Iterable[str]) -> Runs:
-    """Return all runs of ten words in a row; a place for a variable ends a run."""
+    """Return all runs of ten words in a row; a variable ends a run."""
     parts = (part for text in texts for part in _PLACEHOLDER.split(text))
     return frozenset(run for part in parts for run in _runs(part))
 
@@ -130,22 +130,22 @@ def _runs(text: str) -> Iterable[tuple[str, ...]]:
 
 
 def _sentences(texts: Iterable[str]) -> frozenset[str]:
-    """Return the sentences of some length, as `_pieces` gives them; one with a place for a variable is none."""
+    """Return the sentences of four words or more, as `_pieces` returns them, without those that have a variable."""
     pieces = (piece for text in texts for piece in _pieces(text) if not _PLACEHOLDER.search(piece))
     return frozenset(piece for piece in pieces if len(plain_words(piece)) >= _SENTENCE_WORDS)
 
 
 def _pieces(text: str) -> list[str]:
-    """Lines and sentences, in lower case, with single spaces and without signs around them; headings are none."""
+    """Return lines and sentences in lower case, with single spaces, without punctuation around them or headings."""
     pieces = (piece.strip() for piece in _PIECES.split(text) if not piece.lstrip().startswith("#"))
     return [bare for piece in pieces if (bare := " ".join(piece.lower().split()).strip(_EDGES))]
 
 
 def _line(piece: str) -> re.Pattern[str] | None:
-    """A pattern of a piece of a template, None if too little of it is ours.
+    """Return a pattern for a piece of a template; None if too little of it is ours.
 
-    After a label of one word a single word may stand, after a longer one anything; elsewhere a place for a variable
-    counts only in a line with a figure or a name in it, since "Today is a good day" is nobody's prompt.
+    After a label of one word, a variable matches a single word; after a longer one, anything. Elsewhere a variable
+    counts only in a line with a digit or a handle, since "Today is a good day" is nobody's prompt.
     """
     first, *rest = _PLACEHOLDER.split(piece)
     words = plain_words(" ".join((first, *rest)))
@@ -158,7 +158,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
 
 
 ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats them", "unfinished", "thanks", "peers"]
-"""A subsection of `Answers` in the `bluesky-tools` skill."""
+"""A problem of a reply; the name of a subsection of `Answers` in the skill `bluesky-tools`."""
 
 _ECHO_FROM = 0.8
 _NOVELTY = 0.25
@@ -172,14 +172,14 @@ _TRAILS_OFF = lazy(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
 
 @dataclass(frozen=True, slots=True)
 class SuspectedEcho:
-    """A post that a reply may only say again, as its words alone suggest, and the problem that it then has."""
+    """A post that a reply may merely repeat, as its words alone suggest, and the problem that it then has."""
 
     post: str
     problem: Literal["repeats", "peers"]
 
 
 def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> ReplyProblem | None:
-    """Return why a reply must not leave as it is, whatever a judge would say of it; None if it may.
+    """Return why a reply must not be sent as it is, whatever a judge would say about it; None if it may.
 
     Args:
         text: the reply.
@@ -196,7 +196,7 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
 
 
 def suspected_echo(text: str, said: Sequence[str], peers_said: Sequence[str] = ()) -> SuspectedEcho | None:
-    """Return the post that a reply may only say again; None where its words are its own.
+    """Return the post that a reply may merely repeat; None if its words are its own.
 
     Words alone cannot tell a denial from a repetition, so a judge has to confirm it.
 
@@ -219,38 +219,38 @@ def suspected_echo(text: str, said: Sequence[str], peers_said: Sequence[str] = (
 
 
 def unsayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> Literal["person", "instructions"] | None:
-    """Return why nobody may read `text`: it calls its writer a person, or holds words of our prompt; None if it may."""
+    """Return why `text` must not be sent: it calls its writer a person, or has words of our prompt; None if it may."""
     if claims_to_be_a_person(text):
         return "person"
     return "instructions" if scaffold.is_in(text, said) else None
 
 
 def repeats(text: str, original: str) -> bool:
-    """Whether `text` is a piece of `original`, handles, links and punctuation apart; to choose a word of it is none."""
+    """Return whether `text` is a run of three or more words of `original`, ignoring handles, links and punctuation."""
     words, others = (re.findall(r"\w+", normalize_post_text(one)) for one in (text, original))
     return len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 
 def said_before(text: str, said: Sequence[str]) -> bool:
-    """Return whether one of `said` begins as `text` does, to the end of the shorter: what follows may be a question."""
+    """Return whether `text` begins with one of `said`, or one of them with `text`: what follows may be a question."""
     words = normalize_post_text(text)
     return any(one and (one.startswith(words) or words.startswith(one)) for one in map(normalize_post_text, said))
 
 
 def is_verbatim(text: str, said: Sequence[str]) -> bool:
-    """Return whether one of `said` is `text` word for word, handles apart."""
+    """Return whether one of `said` is `text` word for word, apart from handles."""
     return find_said_already(without_handles(text), [without_handles(post) for post in said]) is not None
 
 
 def tells(text: str, private: str) -> bool:
-    """Return whether a line or a sentence of `private` stands in `text` word for word, or ten words of it in a row."""
+    """Return whether `text` contains a line or sentence of `private` word for word, or ten words of it in a row."""
     said = f" {' '.join(tokenize_for_comparison(text))} "
     lines = [words for piece in _pieces(private) if len(words := tokenize_for_comparison(piece)) >= _PRIVATE_WORDS]
     return any(f" {' '.join(words)} " in said for words in lines) or not word_runs([private]).isdisjoint(_runs(text))
 
 
 def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
-    """Whether it goes round in a loop, or a few words break off in dots: a longer text may end so."""
+    """Return whether a text repeats itself in a loop, or is a few words that end in dots; a longer text may do so."""
     if is_loop(text):
         return "loops"
     is_cut = _TRAILS_OFF.search(text) and len(plain_words(text)) <= _UNFINISHED_WORDS
@@ -258,7 +258,7 @@ def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
 
 
 def gives_back(text: str, post: str) -> bool:
-    """Return whether a whole post stands in `text` word for word, with little beside it."""
+    """Return whether `text` contains a whole post word for word, with little else."""
     words, theirs = plain_words(normalize_post_text(text)), plain_words(normalize_post_text(post))
     if len(theirs) < _QUOTED_WORDS:
         return False

@@ -40,17 +40,17 @@ _PICTURES_SKILL = "bluesky-pictures"
 
 @dataclass(slots=True, kw_only=True)
 class PostPictures:
-    """Gathers what a post shows.
+    """Fetches the pictures of a post.
 
     Attributes:
-        web: the way out.
-        repos: says where a file lies of which only the record is known.
-        media: draws pictures anew, and keeps them.
-        skills: has the words.
+        web: the web client.
+        repos: returns the address of a file of which only the record is known.
+        media: redraws pictures, and stores them.
+        skills: has the texts.
         rng: draws the boundary of untrusted text.
-        journal: records what could not be had.
-        sees: whether there is anybody to see it; if not, nothing is fetched.
-        home_url: the service, where it is on this machine: the only place from which a picture may come without TLS.
+        journal: records what could not be loaded.
+        sees: returns whether the model sees pictures; if not, nothing is fetched.
+        home_url: the service, if it is on this machine: the only place from which a picture may come without TLS.
         deadline_s: seconds for fetching one picture.
 
     """
@@ -66,7 +66,7 @@ class PostPictures:
     deadline_s: float = _DEADLINE_S
 
     async def gather(self, post: Post | Notification, session_key: str) -> tuple[Text | Image, ...]:
-        """What to put after the words of the message that carries the post: its pictures in order, at most four."""
+        """Return the parts that follow the text of the message about a post: its pictures in order, at most four."""
         framer = Framer(self.skills, self.rng)
         wanted = post.pictures[:MOST_PICTURES]
         described = [self._described(post, picture, framer) for picture in wanted]
@@ -99,13 +99,13 @@ class PostPictures:
         return self.skills.render(_PICTURES_SKILL, section, description=described).strip()
 
     def _described(self, post: Post | Notification, picture: Picture, framer: Framer) -> str:
-        """What its author says that it shows, framed; "" if they say nothing that can be read."""
+        """Return the author's description of a picture, framed; "" if there is no readable one."""
         said = clean(picture.alt)[:_ALT_CHARS]
         return framer.frame("reading", author=f"@{post.author.handle}", uri=post.uri, text=said) if said else ""
 
     @answering
     async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
-        """The key and the media type of the picture that is kept now."""
+        """Fetch a picture and store it; return its key and its media type."""
         place = picture.url or (await self.repos.file_url(post.author.did, picture.cid)).or_raise()
         at_home = bool(self.home_url) and place.startswith(f"{self.home_url}/")
         if not at_home and not place.startswith("https://"):
@@ -126,7 +126,7 @@ OWNER_TOOLS = (
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
     *("workspace_create", "plan_create", "create_memo", "github_create_issue", "github_comment"),
 )
-"""What the owner may also have it do by a public post. They tell nothing but what they made, or found in its place."""
+"""The tools for what the owner asks for in a public post. They tell only what they made, or found in its place."""
 _SKILL = "bluesky-response"
 _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
@@ -148,11 +148,11 @@ class PostResponder:
     journal: Journal
 
     async def respond_to(self, post_case: PostCase, *, offers_request: bool) -> Disposition:
-        """Return what the model chose; its reason is "" where the model gave none.
+        """Return what the model chose; its reason is "" if the model gave none.
 
-        Where only the owner speaks it may act. Where others wrote beside the post, a page is shown, or a picture may
-        be, an answer in words alone is thought of in a turn of its own, which has these and no acts. Without
-        `offers_request` the model cannot say any more that the author asks about their own data.
+        If the turn has only the owner's words, the model may act. If others wrote beside the post, a page is shown or a
+        picture may be, a separate turn, which has these and no acts, gives an answer in words alone. Without
+        `offers_request`, the model can no longer find that the author asks about their own data.
 
         Raises:
             BudgetExceeded: there is no budget for the author of the post.
@@ -172,7 +172,7 @@ class PostResponder:
     async def _respond(
         self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool, offers_request: bool
     ) -> Disposition:
-        """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
+        """Run one turn. Without `answers`, a reply in words alone becomes `unheard`: another turn gives it."""
         notification = post_case.notification
         key = f"{THREAD_PREFIX}{notification.root.uri}"
         pictures = await self.pictures.gather(post_case.thread.focal_path[-1], key)
@@ -224,7 +224,7 @@ class PostResponder:
         return chosen_in(turn_result, "answer")
 
     async def _offered(self, post_case: PostCase) -> ChosenPicture | None:
-        """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
+        """Return the picture that the reply may show, if the post is about design; None if none can be loaded."""
         source = self.chooser.pick_source(owners=True) if post_case.may_show_picture else None
         if source is None:
             return None
@@ -237,7 +237,7 @@ class PostResponder:
         return None
 
     def _words(self, post_case: PostCase, offered: ChosenPicture | None) -> _Words:
-        """Put a case into words, all helpers first, then the skill."""
+        """Return a case in words: the message for the model, and the words that only our prompt has."""
         post = post_case.notification
         framer = Framer(self.skills, self.rng)
         marks = self.skills.subsections(_SKILL, "Marks") | {"Not Sent": self.skills.section("memory", "Not Sent")}
@@ -264,7 +264,7 @@ class PostResponder:
             said["picture"] = self.skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
         theirs = {"conversation": self.skills.section(_SKILL, "No Conversation"), "picture": "", **said}
         message = self.skills.render(_SKILL, _TEMPLATE, **about, **theirs)
-        # NOTE(self): what we said in earlier runs of a ritual stands in its context, and may be taken up again.
+        # NOTE(self): the context of a ritual has what we said in earlier runs, which may be repeated.
         bare = self.skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
         templates = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = [("core", "Ground Rules"), ("shared-picture", "For a Reply")]

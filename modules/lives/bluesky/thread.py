@@ -1,4 +1,4 @@
-"""Reads a thread: who said what to whom before, whether it circles in thanks, and how a model is shown it. Pure."""
+"""Analyses a thread: who said what to whom, whether it circles in thanks, and how a model is shown it. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CITED_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class UnsentReply:
-    """A reply of ours that has not left yet, to the post at `parent_uri`."""
+    """A reply of ours to the post at `parent_uri` that was not sent yet."""
 
     parent_uri: str
     text: str
@@ -29,14 +29,14 @@ class UnsentReply:
 
 @dataclass(frozen=True, slots=True)
 class ThreadLines:
-    """What the lines are made of.
+    """Renders a thread as lines.
 
     Attributes:
         own_did: our account.
         peers: DIDs of other SOULs.
         now: the time from which ages count.
-        marks: the words for what is marked, by name: `Post To Meet`, `Not Sent`, `Peer`, `Bot`.
-        words_of: the words of a post with what it shows.
+        marks: the texts of the marks, by name: `Post To Meet`, `Not Sent`, `Peer`, `Bot`.
+        words_of: returns the words of a post with what it shows.
 
     """
 
@@ -47,7 +47,7 @@ class ThreadLines:
     words_of: Callable[[Post], str]
 
     def lines(self, posts: Sequence[Post], focal_uri: str, unsent: Sequence[UnsentReply]) -> str:
-        """Return the thread, oldest first, with our unsent replies at the end; "" where the focal post stands alone."""
+        """Return the thread, oldest first, with our unsent replies at the end; "" if the focal post is alone."""
         if len(posts) + len(unsent) == 1:
             return ""
         return "\n".join(self._lines(posts, focal_uri, unsent))
@@ -66,7 +66,7 @@ class ThreadLines:
             yield f"[{self.marks['Not Sent']}] YOU{to}: {' '.join(reply.text.split())}"
 
     def _answered(self, parent: Post | None, newest: Mapping[str, str]) -> str:
-        """Return whom a line answers, with the first words of the post where its author said something since."""
+        """Return whom a line answers, with the first words of the post if its author wrote something since."""
         if parent is None:
             return ""
         cited = "" if newest.get(parent.author.did) == parent.uri else f' "{one_line(parent.text, _CITED_CHARS)}"'
@@ -119,7 +119,7 @@ _WORK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CircularAnalysis:
-    """What the latest posts show."""
+    """Whether the latest posts circle in thanks."""
 
     confidence: Confidence = "low"
     pattern: Pattern = "none"
@@ -130,12 +130,12 @@ class CircularAnalysis:
 
     @property
     def suggestion_to_exit(self) -> bool:
-        """Whether an answer would only turn the wheel again."""
+        """Whether an answer would only prolong the circle."""
         return self.confidence != "low"
 
 
 def detect_circular_conversation(posts: Sequence[Post]) -> CircularAnalysis:
-    """Look at the last four of `posts` (oldest to newest, root to focal post); fewer than four show nothing."""
+    """Return whether the last four of `posts` (root to focal post) circle in thanks; fewer than four show nothing."""
     if len(posts) < _WINDOW:
         return CircularAnalysis()
     recent = posts[-_WINDOW:]
@@ -169,15 +169,15 @@ class ThreadAnalysis:
     """A thread around one post, the focal post.
 
     Attributes:
-        depth: how many posts stand above the focal post.
-        agent_reply_count: how many replies of ours stand anywhere in the thread.
-        is_agent_last_reply: the newest post of the thread is a reply of ours.
-        is_answered: a reply of ours stands right under the focal post.
+        depth: the number of posts above the focal post.
+        agent_reply_count: the number of our replies anywhere in the thread.
+        is_agent_last_reply: whether the newest post of the thread is a reply of ours.
+        is_answered: whether a reply of ours is directly under the focal post.
         participants: handles of the others, in order of appearance.
-        posts: oldest to newest, an answer never before what it answers; siblings included; the path is complete, the
-            rest is the newest up to `THREAD_MAX_POSTS`.
+        posts: oldest to newest, an answer never before what it answers, with siblings. The path is complete; the rest
+            is the newest up to `THREAD_MAX_POSTS`.
         focal_path: root to focal post.
-        circular: whether the path goes round in circles of thanks.
+        circular: whether the path circles in thanks.
 
     """
 
@@ -192,24 +192,24 @@ class ThreadAnalysis:
 
     @property
     def names_work(self) -> bool:
-        """Whether a post of it names a workspace, a repository, a plan or a task."""
+        """Whether one of the posts names a workspace, a repository, a plan or a task."""
         return any(_WORK.search(" ".join((post.text, *post.links))) for post in self.posts)
 
 
 def with_full_links(post: Post | Notification) -> str:
-    """The text of a post with the addresses behind it that the text does not show in full, at most four."""
+    """Return the text of a post, followed by the addresses that it does not show in full, at most four."""
     told = _untold_links(post)
     return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
 
 
 def shown_under(post: Post, own_did: str, *, whole: bool) -> list[str]:
-    """Return what a post shows beside its own words, a line each; without `whole` only what it quotes."""
+    """Return what a post shows besides its own words, a line each; without `whole`, only what it quotes."""
     quotes = bool(post.quoted_uri) and (post.quoted is not None or post.card is None)
     return [*([f"(quotes {quoted_words(post, own_did)})"] if quotes else []), *(shown_with(post) if whole else [])]
 
 
 def quoted_words(post: Post, own_did: str) -> str:
-    """Return whose words a post quotes, and these on one line; what cannot be read is told."""
+    """Return the author and the words of the quoted post on one line, or words for one that cannot be read."""
     quoted = post.quoted
     if quoted is None:
         return "something that cannot be read"
@@ -218,7 +218,7 @@ def quoted_words(post: Post, own_did: str) -> str:
 
 
 def shown_with(post: Post, *, pictures: bool = True) -> list[str]:
-    """Return the page that stands under a post, and what its pictures and its video show, a line each."""
+    """Return the page under a post, and what its pictures and its video show, a line each."""
     said = [one_line(post.card.title, _TITLE_CHARS), one_line(post.card.description, _SHOWN_CHARS)] if post.card else []
     page = " \u2014 ".join(filter(None, said))
     shown = [("page", page), *(("picture", one.alt) for one in post.pictures if pictures), ("video", post.video_alt)]
@@ -226,7 +226,7 @@ def shown_with(post: Post, *, pictures: bool = True) -> list[str]:
 
 
 def link_hosts(post: Post | Notification) -> str:
-    """Return the hosts of those addresses, in one line; "" if there are none."""
+    """Return the hosts of the addresses that a post does not show in full, on one line; "" if there are none."""
     hosts = map(_host, _untold_links(post))
     return " ".join(dict.fromkeys(host for host in hosts if _HOST.fullmatch(host)))
 
@@ -244,9 +244,9 @@ def _untold_links(post: Post | Notification) -> list[str]:
 
 
 def beside_request(thread: ThreadAnalysis, trusted: Collection[str]) -> tuple[Post, ...]:
-    """Return what others wrote beside a request of the owner's that is for each of those whom it names.
+    """Return the posts by others in the thread of a request by the owner that everybody whom it names is to carry out.
 
-    Nothing is left out of a talk, or where the owner answers somebody else. `trusted` are the owner and we.
+    Return none if somebody else wrote above the request. `trusted` are the owner and we.
     """
     path = set(thread.focal_path)
     if not all(is_said_by(trusted, post) for post in path):
@@ -255,7 +255,7 @@ def beside_request(thread: ThreadAnalysis, trusted: Collection[str]) -> tuple[Po
 
 
 def is_said_by(accounts: Collection[str], post: Post) -> bool:
-    """Return whether a post shows only words of these accounts: neither a quote of others nor a picture."""
+    """Return whether a post shows only words of these accounts: no quote of others, and no picture or video."""
     quotes_others = bool(post.quoted_uri) and post.quoted_did not in accounts
     return post.author.did in accounts and not quotes_others and not post.has_media
 
@@ -264,9 +264,9 @@ def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadN
     """Analyse the thread of a focal post.
 
     Args:
-        thread: the focal post with its parents.
-        agent_did: us.
-        root_thread: the root with its replies, which shows the siblings.
+        thread: the focal post with its parents and replies.
+        agent_did: our account.
+        root_thread: the root with its replies, which include the siblings.
 
     """
     path = _path(thread)
@@ -308,7 +308,7 @@ def _path(focal: ThreadNode) -> tuple[Post, ...]:
 
 
 def _collect(top: ThreadNode, known: dict[str, Post], when: dict[str, datetime]) -> None:
-    """Take in `top` and all under it, an answer never dated before what it answers."""
+    """Add `top` and all posts below it, an answer never dated before what it answers."""
     waiting = [(top, when.get(top.post.uri, _LONG_AGO))]
     while waiting:
         node, earliest = waiting.pop()
@@ -318,7 +318,7 @@ def _collect(top: ThreadNode, known: dict[str, Post], when: dict[str, datetime])
 
 
 def _moment(post: Post, earliest: datetime) -> datetime:
-    """When it appeared, as far as that can be believed: as claimed, but not after it was seen nor before `earliest`."""
+    """Return when a post appeared, if credible: as claimed, but not after it was seen, and not before `earliest`."""
     claims = (parse_iso_or_none(text) for text in (post.created_at, post.indexed_at))
     return max(min((claim for claim in claims if claim is not None), default=earliest), earliest)
 

@@ -1,4 +1,4 @@
-"""What this life hands around between its rooms."""
+"""The types of the Bluesky life."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ AWARENESS = "awareness"
 POST = "post"
 REQUEST = "request"
 HELD_REPLY = "held-reply"
-"""The kinds of its rows of work: a post, one that may be a request about its author's own data, and one whose answer
+"""The kinds of the rows of work: a post, one that may be a request about its author's own data, and one whose answer
 waits for the owner's approval."""
 
 SILENCE_TOOL = "stay_silent"
 POST_FOUND = "bluesky_post_found"
-"""The tool that posts about what a turn of expression was shown."""
+"""The tool that posts about a picture or a finding that the turn of a thought was shown."""
 _RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
@@ -64,9 +64,9 @@ Act = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A post that waits to be handled, as stored; `earlier` are older ones that its author wrote in the same thread.
+    """A stored post that waits to be handled; `earlier` are older posts by its author in the same thread.
 
-    `waits` is False of one that was settled already.
+    `waits` is False for a post that was settled already.
     """
 
     notification: Notification
@@ -76,12 +76,12 @@ class Pending:
 
     @property
     def indexed(self) -> datetime:
-        """When the network learnt of the post."""
+        """The time at which the network indexed the post."""
         return parse_iso(self.notification.indexed_at)
 
     @property
     def received(self) -> datetime:
-        """When the row was written."""
+        """The time at which the row was written."""
         return parse_iso(self.received_at)
 
     @property
@@ -97,22 +97,22 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class LaterTurn:
-    """Who goes before us with work that all share (`awaited`, as `@handle`), and in how many seconds to look again."""
+    """Who goes before us with shared work (`awaited`, as `@handle`), and in how many seconds to look again."""
 
     awaited: tuple[str, ...]
     look_again_s: float
 
     @property
     def reason(self) -> str:
-        """Why we wait, for the journal."""
+        """The reason for waiting, for the journal."""
         return f"the same work is asked of {', '.join(self.awaited)}, whose turn comes first"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a text or an act was refused before the outbox saw it.
+    """Why a text or an act was refused before it reached the outbox.
 
-    `code` names the answer that the model reads, in `skills/bluesky-tools`, and `values` fill it in; `reason` is for
+    `code` names the answer for the model, in `skills/bluesky-tools`, and `values` are its variables; `reason` is for
     people.
     """
 
@@ -123,12 +123,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What the outbox made of a proposed action.
+    """The result of a proposed action.
 
-    `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
-    act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
-    `wait` says how long an accepted one waits for its turn, and why; `number` names it while it waits. `is_change`:
-    it took the place of an act that waited.
+    `held` waits for approval. `uri` is its future address, known before it is sent. `ends`: the act is blocked, and
+    nothing else may be tried instead. `problem` is what the model is told if this life refused the act. `wait` says how
+    long an accepted act waits to be sent, and why; `number` names it while it waits. `is_change`: it took the place of
+    a waiting act.
     """
 
     status: PublishedAs
@@ -142,23 +142,23 @@ class Published:
     is_change: bool = False
 
     def came(self, act: Act, reason: str, code: str = "") -> Disposition:
-        """Return a disposition of which this act of ours came, or was blocked."""
+        """Return a disposition with this act, which was accepted or blocked."""
         return Disposition(act, code, reason, intent_id=self.intent_id or None, held=self.status == "held")
 
 
 @dataclass(frozen=True, slots=True)
 class ActTerms:
-    """Who wants an act, and under which terms it leaves.
+    """Who asked for an act, and under which terms it is sent.
 
     Attributes:
-        cause_id: what caused it: the uri of a notification, or a name such as `expression`; None for nothing known.
-        once: the name under which it is said only once, in whatever words; "" where the words decide.
-        urgent: sent ahead of the pace.
-        by_owner: the owner asked for it, in a turn that held nobody else's words.
-        own_words: the owner asked for it, and neither gave its words nor named what it is done to.
+        cause_id: what caused it: the uri of a notification, or a name such as `expression`; None if unknown.
+        once: the name under which it is said only once, in whatever words; "" if the words decide.
+        urgent: it is sent ahead of the pace.
+        by_owner: the owner asked for it, in a turn that contained nobody else's words.
+        own_words: the owner asked for it, but did not give its words, or did not name its target.
         hold: why it must wait for the owner's approval; "" if it need not.
-        is_for_owner: the owner began the turn that wants it.
-        provenance: of the least trusted words behind it.
+        is_for_owner: the owner began the turn that proposes it.
+        provenance: that of the least trusted words behind it.
 
     """
 
@@ -172,7 +172,7 @@ class ActTerms:
     provenance: Provenance = Provenance.STRANGER
 
     def proposed(self, body: KnownBody) -> ProposedAction:
-        """Return an act under these terms."""
+        """Return a proposed action under these terms."""
         return ProposedAction(body, **asdict(self))
 
 
@@ -181,9 +181,9 @@ ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made
 
 @dataclass(frozen=True, slots=True)
 class MadeThing:
-    """What a turn made for the owner on GitHub, and where it stands.
+    """Something that a turn made for the owner on GitHub, and its address.
 
-    `words` are those of the request for which a plan got more tasks.
+    `words` are the parts of the request for which a plan got more tasks.
     """
 
     kind: ResultKind
@@ -193,20 +193,20 @@ class MadeThing:
 
 @dataclass(slots=True)
 class Revisions:
-    """What the model was asked to write anew in one turn: all that the tools of a turn change of its subject.
+    """What the model was asked to rewrite in one turn, and what the turn did: the part of a subject that tools change.
 
     Attributes:
         asked_for_shorter: a shorter text was asked for.
         asked_for_better: another text was asked for.
-        first_text: the thought of our own that lacked an invitation, as it was sent back.
+        first_text: the thought that lacked an invitation, as it was sent back.
         problem: what it lacked, in words for the model.
-        shown_peers: what peers said since the thread was read was shown to the model.
+        shown_peers: the model was shown what peers said since the thread was read.
         peers_since: the texts of these posts.
         tried: a tool that acts for the owner was called.
-        told_done: what such tools answered where they did it.
+        told_done: the answers of such tools that succeeded.
         asked_for_account: a reply that tells our account on GitHub was asked for.
-        made: what the turn made for the owner, in its order; the answer tells where the last stands.
-        found: where the plan stands that lacked nothing; "" where none was looked at.
+        made: what the turn made for the owner, in order; the answer tells the address of the last.
+        found: the address of a plan that lacked nothing; "" if no plan was checked.
         judged: whether the judge of echoes confirmed a suspicion, by the text of the reply and the suspicion.
 
     """
@@ -226,7 +226,7 @@ class Revisions:
 
     @property
     def told_before(self) -> bool:
-        """Whether a reply was sent back in a turn that made something: then its result is told in any case."""
+        """Whether a reply was sent back in a turn that made something: the result is then told in any case."""
         return self.asked_for_better and bool(self.made)
 
     def ask_for_account(self) -> bool:
@@ -249,15 +249,14 @@ class Revisions:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTurn:
-    """One turn about one post.
+    """The subject of a turn about one post.
 
-    `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
-    `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
-    under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers wrote
-    right under the post at a uri, None where no peer is known to be near. `picture` may be shown with a reply.
-    `account` is our name on GitHub, which a reply must tell; "" where it need not. `later`: who goes before us with
-    work that all whom the post names share. `is_among_others`: an answer in words alone is thought of in another turn,
-    which shows more.
+    `seen` has every post shown to the model, the only ones that its tools may touch; `said` has their texts, oldest
+    first, and `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and has no reply
+    of ours under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers
+    wrote directly under the post at a uri, None if no peer is named or wrote. A reply may show `picture`. `account` is
+    our name on GitHub, which a reply must tell; "" if it need not. `later`: who goes before us with work that all whom
+    the post names share. `is_among_others`: another turn, which shows more, gives an answer in words alone.
     """
 
     notification: Notification
@@ -277,18 +276,18 @@ class ThreadTurn:
 
     @property
     def is_told_by_others(self) -> bool:
-        """Whether nothing is left to tell: the plan lacked nothing, and its link stands in the thread already."""
+        """Whether nothing is left to tell: the plan lacked nothing, and its link is in the thread already."""
         found = "" if self.revisions.made else self.revisions.found
         return bool(found) and any(tells_link(text, found) for text in (*self.said, *self.revisions.peers_since))
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own; `scaffold` are the words that only our own prompt has.
+    """The subject of a turn about a thought of our own; `scaffold` has the words that only our own prompt has.
 
-    `picture` is the one that its post shows; None for a post of words alone. `said` are our latest posts. `finding` is
-    what was read about the question that it starts from; "" where it starts from something else. `is_bounded`: the
-    owner rules something out, which may be a question to the reader.
+    `picture` is shown by its post; None for a post of words alone. `said` are our latest posts. `finding` is what was
+    read about the question that it starts from; "" if it starts from something else. `is_bounded`: the owner set
+    limits, which may rule out a question to the reader.
     """
 
     source: str
@@ -302,13 +301,13 @@ class ExpressionTurn:
 
     @property
     def tool(self) -> str:
-        """The tool with which its post is published."""
+        """The name of the tool that publishes its post."""
         return POST_FOUND if self.picture or self.finding else "bluesky_post"
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A post that reached us: `depth` posts stand above it, `recent_texts` are those right before it, oldest first."""
+    """A received post: `depth` posts are above it, `recent_texts` are those directly before it, oldest first."""
 
     did: str
     handle: str
@@ -326,19 +325,19 @@ class Incoming:
 
     @property
     def asks_us(self) -> bool:
-        """Whether a person asks for something; programs may ask each other without end."""
+        """Whether a person asks for something; programs do not count, as they may ask each other without end."""
         return not self.is_automated and (asks(self.text) or requests(self.text))
 
     @property
     def new_words(self) -> int:
-        """How many words with a meaning it has that the latest posts before it have not."""
+        """The number of its content words that are not in the latest posts before it."""
         known = {word for text in self.recent_texts[-_RECENT_POSTS:] for word in content_words(text)}
         return len(set(content_words(self.text)) - known)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadSeen:
-    """The thread came up; what is told of its root replaces what was known. Once `is_project`, it stays about work."""
+    """The thread came up; the values for its root replace those known. Once `is_project` is set, it stays set."""
 
     root_cid: str | None = None
     root_author_did: str | None = None
@@ -348,35 +347,35 @@ class ThreadSeen:
 
 @dataclass(frozen=True, slots=True)
 class OthersReplied:
-    """Somebody else wrote in it. The same post twice counts once."""
+    """Somebody else wrote in the thread. The same post twice counts once."""
 
     post: Incoming
 
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """A reply of ours stands in it. The same uri twice counts once."""
+    """A reply of ours is in the thread. The same uri twice counts once."""
 
     uri: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reopened:
-    """It goes on after its end; `reengaged_at` is the time of the post that earned it, None where none had to."""
+    """The conversation goes on after its end; `reengaged_at` is the time of a post that counts as the reason."""
 
     reengaged_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Disengaged:
-    """Those with these handles, and no others, seem to have left it."""
+    """The participants with these handles, and no others, seem to have left the conversation."""
 
     handles: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """It is over. What only ran dry can still be ended on purpose; otherwise the first end stays."""
+    """The conversation is over. One that only stopped can still be ended on purpose; otherwise the first end stays."""
 
     reason: str
     by_silence: bool = False
@@ -384,7 +383,7 @@ class Concluded:
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """Time passed: what had no news for long is stale, unless it is concluded."""
+    """Time passed: a conversation without events for long becomes stale, unless it is concluded."""
 
 
 ThreadEvent: TypeAlias = ThreadSeen | OthersReplied | Replied | Reopened | Disengaged | Concluded | Aged

@@ -1,6 +1,6 @@
-"""Handles one proposal: asks the SOUL for its yes or no, has it made, looks how it stands, and counts what came of it.
+"""Handles one proposal: asks the SOUL for its decision, has it made, follows its state, and counts its effect.
 
-It is stored before anything is asked or made, so that a crash leaves it as far as it was.
+The proposal is stored before anything is asked or made, so that it continues after a crash where it was.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
 _LOOK_S = timedelta(hours=6).total_seconds()
-"""So often it looks how a proposal stands, also where nobody here can know it: a SOUL that sleeps wakes for it."""
+"""Lived seconds between two checks of a proposal, also if no event here tells of it; a sleeping SOUL wakes for one."""
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
-"""The state in which a proposal that is over leaves its friction."""
+"""The state of a friction after its proposal ended, by the state of the proposal."""
 _ENDS = {"taken": "taken over", "left": "not taken over", "dropped": "failed", "again": "it helped too little"}
-"""How the owner is told what became of a proposal, by its state or the act."""
+"""How the owner is told about the end of a proposal, by its state or the act."""
 _GOES_ON = {"making": "Chose to get better at it", "waiting": "A proposal to get better waits for an answer"}
 
 
@@ -64,7 +64,7 @@ class DecisionTurn:
 
 @dataclass(kw_only=True)
 class ImprovementHandler(Handler):
-    """Takes one proposal from the question to what came of it. The row waits until then."""
+    """Takes one proposal from the decision to its outcome. The row waits until then."""
 
     kind = KIND
     is_public = False
@@ -83,7 +83,7 @@ class ImprovementHandler(Handler):
     local_skills: LocalSkills
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Take it as far as it can go now."""
+        """Advance the proposal as far as possible now."""
         number = item.payload.get("friction")
         friction = await self.friction.get(int(number)) if number else None
         if number and friction is None:
@@ -110,11 +110,11 @@ class ImprovementHandler(Handler):
         return replace(_disposition(proposal, left_s), is_chosen=is_own_no)
 
     def _rungs(self, friction: Friction | None) -> list[Rung]:
-        """Return what can be used now. Outside it tells codes alone, and a wish is words."""
+        """Return the rungs that can be used now. For a wish only `skill`: no free text is published, only codes."""
         return [one.rung for one in self.makers if one.is_ready() and (friction or one.rung == "skill")]
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Give up a proposal that the model never decided, and tell the owner what came of what they wanted."""
+        """Give up a proposal that the model never decided, and tell the owner the end of what they asked for."""
         tries = await self._tries(item) if disposition.act == "dropped" else []
         if tries and tries[0].state in OPEN:
             proposal = await self._put(tries[0], ProposalStep("failed", reason=disposition.reason))
@@ -127,26 +127,26 @@ class ImprovementHandler(Handler):
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, and the owner is told, without its reason."""
+        """Return the journal line about a disposition, also told to the owner, without its reason."""
         if not disposition.settles:
             return _GOES_ON.get(disposition.code, "A proposal to get better goes on")
         end = _ENDS.get(disposition.act, _ENDS.get(disposition.code, disposition.code))
         return "Chose not to get better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
     async def _tries(self, item: WorkItem) -> list[Proposal]:
-        """Return the proposals of a row, newest first; a second where the SOUL decided again."""
+        """Return the proposals of a row, newest first; there are two if the SOUL decided again."""
         about = (item.payload.get("friction"), item.payload.get("wish", ""))
         return [one for one in await self.proposals.all() if one.about == about and one.at >= item.created_at]
 
     async def _begun(self, item: WorkItem, friction: Friction | None) -> Proposal | None:
-        """Return the newest proposal of a row, which is begun with it; None where another is open."""
+        """Return the newest proposal of a row, or begin one; None if another proposal is open."""
         if tries := await self._tries(item):
             return tries[0]
         evidence = evidence_of(friction, self.clock.now(), self.friction.day) if friction else {}
         return await self.proposals.begin(friction.id if friction else None, item.payload.get("wish", ""), evidence)
 
     async def _decided(self, item: WorkItem, proposal: Proposal, friction: Friction | None) -> Proposal:
-        """Return the proposal with the SOUL's yes or no; as it was where it did not decide."""
+        """Ask the SOUL, and return the proposal with its yes or no; unchanged if it did not decide."""
         rungs = self._rungs(friction)
         before = (one for one in await self.proposals.all() if one.about == proposal.about and one.id < proposal.id)
         told = {
@@ -181,7 +181,7 @@ class ImprovementHandler(Handler):
         return await self._put(proposal, ProposalStep("making" if is_pursued else "left"))
 
     async def _own_skills(self) -> str:
-        """Return a line for each skill of its own, and for each that waits for its owner's approval."""
+        """Return a line for each of the SOUL's own skills, and for each that waits for the owner's approval."""
         own = [(one.name, one.description, one.is_off, False) for one in await self.local_skills.own()]
         held = await asyncio.to_thread(held_skills, self.home)
         own += [(name, purpose, False, True) for name, purpose in held.items()]
@@ -207,7 +207,7 @@ class ImprovementHandler(Handler):
 
 
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
-    """Return a friction as its proposal leaves it. One that was left or mended has to double before it is ready."""
+    """Return a friction with the state that follows from its proposal. One left or mended must double to be ready."""
     is_over = proposal.state in _LEAVES
     reason = ": ".join(filter(None, (proposal.state, proposal.told if is_over else proposal.made)))
     if not is_over:
@@ -217,7 +217,7 @@ def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:
-    """Return what becomes of the row; `left_s` are the lived seconds until what came of it is counted."""
+    """Return the disposition of the row; `left_s`: lived seconds until the effect of the proposal is counted."""
     reason = ": ".join(filter(None, (proposal.made, proposal.told)))
     if proposal.state == "asked":
         return Disposition("undecided", "unanswered", "the model did not decide")
@@ -231,7 +231,7 @@ def _disposition(proposal: Proposal, left_s: float) -> Disposition:
 class SkillMaker:
     """The first rung: the SOUL writes a skill of its own in its next reflection, and its owner approves it.
 
-    `may_write` tells whether its skills lie in the home; `reflect` lets a reflection be due, unless one waits.
+    `may_write`: its skills are stored in the home. `reflect` makes a reflection due, unless one waits.
     """
 
     home: Home
@@ -244,13 +244,13 @@ class SkillMaker:
         return self.may_write
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
-        """Let a reflection be due, or look what the owner said of the skill that it proposed."""
+        """Make a reflection due, or look up what the owner decided about the proposed skill."""
         if proposal.state == "making":
             await self.reflect()
             return ProposalStep("making")
         became, why = await asyncio.to_thread(came_of, self.home, OWN_SKILL + proposal.made, proposal.cause)
         if became == "rejected":
-            # NOTE(self): a reason may ask for another form of it, so the SOUL decides again.
+            # NOTE(self): the owner's reason may ask for a different skill, so the SOUL decides again.
             return ProposalStep("asked" if why else "left", reason=": ".join(filter(None, (STANDS["rejected"], why))))
         return _SKILL_STEPS[became]
 

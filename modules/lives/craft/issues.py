@@ -1,6 +1,6 @@
-"""Reports a friction on GitHub: an issue of codes and figures, with the owner's yes each time.
+"""Reports a friction on GitHub: an issue with codes and figures, which the owner approves each time.
 
-Who meets what is told already says so there, once, instead of opening another issue.
+If an open issue reports the friction already, the SOUL comments there, once, instead of opening another.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from modules.services.outbox.types import ACTIVE_STATES, ActStanding, ProposedAc
 from modules.services.skills.skills import Skills
 
 ISSUE_EVERY = timedelta(days=7)
-"""So much lived time is between two reports in one repository."""
+"""Least lived time between two reports in one repository."""
 _SKILL = "self-improvement-decision"
 _TRIES = 14
-"""So often a draft is proposed that nobody decided; one waits for a day."""
+"""How often a draft is proposed if nobody decides on it; each waits for a day."""
 _CODES = re.compile(r"[\w .-]{1,80}", re.ASCII)
 _DAY = len("2026-01-31")
 
 
 def told_outside(friction: Friction, proposal: Proposal) -> dict[str, str | int] | None:
-    """Return what others may be told of a friction: codes and figures; None where a code looks like anything else."""
+    """Return what may be published about a friction: codes and figures; None if a code looks like anything else."""
     if not (_CODES.fullmatch(friction.code) and _CODES.fullmatch(friction.loop)):
         return None
     return {
@@ -51,16 +51,16 @@ def told_outside(friction: Friction, proposal: Proposal) -> dict[str, str | int]
 
 
 def kind_mark(rung: Rung, told: Mapping[str, str | int]) -> str:
-    """Return the marker by which SOULs know an issue about the same friction; no reader sees it."""
+    """Return the marker, invisible to readers, by which SOULs recognise an issue about the same friction."""
     named = "\n".join(str(told[name]) for name in ("category", "loop", "code"))
     return f"<!-- soul:friction-{rung}={hashlib.sha256(named.encode()).hexdigest()[:16]} -->"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueMaker:
-    """The second rung. `repository` is where, `owner/name`; `asks` tells the owner what their approval means.
+    """The second rung: an issue in `repository` (`owner/name`). `asks` tells the owner what their approval means.
 
-    Nothing is read there while `identity` finds another repository under that name.
+    Nothing is read there while `identity` finds a different repository under that name.
     """
 
     repository: str
@@ -73,7 +73,7 @@ class IssueMaker:
     asks: str = "what it says of itself there needs your approval each time"
 
     def is_ready(self) -> bool:
-        """Return whether there is a place for issues, and an account."""
+        """Return whether a repository for issues and an account are configured."""
         return bool(self.repository) and self.identity.github.configured
 
     @property
@@ -82,12 +82,12 @@ class IssueMaker:
         return Repo(*self.repository.split("/"))
 
     async def told(self, proposal: Proposal) -> dict[str, str | int] | None:
-        """Return what others may be told of what a proposal is about."""
+        """Return what may be published about the friction of a proposal; None if nothing may."""
         friction = await self.friction.get(proposal.friction)
         return told_outside(friction, proposal) if friction else None
 
     async def advance(self, proposal: Proposal, besides: Collection[str] = ()) -> ProposalStep:
-        """Propose it, or a comment on one that stands, or look what became of that; what `besides` told is no wait."""
+        """Propose an issue or a comment on an open one, or check its state. Reports by `besides` cause no wait."""
         told, name, cause = await self.told(proposal), f"{proposal.cause}:issue", proposal.cause
         if told is None:
             return ProposalStep("failed", reason="it cannot be told in codes, and nothing else is told outside")
@@ -118,7 +118,7 @@ class IssueMaker:
         return _step(await self.outbox.do_once(action, _TRIES), made)
 
     async def _told_lately(self, besides: Collection[str]) -> bool:
-        """Return whether another proposal was told there within a week, or may still be."""
+        """Return whether another proposal was reported in the repository within a week, or may still be."""
         since = self.clock.now() - self.clock.real(ISSUE_EVERY)
         found = await self.outbox.since(("issue", "issue_comment"), since)
         others = (one for one in found if one.cause_id not in besides and one.state in ACTIVE_STATES)
@@ -127,7 +127,7 @@ class IssueMaker:
 
 
 def _step(standing: ActStanding, made: str = "") -> ProposalStep:
-    """Return how far a proposal is, by the act that tells of it; `made` is the address of what it speaks of."""
+    """Return the step of a proposal by the standing of its report; `made`: the issue that the report comments on."""
     intent = standing.intent
     if standing.code == "done" and intent:
         return ProposalStep("taken", intent.result_uri or made, "it is told there")

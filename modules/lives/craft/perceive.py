@@ -1,4 +1,4 @@
-"""Counts what went wrong since the last look, adds a row of work for what is to be proposed, and wakes what waited."""
+"""Counts frictions since the last look, adds a row of work for the next proposal, and wakes rows that waited."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from modules.services.work.table import WorkTable, waiting
 from modules.services.work.types import NewWork
 
 KIND = "improvement"
-"""The kind of the rows that hold what to propose, and the loop of their turns."""
+"""The kind of the rows for proposals, and the loop of their turns."""
 WISH_CHARS = 300
 ONE_OPEN = "one-open"
-"""By this code a row waits until the proposal that is open is over."""
+"""The code of a row that waits until the open proposal is over."""
 _WAITS, _SEEN = OPEN | {ONE_OPEN}, "seen"
 _LAST_RANK = 9
 NOTHING = "nothing went wrong often enough, and no wish is open"
@@ -28,10 +28,10 @@ NOTHING = "nothing went wrong often enough, and no wish is open"
 
 @dataclass(frozen=True, slots=True)
 class CraftPerceiver:
-    """Looks whether there is something to get better at, and whether what waits was decided.
+    """Checks whether there is something to get better at, and whether the open proposal was decided.
 
-    `began` returns when this life began, or None; `stands` what is known here of how an open proposal stands, which is
-    something else once somebody decided.
+    `began` returns when this life began, or None. `stands` returns what is known here about the state of an open
+    proposal; the value changes once somebody decided.
     """
 
     friction: FrictionRecord
@@ -45,11 +45,11 @@ class CraftPerceiver:
     clock: Clock
 
     async def perceive(self) -> None:
-        """Count, and add a row where something may be proposed now."""
+        """Count frictions, and add a row if something may be proposed now."""
         found, before = await self.friction.count(), await self.proposals.all()
         await self._look(before)
         began = await self.began()
-        # NOTE(self): a wish that was found to need no proposal keeps no other waiting.
+        # NOTE(self): a wish that needs no proposal does not delay the next proposal.
         last = next((one for one in before if one.rung not in {"habit", "not_at_all"}), None)
         if not self.gates.closed(
             lived=self.clock.since(began) if began else None,
@@ -60,7 +60,7 @@ class CraftPerceiver:
             await self._propose(found, before)
 
     async def _look(self, before: Sequence[Proposal]) -> None:
-        """Let rows be due that wait for what was decided since they were looked at last, in this run or an earlier."""
+        """Make waiting rows due if the open proposal was decided since the last look, in this run or an earlier one."""
         is_open = next((one for one in before if one.state in OPEN), None)
         stands = await self.stands(is_open) if is_open else ""
         for row in await self.table.database.run(lambda connection: waiting(connection, KIND)):
@@ -68,14 +68,14 @@ class CraftPerceiver:
                 await self.table.retry(row, {**row.payload, _SEEN: stands})
 
     async def propose_now(self) -> str:
-        """Propose what is worth it, however long ago the last proposal was; return what that is, or why nothing is."""
+        """Propose something, however recent the last proposal was; return what it is about, or why there is none."""
         before = await self.proposals.all()
         if any(one.state in OPEN for one in before):
             return "another proposal is open"
         return await self._propose(await self.friction.count(), before)
 
     async def _propose(self, found: Sequence[Friction], before: Sequence[Proposal]) -> str:
-        """Add the row of the friction that is ready longest, else of the first wish that was not judged."""
+        """Add the row of the oldest friction that is ready, else of the first wish not judged yet; return which."""
         ready = min((one for one in found if one.state == "ready"), key=lambda one: one.id, default=None)
         known = {one.wish for one in before}
         wishes = (one_line(wish, WISH_CHARS) for wish in self.identity.extract().wishes)
@@ -92,5 +92,5 @@ def _row(wish: str) -> NewWork:
 
 
 async def improve(table: WorkTable, wish: str) -> bool:
-    """Let the SOUL propose what its owner wants of it; return False where that waits already."""
+    """Let the SOUL propose what its owner wants from it; return False if that waits already."""
     return await table.offer(replace(_row(one_line(wish, WISH_CHARS)), importance="owner", rank=0))

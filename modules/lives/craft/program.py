@@ -24,7 +24,7 @@ _SKILL, _TASK, _TRIES = "self-improvement-decision", 1, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMaker:
-    """Opens the issue by `issues`, adds the row of the work, and looks what people do with the pull request."""
+    """Opens the issue through `issues`, adds the row of the work, and checks what people do with the pull request."""
 
     issues: IssueMaker
     table: WorkTable
@@ -34,11 +34,11 @@ class ProgramMaker:
     rung: Rung = "program"
 
     def is_ready(self) -> bool:
-        """Return whether it may code, and knows where."""
+        """Return whether the SOUL may code, and a repository is configured."""
         return self.may_code and self.issues.is_ready()
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
-        """Do what comes next. The work begins once the owner approved the issue."""
+        """Do the next step. The work begins once the owner approved the issue."""
         known = await self.issues.identity.check(self.issues.place)
         if isinstance(known, Err):
             return ProposalStep("making", reason=known.error)
@@ -57,7 +57,7 @@ class ProgramMaker:
         elif item.outcome == "opened":
             end = await self._offered(str(item.payload["reason"]))
         else:
-            # NOTE(self): what others wrote of how it ended is told to the owner alone.
+            # NOTE(self): what others wrote about its end is told to the owner only.
             end = ProposalStep("failed", step.made, str(item.payload.get("why") or told_outcome(item.outcome)))
         end = decided_in_time(proposal, end, self.issues.clock)
         if end.state not in OPEN:
@@ -65,7 +65,7 @@ class ProgramMaker:
         return end
 
     async def _close(self, proposal: Proposal, issue: int, why: str) -> None:
-        """Say in one line in its own issue how it ended, and close it: an open one would keep the next try waiting."""
+        """Comment on its own issue how the proposal ended, and close it: an open issue would block the next try."""
         at, cause = for_workspace(self.issues.place), f"proposal:{proposal.id}"
         said = self.issues.skills.render(_SKILL, "Issue End", why=why).strip()
         closes = IssueUpdateBody(**at, number=issue, state="closed")

@@ -1,1 +1,1 @@
-"""A SOUL's life on GitHub: threads of issues and pull requests in which it is spoken to."""
+"""GitHub: threads of issues and pull requests in which the SOUL is addressed."""

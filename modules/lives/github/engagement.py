@@ -1,7 +1,7 @@
-"""What is remembered of the threads on GitHub, how one changes, and which are new. Each waits as a row of work.
+"""Keeps a record of each thread on GitHub, and finds new threads. Each new one becomes a row of work.
 
-`after` alone changes a record: `new` was led to and not met, `active` is to be answered, `awaiting_response` was
-answered or needs no answer now, `concluded` we left, `closed` is closed on GitHub.
+Only `after` changes a record. A `new` thread was found but not read, an `active` one is to be answered; one that is
+`awaiting_response` was answered or needs no answer now; we left a `concluded` one; a `closed` one is closed on GitHub.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.work.types import PausingPerceiver
 
 OVER_AFTER = timedelta(days=30)
-"""So long after it was last looked at, a thread that is over is forgotten."""
+"""How long after the last look the record of a thread that is over is deleted."""
 OLD_AFTER = timedelta(days=60)
-"""So long after it was last looked at, any thread is forgotten."""
+"""How long after the last look the record of any thread is deleted."""
 
 EngagementState = Literal["new", "active", "awaiting_response", "concluded", "closed"]
 
 
 class Engagement(FileRecord):
-    """One thread. `our_comment_id` is the newest of our comments, as it was when the thread was read last.
+    """The record of one thread. `our_comment_id` is our newest comment at the time when the thread was last read.
 
-    `silent_over` is the digest of the thread's words when the model chose silence last, "" if it never did.
+    `silent_over` is the digest of the thread when the model last chose silence, "" if it never did.
     """
 
     owner: str
@@ -68,7 +68,7 @@ class Engagement(FileRecord):
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Something led to the thread, which people read at `url`."""
+    """A notification or a post led to the thread, whose page is `url`."""
 
     waiting: WaitingThread
     url: str
@@ -76,7 +76,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRead:
-    """The thread was read, and is to be answered or not."""
+    """The thread was read; `is_to_be_answered` says whether it needs an answer."""
 
     thread: IssueThread
     login: str
@@ -113,7 +113,7 @@ EngagementEvent = Tracked | ThreadRead | Commented | Reentered | LeftThread | St
 
 
 def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> Engagement | None:
-    """Return the record after an event; None where there is none, and the event begins none."""
+    """Return the record after an event; None if there is no record and the event does not begin one."""
     if isinstance(event, Tracked):
         return record.replace(last_checked=now) if record else _begun(event, now)
     if record is None:
@@ -166,7 +166,7 @@ def _read(record: Engagement, event: ThreadRead, now: datetime) -> Engagement:
 
 
 def is_outlived(record: Engagement, now: datetime) -> bool:
-    """Return whether a record has outlived its use."""
+    """Return whether a record is old enough to be deleted."""
     age = now - record.last_checked
     return age > OLD_AFTER or (age > OVER_AFTER and record.state in {"concluded", "closed"})
 
@@ -177,7 +177,7 @@ _POSTS_READ = "github.posts_read"
 
 
 class GitHubState:
-    """The records by `owner/name#number`. `notice` is a line for the owner on what is amiss with them."""
+    """Stores the records by `owner/name#number`. `notice` is a line for the owner about a problem with their file."""
 
     def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
         self._database = database
@@ -187,39 +187,39 @@ class GitHubState:
 
     @property
     def seen_at(self) -> str:
-        """Up to when the notifications were taken in, ISO-8601; "" before the first look."""
+        """The time up to which notifications were read, ISO-8601; "" before the first look."""
         return str(self._file.rest.get("seenAt") or "")
 
     async def posts_since_last_look(self) -> list[ReceivedPost]:
-        """Return the Bluesky posts that reached us since `note_posts`, oldest first; at first those of a day."""
+        """Return the Bluesky posts received since `note_posts`, oldest first; at first those of the last day."""
         since = await self._database.run(lambda connection: marks.get(connection, _POSTS_READ))
         begin = since or iso(self._clock.now() - timedelta(days=1))
         return await self._database.run(lambda connection: received.taken_in_since(connection, begin))
 
     async def note_posts(self, rows: Iterable[ReceivedPost]) -> None:
-        """Note that these posts were looked through."""
+        """Store that these posts were searched for threads."""
         newest = max((row.received_at for row in rows), default="")
         if newest:
             await self._database.run(lambda connection: marks.put(connection, {_POSTS_READ: newest}))
 
     def note_checked(self, seen_at: str) -> None:
-        """Note that the notifications were read, up to `seen_at`. Raises `StorageError`."""
+        """Store that the notifications were read up to `seen_at`. Raises `StorageError`."""
         self._file.rest |= {"seenAt": seen_at, "lastNotificationCheck": iso(self._clock.now())}
         self._file.save()
 
     def known(self, key: str) -> Engagement | None:
-        """Return what is known of a thread."""
+        """Return the record of a thread, or None."""
         return self._file.records.get(key)
 
     def note(self, key: str, event: EngagementEvent) -> None:
-        """Note what happened in a thread. Raises `StorageError`."""
+        """Update the record of a thread by an event. Raises `StorageError`."""
         record = after(self._file.records.get(key), event, self._clock.now())
         if record is not None:
             self._file.records[key] = record
             self._file.save()
 
     def cleanup_old_conversations(self) -> None:
-        """Forget the threads that have outlived their use. Raises `StorageError`."""
+        """Delete the records that are old enough. Raises `StorageError`."""
         now = self._clock.now()
         outlived = [key for key, record in self._file.records.items() if is_outlived(record, now)]
         for key in outlived:
@@ -237,9 +237,9 @@ _IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested
 
 @dataclass(slots=True)
 class GitHubPerceiver(PausingPerceiver):
-    """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
+    """Adds the threads that notifications and posts lead to. `owner_did` is the owner's account on Bluesky.
 
-    `watched` returns the workspaces that are watched, `owner/name` in lower case.
+    `watched` returns the watched workspaces, `owner/name` in lower case.
     """
 
     state: GitHubState
@@ -252,9 +252,9 @@ class GitHubPerceiver(PausingPerceiver):
     _not_before: float = field(default=0.0, init=False)
 
     async def perceive(self) -> None:
-        """Take in what led to threads since the last look, and forget the threads that outlived their use.
+        """Add the threads found since the last look, and delete old records.
 
-        Raises `Transient` where the notifications cannot be read.
+        Raises `Transient` if the notifications cannot be read.
         """
         if not self.github.enough_for_loops:
             return
@@ -268,7 +268,7 @@ class GitHubPerceiver(PausingPerceiver):
         self._not_before = 0.0
 
     async def look_at_posts(self) -> int:
-        """Take in the threads to which the posts since the last look link; returns how many are new."""
+        """Add the threads to which the posts since the last look link; return how many are new."""
         rows = await self.state.posts_since_last_look()
         count = await self.threads.take_in(one for row in rows for one in threads_in(row, self.owner_did))
         await self.state.note_posts(rows)
@@ -276,7 +276,7 @@ class GitHubPerceiver(PausingPerceiver):
 
     @answering
     async def look_at_notifications(self) -> ApiResult[int]:
-        """Take in the threads that the notifications since the last look are about; returns how many are new."""
+        """Add the threads that the notifications since the last look are about; return how many are new."""
         if self.clock.monotonic() < self._not_before:
             return Ok(0)
         since = self.state.seen_at or iso(self.clock.now() - _FIRST_LOOK_BACK)
@@ -298,19 +298,19 @@ class GitHubPerceiver(PausingPerceiver):
         return Ok(count)
 
     def _trusted(self, poll: NotificationPoll, newest: str) -> str:
-        """The marker for the next look; "" where the newest item is so new that another may still come beside it.
+        """Return the marker for the next look; "" if the newest item is so new that its second may bring another one.
 
-        GitHub tells the time in whole seconds: of two changes in one second a conditional look could miss the second.
+        GitHub gives times in whole seconds: a conditional look could miss the later of two changes in one second.
         """
         is_settled = not newest or self.clock.now() - parse_iso(newest) > _SETTLED_AFTER
         return poll.marker if is_settled else ""
 
 
 def thread_of(notification: GitHubNotification, watched: Collection[str]) -> NewThread | None:
-    """Return the thread that a notification is about; None for what is neither an issue nor a pull request.
+    """Return the thread that a notification is about; None if it is neither an issue nor a pull request.
 
-    `watched` are the workspaces that are watched, `owner/name` in lower case: where a review is asked for there, the
-    thread waits for that.
+    `watched` are the watched workspaces, `owner/name` in lower case: a review request there becomes the source of the
+    thread.
     """
     number = extract_number_from_api_url(notification.subject.url)
     if number is None or notification.subject.type not in _KINDS:
@@ -329,7 +329,7 @@ def thread_of(notification: GitHubNotification, watched: Collection[str]) -> New
 
 
 def threads_in(row: ReceivedPost, owner_did: str) -> Iterator[NewThread]:
-    """Return the threads on GitHub to which a post links; its text is read only where it has no such links."""
+    """Yield the threads on GitHub to which a post links; its text is searched only if it has no such links."""
     for url in _urls_in(row):
         if url.type != "discussion":
             yield NewThread(

@@ -1,14 +1,14 @@
-"""Keeps what the SOUL did on GitHub, and what it met there, in its memory: once for each act, as of other talks.
+"""Stores memories of what the SOUL did on GitHub and of what happened to it there, once for each act.
 
-A review that asks for changes of a pull request of ours is kept as a challenge.
+A review that requests changes of a pull request of ours is recorded as a challenge.
 
-Each act of ours is an intent of the outbox; workspaces that were joined are told by the journal. What code alone says,
-such as that a task is claimed or merged, is no talk: the model is not asked what of it matters. If nobody else wrote
-in a thread, our own words are kept as they are, also without the model.
-Any other thread is read once more after our last act in it: `memory-extraction` says what of it matters. What is kept
-rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
-happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
-they are kept before the mark, and a crash in between lets the same be told once more.
+Our acts are intents of the outbox; the journal tells which workspaces were joined. What only code writes, for example
+that a task is claimed or merged, is no conversation: the model is not asked what in it matters. If nobody else wrote
+in a thread, our own words are stored as they are, also without the model.
+Any other thread is read once more after our last act in it: the skill `memory-extraction` says what in it matters. A
+memory rests on the least trusted words in the thread, and on whoever may edit them there. If memories are in `soul.db`,
+they and the mark of what happened are one transaction, so that a crash leaves both or neither. On another server they
+are stored before the mark, and after a crash in between the same is stored once more.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ EXPERIENCED: tuple[IntentKind, ...] = (
     "pull_request",
     "repository",
 )
-"""What the SOUL does on GitHub that is worth a memory."""
+"""The kinds of acts on GitHub that are worth a memory."""
 
 JOURNALLED = {"workspaces": ("workspace-joined",)}
-"""What it meets there, by who records it and the `act` of the entries; their `about` tells one from another."""
+"""What happens to it there: the loop that records it, and the `act` of the entries; `about` identifies each."""
 
 _HELPED = frozenset({"issue comment", "reaction", "review"})
-"""What is done for others; the rest is our own work, from which we learn."""
+"""Acts that are done for others; the rest is our own work, from which we learn."""
 
 _MARK = "github.experience:"
 _INTERVAL_MS = 10 * MINUTE_MS
@@ -83,18 +83,18 @@ _LOOKED_BACK = timedelta(days=2)
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
 QUIET = timedelta(minutes=30)
-"""A thread is over for us once no act of ours followed for so long."""
+"""A thread is over for us after this time without an act of ours."""
 _EPISODE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What happened on GitHub, under a key of its own.
+    """Something that happened on GitHub, with a unique key.
 
-    `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
-    stand nowhere else, "" where the thread holds them. `is_routine` says that the plan and the pull request tell all of
-    it, as of a task that was offered or reviewed: the model is not asked what else of it matters. `is_memo`: it is the
-    memo of a ritual. `repeats` is whose words `own` may repeat.
+    `number` is that of the issue whose thread covers it, 0 if there is none. `own` are our words that are nowhere else,
+    "" if the thread contains them. `is_routine`: the plan and the pull request tell all of it, as with a task that was
+    offered or reviewed, and the model is not asked what in it matters. `is_memo`: it is the memo of a ritual. `repeats`
+    is the provenance of the words that `own` may repeat.
     """
 
     key: str
@@ -109,16 +109,16 @@ class Happening:
 
     @property
     def place(self) -> str:
-        """Where it happened: `owner/name#1`, or `owner/name`."""
+        """The place where it happened: `owner/name#1`, or `owner/name`."""
         return f"{self.repo.full_name}#{self.number}" if self.number else self.repo.full_name
 
 
 def impression_of(
     kind: ExperienceType, comment: Intent, thread: IssueThread, known: KnownParticipants
 ) -> NewExperience:
-    """Return what the words that a comment answers left us with, in our own words.
+    """Return the experience that follows from the words that a comment answers, told in our own words.
 
-    It stands for the comment, which leaves no other experience. `known` tells who may push there.
+    It is the only experience of that comment. `known` says who may push there.
     """
     said = [(thread.issue.account, thread.issue.body), *((one.account, one.body) for one in thread.comments)]
     others = [(account, text) for account, text in said if account != known.people.us]
@@ -132,7 +132,7 @@ def impression_of(
 
 @dataclass(kw_only=True)
 class GitHubExperienceLoop(Loop):
-    """Looks for acts of which nothing is kept yet, three at a time."""
+    """Stores memories of acts that have none yet, three at a time."""
 
     name = "github-experiences"
     needs_idle = True
@@ -149,14 +149,14 @@ class GitHubExperienceLoop(Loop):
     trust: WorkspaceTrust
     experiences: ExperienceLog
     _asked_at: dict[str, datetime] = field(default_factory=dict, init=False)
-    """When the reviews of a pull request of ours were read last, by its intent."""
+    """When the reviews of each pull request of ours were last read, by the id of its intent."""
 
     @property
     def interval_ms(self) -> float:
         return self.clock.real(_INTERVAL_MS)
 
     async def run(self) -> Outcome:
-        """Keep what is worth it of the oldest acts."""
+        """Store what is worth a memory in the oldest acts."""
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
         kept = 0
@@ -172,7 +172,7 @@ class GitHubExperienceLoop(Loop):
         return Outcome(ran=kept > 0, reason=f"{kept} memories of GitHub kept")
 
     async def _due(self) -> list[Happening]:
-        """What happened, is over and is not kept yet, oldest first."""
+        """Return what happened, is over and is not stored yet, oldest first."""
         now = self.clock.now()
         known = await self.database.run(lambda connection: _known(connection, iso(now - _LOOKED_BACK)))
         intents = await self.outbox.since(EXPERIENCED, now - _LOOKED_BACK)
@@ -187,9 +187,9 @@ class GitHubExperienceLoop(Loop):
         return [one for one in due.values() if one is not None]
 
     def _read_with(self, newest: str, one: Happening) -> Happening | None:
-        """Return what is to be kept of an act, beside the `newest` of its thread; None while the thread goes on.
+        """Return an act as it is to be stored; None while its thread, whose last act was at `newest`, goes on.
 
-        A thread is read once, after its newest act.
+        A thread is read once, after its last act.
         """
         if not one.number or one.is_routine:
             return one
@@ -198,7 +198,7 @@ class GitHubExperienceLoop(Loop):
         return one if one.at == newest else replace(one, is_routine=True)
 
     async def _keep(self, one: Happening) -> int:
-        """Keep what of it is worth it; return how many memories that are."""
+        """Store what is worth a memory in it; return the number of memories."""
         rows = await self._rows(one)
         if not rows:
             await self._settle(one, ())
@@ -223,13 +223,13 @@ class GitHubExperienceLoop(Loop):
         return len(memories)
 
     def _episode(self, one: Happening, text: str, provenance: Provenance) -> NewMemory:
-        """Return what happened as a memory."""
+        """Return a memory of what happened."""
         subject = one.place if one.number else f"{one.place}, {one.code} at {one.at[:16]}"
         key = f"github:{one.place}".lower()
         return NewMemory("episode", subject, text, ("github", one.code), source=key, trust=trust_of(provenance))
 
     async def _keep_challenges(self) -> None:
-        """Keep each review that asks for changes of a pull request of ours; each is looked at once an hour."""
+        """Record each review that requests changes of a pull request of ours; check each pull request once an hour."""
         now = self.clock.now()
         self._asked_at = {key: at for key, at in self._asked_at.items() if self.clock.since(at) < _REVIEWS_EVERY}
         made = await self.outbox.since(["pull_request"], now - _LOOKED_BACK)
@@ -254,7 +254,7 @@ class GitHubExperienceLoop(Loop):
                 )
 
     async def _record(self, one: Happening, rows: Sequence[MessageRow], provenance: Provenance) -> None:
-        """Write it down as an experience, in our own words; the memo of a ritual is one already."""
+        """Record it as an experience, in our own words; the memo of a ritual was recorded before."""
         if one.is_memo:
             return
         own = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
@@ -274,7 +274,7 @@ class GitHubExperienceLoop(Loop):
         await self.database.run(step)
 
     async def _rows(self, one: Happening) -> list[MessageRow]:
-        """The thread, and our words; nothing where the repository is private, or something is gone."""
+        """Return the thread and our words as messages; none if the repository is private, or something is gone."""
         known = _if_there(await self.github.get_repository(one.repo))
         if known is None or known.private:
             return []
@@ -311,19 +311,19 @@ def _experience_key(happening: str) -> str:
 
 
 def _own_text(row: MessageRow) -> str:
-    """The text of a row of ours; "" of one of others."""
+    """Return the text of a message of ours; "" for a message of others."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
     return " ".join(texts) if row.role == "assistant" else ""
 
 
 def _told_by(rows: Sequence[MessageRow]) -> str:
-    """Our words of what happened, in one line."""
+    """Return our own words about what happened, in one line."""
     return one_line(" ".join(_own_text(row) for row in rows), _EPISODE_CHARS)
 
 
 def _done(intent: Intent) -> Happening | None:
-    """What an act was, if it is done and worth a memory."""
+    """Return what happened by an intent, or None if it is not done or not worth a memory."""
     body = intent.body
     if intent.state != "done" or not isinstance(body, OnGitHub) or _is_upkeep(intent):
         return None
@@ -337,13 +337,13 @@ def _done(intent: Intent) -> Happening | None:
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")
     is_memo, is_routine = (intent.cause_id or "").startswith(f"{MEMO_KIND}:"), is_offer or is_said_by_code
-    # NOTE(self): what was promised in a room is worded from what its host and its members said.
+    # NOTE(self): the words of a commitment made in a room come from what its host and its members said.
     repeats = {"space": Provenance.PEER, "found": Provenance.STRANGER}.get(body.source, Provenance.SELF)
     return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine, is_memo, repeats)
 
 
 def _told(stored: StoredEntry) -> Happening | None:
-    """What an entry of the journal tells; None where it names no repository."""
+    """Return what happened by an entry of the journal; None if it names no repository."""
     data = stored.entry.data
     owner, _, name = str(data.get("repo", "")).partition("/")
     if not name:
@@ -353,13 +353,13 @@ def _told(stored: StoredEntry) -> Happening | None:
 
 
 def _is_upkeep(intent: Intent) -> bool:
-    """Whether it says how the issues of a workspace are kept in order; that a plan is complete is worth a memory."""
+    """Return whether an act only keeps a workspace's issues in order; that a plan is complete is worth a memory."""
     in_order = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
     return in_order and not intent.target.endswith("/plan-complete")
 
 
 def _known(connection: sqlite3.Connection, since: str) -> set[str]:
-    """The keys of what is kept; those that are not looked for any more are forgotten."""
+    """Return the keys of what was stored, and delete the marks from before `since`, which are no longer needed."""
     known = marks.starting_with(connection, _MARK)
     for key, at in known.items():
         if at < since:
@@ -368,5 +368,5 @@ def _known(connection: sqlite3.Connection, since: str) -> set[str]:
 
 
 def _if_there(answer: ApiResult[T]) -> T | None:
-    """Return what was read; None where it is not there for us. Raises `Transient` where it may be later."""
+    """Return what was read; None if it does not exist for us. Raises `Transient` if it may be readable later."""
     return None if isinstance(answer, Err) and answer.kind in {"not_found", "invalid"} else answer.or_wait()

@@ -1,4 +1,4 @@
-"""Handles one thread that waits: reads its comments and reviews, decides by rule, else asks the model.
+"""Handles one waiting thread: reads its comments and reviews, decides by rule, else asks the model.
 
 A crash at any point leaves the row waiting; a comment that was accepted before is found and not repeated.
 """
@@ -69,7 +69,7 @@ from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 @dataclass(frozen=True, slots=True)
 class FoundThread:
-    """A thread as it stands, and the talks about its lines in which somebody calls us."""
+    """A thread as it is now, and the conversations about its lines in which somebody calls us."""
 
     thread: IssueThread
     lines: tuple[NewThread, ...] = ()
@@ -77,13 +77,13 @@ class FoundThread:
 
 @dataclass(frozen=True, slots=True)
 class ThreadReader:
-    """Reads threads of GitHub."""
+    """Reads threads from GitHub."""
 
     github: GitHub
 
     @answering
     async def read(self, waiting: WaitingThread) -> ApiResult[FoundThread]:
-        """Return the thread, or the talk about a line, that waits."""
+        """Return the waiting thread, or the waiting conversation about a line."""
         async with self.github.burst():
             issue = (await self.github.get_issue(waiting.place, waiting.number)).or_raise()
             if waiting.line:
@@ -113,7 +113,7 @@ class ThreadReader:
 
 
 def _answered_by_a_round(issue: Issue, reviews: tuple[Review, ...], login: str) -> set[int]:
-    """Return the reviews of our own pull request that ask for changes: a further round of the work answers these."""
+    """Return the reviews of our own pull request that request changes: a further round of the work answers these."""
     if issue.author.lower() != login.lower():
         return set()
     return {one.id for one in reviews if one.state == "CHANGES_REQUESTED"}
@@ -152,7 +152,7 @@ _SUMMARIES: dict[str, str] = {
 
 @dataclass(kw_only=True)
 class ThreadHandler(Handler):
-    """Handles what led to a thread. `watched` returns the workspaces that are watched, in lower case."""
+    """Handles waiting threads. `watched` returns the watched workspaces, in lower case."""
 
     kind = THREAD
     line = "social"
@@ -202,14 +202,14 @@ class ThreadHandler(Handler):
         return await self._answer(waiting, thread, known, decision, pull)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
-        """A comment or a review of ours for the same thread that was accepted and does not stand there yet."""
+        """Return a comment or review of ours for the same thread that was accepted but not published yet, or None."""
         said = await self.outbox.at_place(_IN_WORDS, waiting.key)
         return next((one for one in said if one.state in ACTIVE_STATES - {"done"}), None)
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | Disposition:
-        """The thread as it stands; the talks about its lines that call us wait from now on.
+        """Return the thread as it is now, or a disposition if it is gone; add conversations on its lines that call us.
 
-        Raises `Transient` where it cannot be read now.
+        Raises `Transient` if it cannot be read now.
         """
         found = await self.reader.read(waiting)
         if isinstance(found, Err):
@@ -218,7 +218,7 @@ class ThreadHandler(Handler):
         return found.data.thread
 
     async def _moved(self, waiting: WaitingThread) -> Disposition:
-        """Take the thread in anew where its repository stands now, under the rules and rights of that place."""
+        """Add the thread again under the new name of its repository, whose rules and rights then apply."""
         found = await self.github.get_repository(waiting.place)
         if isinstance(found, Err):
             return _unread(found)
@@ -270,11 +270,11 @@ class ThreadHandler(Handler):
         decision: ResponseDecision,
         pull: PullRequest | None,
     ) -> Disposition:
-        """Answer a thread; with `pull` by a review of it, which counts as a turn of its author."""
+        """Answer a thread; with `pull`, by a review of it, which counts as a turn of its author."""
         who = pull.account if pull else caller(thread, known.login)
         importance = self._importance(waiting, who, known.people)
         if pull and not self._is_in_workspace(waiting):
-            # NOTE(self): GitHub does not tell who asked for the review.
+            # NOTE(self): GitHub does not say who requested the review.
             importance = "stranger"
         if importance != "owner" and (wait := await self._turn(waiting, who, importance)):
             return wait
@@ -315,7 +315,7 @@ class ThreadHandler(Handler):
         return disposition
 
     async def _turn(self, waiting: WaitingThread, who: Account, importance: Importance) -> Disposition | None:
-        """Count a turn for whoever calls and for the repository; return that it has to wait for one of them."""
+        """Count a turn for the caller and the repository; return a disposition if one of them has to wait."""
         actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
         places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
         if importance == "stranger":
@@ -323,16 +323,16 @@ class ThreadHandler(Handler):
         return await self.turns.take(actor, limits_of(importance), places)
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants) -> None:
-        """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays.
+        """Close an issue of a workspace that we leave, if nobody waits for anything. One reopened since stays open.
 
-        One that an open plan names is left to that plan, and so is any where that cannot be read.
+        An issue that an open plan names is left to that plan, and so is any issue if the plans cannot be read.
         """
         if not is_closed_on_leaving(thread, known):
             return
         if (await is_planned(self.github, waiting.place, waiting.number)).or_else("unread"):
             return
         body = IssueUpdateBody(**for_workspace(waiting.place), number=waiting.number, state="closed")
-        # NOTE(self): a cause of its own, for what was done about a thread is looked up by the thread's.
+        # NOTE(self): a separate cause, because answers in a thread are looked up by the thread's cause.
         cause_id = f"{waiting.cause_id}/close"
         await self.outbox.submit(ProposedAction(body, part=f"workspace:{waiting.key}/left", cause_id=cause_id))
 
@@ -345,7 +345,7 @@ class ThreadHandler(Handler):
         return "mention" if people.is_program(who) else "stranger"
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
-        """Return what an earlier life said, or None where all that it did is no answer."""
+        """Return the disposition of an answer from before a crash; None if no accepted intent is an answer."""
         intent = next((one for one in accepted if one.kind in _ANSWERS), None)
         if intent is None:
             return None
@@ -353,7 +353,7 @@ class ThreadHandler(Handler):
         return done and replace(done, act=_ANSWERS[intent.kind])
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Note in the record of the thread what became of it, and mark GitHub's notification as read."""
+        """Store the disposition in the record of the thread, and mark GitHub's notification as read."""
         waiting = thread_of(item)
         if disposition.act in {"commented", "reviewed"}:
             self.state.note(waiting.talk_key, Commented())
@@ -361,7 +361,7 @@ class ThreadHandler(Handler):
             self.note_insight("Commented", f"{waiting.repo}#{waiting.number}", significant=True)
         if disposition.act == "left":
             self.state.note(waiting.talk_key, LeftThread(disposition.reason))
-        # NOTE(self): that is for whoever looks at the account's page; nothing depends on it.
+        # NOTE(self): the mark is for people who look at the account's page; nothing depends on it.
         if waiting.notice and isinstance(marked := await self.github.notifications.mark_read(waiting.notice), Err):
             logger.info("%s: %s", waiting.key, marked.error)
 
@@ -372,7 +372,7 @@ class ThreadHandler(Handler):
 
 
 def _unread(problem: Err) -> Disposition:
-    """What becomes of a thread that is not there for us. Raises `Transient` where it may be later."""
+    """Return the disposition of a thread that does not exist for us. Raises `Transient` if it may be readable later."""
     if problem.kind in {"not_found", "invalid"}:
         return Disposition("dropped", "gone", problem.error)
     raise Transient(problem.error, retry_after=problem.retry_after)

@@ -1,4 +1,4 @@
-"""Which thread on GitHub is answered, and what a comment must not be. Pure."""
+"""Rules for threads on GitHub: which are answered, and what a comment must not be. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
 
 MOST_REENTRIES = 1
-"""So often a thread that we left is entered again because somebody other than the owner mentions us there."""
+"""How often we re-enter a thread that we left because somebody other than the owner calls us there."""
 
 _KEPT_OPEN = frozenset({FINISHED_LABEL, "plan", "discussion"})
 _LATEST = 5
@@ -40,18 +40,18 @@ _INTRODUCES = re.compile(
 
 
 def mentions(text: str, login: str) -> bool:
-    """Return whether a text calls an account, as GitHub tells it."""
+    """Return whether a text mentions an account, by GitHub's rules."""
     return login.lower() in mentioned_logins(text)
 
 
 def comment_of(review: Review) -> Comment:
-    """Return a review as a comment of the thread in which it stands."""
+    """Return a review as a comment of its thread."""
     at = review.submitted_at
     return Comment(review.id, review.body, review.author, review.html_url, at, at, review.author_id)
 
 
 def calls_on_lines(comments: Iterable[ReviewComment], login: str) -> list[ReviewComment]:
-    """Return the newest comment of each talk about a line in which somebody mentions us, or goes on after our answer.
+    """Return the newest comment of each conversation about a line that mentions us, or goes on after our answer.
 
     Args:
         comments: those on lines of a pull request, oldest first.
@@ -72,20 +72,20 @@ def _is_called_in(talk: Sequence[ReviewComment], login: str) -> bool:
 
 
 def strip_self_mention(text: str, login: str) -> str:
-    """Return a text in which our own account is named without being mentioned."""
+    """Return a text in which mentions of our own account are replaced by its plain name."""
     own = rf"(?<![A-Za-z0-9_])@({re.escape(login)})(?![A-Za-z0-9-])"
     return re.sub(own, r"\1", text, flags=re.IGNORECASE) if login else text
 
 
 def peers_beside(thread: IssueThread, people: TrustedAccounts) -> tuple[str, ...]:
-    """Return the logins of our peers, but for those that are somebody else's in a thread."""
+    """Return the logins of our peers, except those that somebody else has in a thread."""
     there = [thread.issue.account, *(one.account for one in thread.comments)]
     taken = {one.login.lower() for one in there if one not in people.peers}
     return tuple(sorted(one.login for one in people.peers if one.login.lower() not in taken))
 
 
 def peers_in(thread: IssueThread, peers: Collection[str]) -> list[str]:
-    """Return which of our peers commented in a thread, as they are called there."""
+    """Return the logins of those peers of ours that commented in a thread, as written there."""
     known = _names(peers)
     return list(dict.fromkeys(one.author for one in thread.comments if one.author.lower() in known))
 
@@ -95,13 +95,13 @@ def analyze_issue_thread(
 ) -> ResponseDecision:
     """Return whether a thread is to be answered. The first row of the table that applies decides.
 
-    The rows are those of `ResponseCode`, from `CLOSED` on. That nothing is new since our comment needs no row of its
-    own: then the last comment is ours.
+    The rows are those of `ResponseCode`, from `CLOSED` on. There is no row for "nothing new since our comment": the
+    last comment is ours then.
 
     Args:
-        thread: as it stands.
+        thread: as it is now.
         login: our account.
-        options: what is known of it beside its words.
+        options: what is known about it besides its text.
         peers: logins of the SOULs that we know.
 
     """
@@ -133,7 +133,7 @@ def _first_row(
 
 
 def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str]) -> bool:
-    """Whether somebody wrote one of these who is no program, as far as is known."""
+    """Return whether a person, as far as is known, wrote one of these comments."""
     ours = _names(peers) | {login.lower()}
     return any(
         one.author.lower() not in ours and not is_program(one.author) and _BY_A_SOUL not in one.body for one in comments
@@ -191,20 +191,20 @@ _REASONS: dict[ResponseCode, str] = {
 
 
 ANSWERED = frozenset({ResponseCode.OWN_LAST, ResponseCode.REVIEW_GIVEN})
-"""What needs no answer because ours stands there: it is not left alone."""
+"""The codes of threads that contain our answer already: these are `noted`, not `silent`."""
 
 
 def decision_of(code: ResponseCode) -> ResponseDecision:
-    """Return the decision against an answer for that reason."""
+    """Return the decision not to answer, with this code and its reason."""
     return ResponseDecision(code, _REASONS[code])
 
 
 def may_reenter(
     thread: IssueThread, login: str, concluded_at: str | None, reentries: int, options: ThreadOptions
 ) -> bool:
-    """Return whether a thread that we left may be entered again.
+    """Return whether we may re-enter a thread that we left.
 
-    The owner may always call us back; others by a mention written after we left, or by asking for our review, once.
+    The owner may always call us back; others once, by a mention written after we left, or by requesting our review.
     """
     if options.is_owner_request or concluded_at is None:
         return True
@@ -216,7 +216,7 @@ def may_reenter(
 def is_closed_on_leaving(thread: IssueThread, known: KnownParticipants) -> bool:
     """Return whether an issue of a workspace is closed when we leave it: a plain one in which no person waits.
 
-    The last word, or the issue itself, must be a SOUL's; what the owner opened stays open.
+    The last comment, or the issue if there is none, must be by a SOUL; an issue that the owner opened stays open.
     """
     issue = thread.issue
     is_plain = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _KEPT_OPEN
@@ -227,25 +227,25 @@ def is_closed_on_leaving(thread: IssueThread, known: KnownParticipants) -> bool:
 
 
 def is_program(login: str) -> bool:
-    """Return whether an account is an app's, by its name."""
+    """Return whether an account belongs to an app, by its name."""
     return login.lower().endswith(_APP)
 
 
 def caller(thread: IssueThread, login: str) -> Account:
-    """Return whoever calls for an answer: who mentioned us last, else who wrote last, else the author."""
+    """Return the account that calls for an answer: the last to mention us, else the last to write, else the author."""
     later = thread.later_than(login)
     mentioning = [one.account for one in later if mentions(one.body, login)]
     return (mentioning or [one.account for one in later] or [thread.issue.account])[-1]
 
 
 def repeats_own(text: str, thread: IssueThread, login: str) -> bool:
-    """Return whether we said the same in a thread before, by its words."""
+    """Return whether we wrote the same words in a thread before."""
     words = normalize_post_text(text)
     return bool(words) and any(words == normalize_post_text(one.body) for one in thread.by(login))
 
 
 def opens_with_introduction(text: str, names: Iterable[str]) -> bool:
-    """Return whether a comment begins by saying who we are, by one of our `names`, or at length."""
+    """Return whether a comment begins by introducing us, by one of our `names` or as an agent."""
     opening = text.lstrip("#*_>- \t\n")[:_INTRODUCTION_CHARS]
     found = _INTRODUCES.match(opening)
     if not found:

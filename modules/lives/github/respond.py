@@ -1,7 +1,7 @@
 """Lets the model choose one act about a thread on GitHub: a comment, a review that was asked for, or silence.
 
-These are public, so the turn is told nothing that is private. It belongs to no session: what it was told stands on
-GitHub, and what it said in the outbox. A pull request is reviewed once for each commit.
+The answer is public, so the turn is shown nothing private. It belongs to no session: what it was shown is on GitHub,
+and what it said is in the outbox. A pull request is reviewed once for each commit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ WORK_TOOLS = (
     *("github_update_issue", "github_star_repo", "workspace_find", "workspace_create", "create_memo", "plan_create"),
     "workspace_finish",
 )
-"""What is offered besides where the owner showed the thread; each act among them waits for the owner's approval."""
+"""Additional tools, offered if the owner showed us the thread; each act by them waits for the owner's approval."""
 
 _TEMPLATE = "User Message Template"
 _PEERS = "peer-awareness"
@@ -183,7 +183,7 @@ class ThreadResponder:
         )
 
     def _person_in(self, thread: IssueThread, login: str) -> str:
-        """The DID of whom an answer is for: who wrote last beside us, where they are linked; "" where they are not."""
+        """Return the linked DID of the person to answer, the last author other than us; "" if they are not linked."""
         accounts = [thread.issue.account, *(one.account for one in thread.comments)]
         author = next((one for one in reversed(accounts) if one.login.lower() != login.lower()), None)
         peer = self.registry.get(author.login) if author else None
@@ -204,13 +204,13 @@ class ThreadResponder:
 
 
 def participants(thread: IssueThread) -> list[str]:
-    """Return who wrote in the thread, by their logins: its author first, then whoever spoke last."""
+    """Return the logins of all who wrote in the thread: its author first, then the others, the latest first."""
     authors = (thread.issue.author.lower(), *(one.author.lower() for one in reversed(thread.comments)))
     return list(dict.fromkeys(authors))
 
 
 def facts_of(waiting: WaitingThread, thread: IssueThread, login: str, decision: ResponseDecision) -> IssueFacts:
-    """Return what a turn about a thread is about, as data."""
+    """Return the facts of a turn about a thread."""
     said = [SaidLine("" if one.author.lower() == login.lower() else one.author, one.body) for one in thread.comments]
     return IssueFacts(
         repo=waiting.repo,
@@ -234,7 +234,7 @@ _ASKING: frozenset[ThreadSource] = frozenset({"github_notification", "workspace_
 
 @dataclass(frozen=True, slots=True)
 class PullReviewer:
-    """Reads a pull request, and asks the model. `trust` tells who we are, and whose words count in a workspace."""
+    """Has the model review a pull request. `trust` says who we are, and whose words count in a workspace."""
 
     me: Me
     prompter: Prompter
@@ -249,7 +249,7 @@ class PullReviewer:
     async def requested(
         self, waiting: WaitingThread, thread: IssueThread, us: Account, *, in_workspace: bool
     ) -> PullRequest | ResponseCode | None:
-        """Return the pull request for which our review is awaited, or why it is not; None where nobody speaks of one.
+        """Return the pull request if our review is awaited, else the code why it is not; None if none is in question.
 
         Raises `Transient` while GitHub cannot be read.
         """

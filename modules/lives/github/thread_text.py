@@ -24,7 +24,7 @@ class ThreadText:
     """The parts of a thread: its first text and the newest comments.
 
     `hidden` counts the earlier comments that are left out. `line` shows the file and the changes that the comments are
-    about; "" where they are not about a line.
+    about; "" if they are not about a line.
     """
 
     opening: str
@@ -48,7 +48,7 @@ def format_thread_for_context(thread: IssueThread, login: str, max_comments: int
 
 
 def _line(on: ReviewComment) -> str:
-    """The file and the end of the changes, which is what a talk about a line is about."""
+    """Return the file and the end of the changes, which is the part that the comments are about."""
     hunk = legible(on.hunk)
     shown = hunk if len(hunk) <= _HUNK_CHARS else f"{_CUT} {hunk[-_HUNK_CHARS:]}"
     return f"{one_line(on.path, _PATH_CHARS)}\n{shown}"

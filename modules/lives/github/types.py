@@ -1,4 +1,4 @@
-"""What this life hands around between its rooms. Logins are compared in any case."""
+"""The types of the GitHub life. Logins are compared without regard to case."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class ResponseDecision:
 
     @property
     def responds(self) -> bool:
-        """Whether there is to be an answer."""
+        """Whether the thread is to be answered."""
         return self.urgency != "none"
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadOptions:
-    """What is known of a thread beside its words.
+    """What is known about a thread besides its text.
 
     Attributes:
         is_owner_request: the owner showed it to us.
-        is_review_requested: it is a pull request for which our review is asked by name, and not given yet.
+        is_review_requested: it is a pull request for which our review is requested by name, and not given yet.
         is_workspace_issue: it is an issue of a workspace of ours.
 
     """
@@ -73,7 +73,7 @@ class ThreadOptions:
 
 @dataclass(frozen=True, slots=True)
 class IssueThread:
-    """An issue or pull request with its comments, oldest first; with `line` those of a talk about that line alone."""
+    """An issue or pull request with its comments, oldest first; with `line`, only the comments on that line."""
 
     issue: Issue
     comments: tuple[Comment, ...] = ()
@@ -86,7 +86,7 @@ class IssueThread:
 
     @property
     def digest(self) -> str:
-        """The same for as long as its title, its texts and its assignees are the same."""
+        """A hash of the title, the texts and the assignees."""
         said = (one.body for one in self.comments)
         words = (self.issue.title, self.issue.body, *sorted(self.issue.assignees), *said)
         return sha256("\0".join(words).encode()).hexdigest()
@@ -96,21 +96,21 @@ class IssueThread:
         return tuple(one for one in self.comments if one.author.lower() == login.lower())
 
     def later_than(self, login: str) -> tuple[Comment, ...]:
-        """Return what others wrote after the last comment of an account; all comments where it wrote none."""
+        """Return what others wrote after the last comment of an account; all comments if it wrote none."""
         places = [place for place, one in enumerate(self.comments) if one.author.lower() == login.lower()]
         return self.comments[places[-1] + 1 :] if places else self.comments
 
 
 @dataclass(frozen=True, slots=True)
 class IssueTurn:
-    """What a turn about a thread may touch: one comment there, or none.
+    """The subject of a turn about a thread, which may write one comment there, or none.
 
     Attributes:
         waiting: what led to the turn.
-        thread: as it was read for it.
+        thread: the thread as it was read for the turn.
         login: our account.
         hold: why a comment must wait for the owner's approval; "" if it need not.
-        told: what our own prompt said, without the words of others.
+        told: the text of our own prompt, without the words of others.
 
     """
 
@@ -122,7 +122,7 @@ class IssueTurn:
     revision: Revision = field(default_factory=Revision)
 
     def comment(self, text: str) -> IssueCommentBody:
-        """Return the comment with these words."""
+        """Return the comment with this text."""
         return IssueCommentBody(
             source="github",
             repo=self.waiting.repo,
@@ -132,23 +132,23 @@ class IssueTurn:
         )
 
     def heart(self) -> ReactionBody:
-        """Return the heart with which we leave a thread."""
+        """Return the heart reaction with which we leave a thread."""
         return ReactionBody(source="github", repo=self.waiting.repo, number=self.thread.issue.number, reaction="heart")
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewTurn(IssueTurn):
-    """What a turn about a pull request may touch: one review of the commit `head_sha`, in words, or none."""
+    """The subject of a turn about a pull request, which may write one review of the commit `head_sha`, or none."""
 
     head_sha: str = ""
 
     @property
     def part(self) -> str:
-        """The name under which the outbox lets no second review of that commit leave."""
+        """The name by which the outbox accepts only one review of that commit."""
         return review_part(self.waiting, self.head_sha)
 
     def review(self, text: str) -> ReviewBody:
-        """Return the review with these words."""
+        """Return the review with this text."""
         return ReviewBody(
             source="github",
             repo=self.waiting.repo,
@@ -160,13 +160,13 @@ class ReviewTurn(IssueTurn):
 
 
 def review_part(waiting: WaitingThread, head_sha: str) -> str:
-    """Return the name of our review of one commit of a pull request in the outbox."""
+    """Return the name by which the outbox knows our review of one commit of a pull request."""
     return f"review:{waiting.key}@{head_sha}"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownParticipants:
-    """Who takes part, as far as it is known: our login, whose words count, and the logins of peers of ours."""
+    """What is known about the participants: our login, whose words count, and the logins of our peers."""
 
     login: str
     people: TrustedAccounts

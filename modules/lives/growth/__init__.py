@@ -1,1 +1,1 @@
-"""How the SOUL grows: it reflects on what it lived through, and changes SELF.md by what lasts."""
+"""Growth: the SOUL reflects on its experiences, changes SELF.md by what lasts, and reads about its questions."""

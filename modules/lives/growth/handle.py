@@ -1,7 +1,7 @@
-"""Handles one reflection: gathers what happened, lets the model look back once, and takes up what it made of it.
+"""Handles one reflection: gathers its material, runs one turn of the model, and stores the result.
 
-A crash before SELF.md changed leaves all as it was. After it, the history knows by the row's cause that it did, and the
-experiences that were there when the row was made count as taken up.
+A crash before SELF.md changed leaves everything as it was. After a later crash, the history shows by the row's cause
+that SELF.md changed, and the experiences that existed when the row was added are marked as integrated.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SKILL = "reflection"
 _POSTS_SINCE, _MOST_POSTS = timedelta(days=2), 6
 _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
-"""Insights on whom we met and on our own posts, which stand in parts of their own."""
+"""Insights about new people and about our own posts; other parts of the message cover them."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
 _UNSEEN = {"replies": "", "likes": ""}
 _MOST_FRICTION, _OFTEN, _MOST_REJECTED = 12, 2, 5
@@ -62,7 +62,7 @@ _MOST_FRICTION, _OFTEN, _MOST_REJECTED = 12, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """Gathers them, and puts them into the words of the skill."""
+    """Gathers what a reflection is shown, and renders it in the words of its skill."""
 
     home: Home
     skills: Skills
@@ -79,7 +79,7 @@ class Materials:
     timezone: str = ""
 
     async def message(self, experiences: Sequence[Experience], *, is_ordered: bool) -> str:
-        """Return what the model is shown; `is_ordered` says that the owner asked for it."""
+        """Return the user message of a reflection; `is_ordered`: the owner asked for it."""
         now = self.clock.now()
         changes, taken_back = await asyncio.to_thread(self._history)
         readers = (*(["Ordered"] if is_ordered else ()), "Owner" if is_private(experiences) else "Room")
@@ -109,7 +109,7 @@ class Materials:
         return self.skills.render(SKILL, "Since", days=days, total=span.total).strip() if days >= 1 else ""
 
     def _experiences(self, experiences: Sequence[Experience]) -> str:
-        """A heading for each kind, and under it a line for each; a stranger goes by a number."""
+        """Return a heading for each kind and below it a line for each experience; strangers appear as numbers."""
         kinds = self.skills.subsections(SKILL, "Kinds")
         strangers: dict[str, int] = {}
         lines: defaultdict[str, list[str]] = defaultdict(list)
@@ -126,11 +126,11 @@ class Materials:
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
 
     def _people(self) -> str:
-        """Whom it talks with most: anybody chooses their own handle."""
+        """Return the people it talks with most, framed because people choose their own handles."""
         return self._framed("\n".join(f"- {line}" for line in self.relationships.closest()))
 
     def _framed(self, text: str) -> str:
-        """Return text that may hold what others chose or wrote, in a frame; "" for none."""
+        """Return text that may contain what others chose or wrote, in a frame; "" for empty text."""
         return Framer(self.skills, self.rng).frame("conversation", author="", uri="", text=text) if text else ""
 
     def _insights(self) -> list[str]:
@@ -142,11 +142,11 @@ class Materials:
         ]
 
     def _lines(self, part: str, told: Iterable[Mapping[str, Any]]) -> str:
-        """Return what a part of the skill says of each, line by line."""
+        """Render a part of the skill for each of `told`; return the results, one per line."""
         return "\n".join(self.skills.render(SKILL, part, **one).strip() for one in told)
 
     async def _posts(self, now: datetime) -> str:
-        """A line for each of our newest posts that left, with what came of it as far as that was looked at."""
+        """Return a line for each of our newest published posts, with its replies and likes if these are known."""
         posts = [
             one
             for one in await self.outbox.since(_POST, now - _POSTS_SINCE)
@@ -160,9 +160,9 @@ class Materials:
         return self._lines("Post", told)
 
     async def _friction(self, now: datetime) -> str:
-        """A line for each thing that went wrong again and again within a week, or once since yesterday.
+        """Return a line for each friction that occurred at least twice within a week, or within the last day.
 
-        What is to be mended now is told apart.
+        The friction that is to be mended now is left out.
         """
         await self.friction.count()
         mended = proposal.friction if (proposal := await self.proposals.to_write()) else None
@@ -179,13 +179,13 @@ class Materials:
         return self._lines("Friction", told)
 
     async def to_mend(self) -> str:
-        """Return what the SOUL decided to write a skill about: a friction in codes, or a wish; "" for nothing."""
+        """Return what the SOUL decided to write a skill about: a friction in codes, or a wish; "" if nothing."""
         proposal = await self.proposals.to_write()
         about = await self.friction.get(proposal.friction) if proposal else None
         return about.description if about else proposal.wish if proposal else ""
 
     async def _proposal(self) -> str:
-        """What the SOUL decided to write a skill for, if it is to be written now."""
+        """Return the part of the message about the skill to write in this reflection; "" if there is none."""
         if (proposal := await self.proposals.to_write()) is None:
             return ""
         about = await self.friction.get(proposal.friction)
@@ -193,7 +193,7 @@ class Materials:
         return self.skills.render(SKILL, "Proposal", what=what, evidence=evidence, reason=proposal.why).strip()
 
     def _history(self) -> tuple[list[str], list[str]]:
-        """The last change of SELF.md as a diff, and the lines that the owner took out."""
+        """Return the last change of SELF.md as a diff, and the lines that the owner removed."""
         with SelfHistory(self.home).alone() as history:
             texts = [history.read(one).decode(errors="replace") for one in history.versions()[:2]]
             undone = sorted(history.taken_back())
@@ -201,7 +201,7 @@ class Materials:
 
 
 def diff_lines(old: str, new: str) -> list[str]:
-    """Return the lines that went (-) and came (+), without what stayed; a few at most."""
+    """Return the removed (-) and added (+) lines without context; at most `_MOST_DIFF_LINES`."""
     compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
     moved = (line for line in compared if line[:1] in "+-" and line[:3] not in {"+++", "---"})
     return [line[:_LINE_CHARS] for line in moved if line[1:].strip()][:_MOST_DIFF_LINES]
@@ -216,7 +216,7 @@ _CHANGES_SHOWN, _BECAUSE_SHOWN = 5, 5
 
 @dataclass(frozen=True, slots=True)
 class GrowthReport:
-    """Gathers it, as fields of the status file."""
+    """Gathers the state of growth, as fields of the status file."""
 
     home: Home
     journal: Journal
@@ -228,9 +228,9 @@ class GrowthReport:
     async def gather(self) -> dict[str, Any]:
         """Return `changes` and `readings`, newest first, `friction`, most frequent first, and what waits.
 
-        For a thought that is `open`, for the owner's approval `waiting`. What the owner alone wanted to know is left
-        out, for others may see the page. `proposal` tells of the open one. `countedAt` is when the days after a
-        proposal that was taken are over.
+        `open` is the number of experiences that wait for a reflection, `waiting` the changes that wait for the owner's
+        approval. Readings for the owner are left out, because others may see the page. `proposal` describes the open
+        proposal. `countedAt` is when the days after a proposal that was taken are over.
         """
         now = self.clock.now()
         entries = await self.journal.with_act(KIND, REFLECTED, now - _LOOKED_BACK, now)
@@ -262,7 +262,7 @@ class GrowthReport:
         }
 
     def _waiting(self) -> list[dict[str, Any]]:
-        """Changes of its files that wait for the owner, who is not taken to have seen them here."""
+        """Return the changes of its files that wait for the owner, without marking them as seen."""
         told: list[dict[str, Any]] = []
         for file in held_documents(self.home):
             with SelfHistory(self.home, file).alone() as history:
@@ -286,7 +286,7 @@ class GrowthReport:
 
 
 def because(one: Experience) -> dict[str, str]:
-    """Return an experience as it is shown behind a change; of a stranger's only where it was."""
+    """Return an experience as the reason for a change; one with a stranger without the person and the text."""
     is_stranger = one.trust == "stranger"
     who = "" if is_stranger else one.person
     about = "" if is_stranger else one.about
@@ -296,18 +296,18 @@ def because(one: Experience) -> dict[str, str]:
 MOST_ROUNDS = 6
 
 _LAST_WORDS_CHARS = 2_000
-"""How much of its last sentences the owner is shown."""
+"""How many characters of the model's last text the owner is shown."""
 
 REFLECTION_TOOLS = ("memory_search", "memory_history", "self_read", "self_update", "skill_propose", "want_to_know")
 _UPDATE = "self_update"
 _NOTHING = "nothing lasts"
-"""The version of SELF.md that experiences came to where the SOUL saw them and changed nothing."""
+"""Stands for the version of SELF.md in experiences that the SOUL saw without changing anything."""
 _UNTIL_MORNING_S = timedelta(hours=1).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class _Thought:
-    """What the model made of it: its last words, and what its changes of SELF.md came to (`changed`, `held`, …)."""
+    """The result of a reflection: the model's last text, and the status of each change (`changed`, `held`, …)."""
 
     text: str
     statuses: tuple[str, ...]
@@ -316,7 +316,7 @@ class _Thought:
 
 @dataclass(kw_only=True)
 class ReflectionHandler(Handler):
-    """Reflects, but not at night where there is one."""
+    """Handles reflections; at night, if the clock keeps hours, only those that the owner ordered."""
 
     kind = KIND
     most_tries = MOST_TRIES
@@ -335,7 +335,7 @@ class ReflectionHandler(Handler):
     timezone: str = ""
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Reflect once, unless it is night or nothing is new; at the owner's word always."""
+        """Reflect once. At night or if nothing is new, do so only if the owner ordered it."""
         await self._proposed()
         if (done := await self._version_of(item.cause_id)) is not None:
             seen = shown([one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))])
@@ -346,7 +346,7 @@ class ReflectionHandler(Handler):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
         has_proposal = await self.materials.proposals.to_write() is not None
         gathered = shown(await self.experiences.open())
-        # NOTE(self): a skill is written where nobody else's words are.
+        # NOTE(self): a skill is written only in a turn that shows nobody else's words.
         gathered = [one for one in gathered if not (has_proposal and one.trust in OTHERS)]
         if not gathered and not (is_forced or has_proposal):
             return Disposition("silent", "nothing-new", "nothing happened that is worth a thought")
@@ -358,7 +358,7 @@ class ReflectionHandler(Handler):
         return await self._conclude(item, gathered, thought)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, without its reason."""
+        """Return the journal line about a disposition, without its reason."""
         if disposition.act == "later":
             return super().summary(item, disposition)
         return "Looked back on what it lived through"
@@ -373,7 +373,7 @@ class ReflectionHandler(Handler):
         return _Thought(result.text, statuses, reason)
 
     async def _proposed(self, result: TurnResult | None = None) -> None:
-        """Note which skill it proposed, now or before a crash, or that it proposed none although it had decided to."""
+        """Store which skill it proposed, now or before a crash, or that it proposed none although it had decided to."""
         if (proposal := await self.materials.proposals.to_write()) is None:
             return
         if made := await asyncio.to_thread(skill_citing, self.home, proposal.cause):
@@ -422,7 +422,7 @@ class ReflectionHandler(Handler):
         return Disposition("silent", "unchanged", said or "nothing in it lasts")
 
     async def _taken_up(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
-        """SELF.md changed: what was before the SOUL is taken up, told once, and said once to the room."""
+        """Mark the experiences as integrated, record the change of SELF.md, and publish it if nothing is private."""
         versions = await asyncio.to_thread(self._versions, item.cause_id)
         newest, before = versions[0], versions[-1]
         await self.experiences.integrate([one.id for one in gathered], newest[0].name)
@@ -443,12 +443,12 @@ class ReflectionHandler(Handler):
         return Disposition("done", "changed", one_line(thought.text, _LAST_WORDS_CHARS) or newest[0].reason)
 
     async def _version_of(self, cause_id: str) -> Version | None:
-        """The newest version of SELF.md that a reflection made, if it made one."""
+        """Return the newest version of SELF.md that a reflection made, or None."""
         found = await asyncio.to_thread(self._versions, cause_id)
         return found[0][0] if found else None
 
     def _versions(self, cause_id: str) -> list[tuple[Version, str]]:
-        """The versions that a reflection made, newest first, and the one before them; each with its text."""
+        """Return the versions that a reflection made, newest first, then the one before them; each with its text."""
         history = SelfHistory(self.home)
         with history.alone():
             versions = history.versions()
@@ -459,6 +459,6 @@ class ReflectionHandler(Handler):
 
 
 def _facts(gathered: Sequence[Experience], sections: Mapping[str, str], proposal: str) -> ReflectionFacts:
-    """The experiences as data."""
+    """Return the facts of a reflection turn."""
     facts = tuple(ExperienceFact(one.name, one.type, one.did, one.trust, one.about) for one in gathered)
     return ReflectionFacts(facts, sections, proposal)

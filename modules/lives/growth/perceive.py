@@ -1,4 +1,4 @@
-"""Adds a row of work when a reflection is due: one a slot, numbered within the local day."""
+"""Adds a row of work when a reflection is due; the rows are numbered within the local day."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
 _UNREPORTED = "unreported"
-"""Marks in a payload what its owner is to be told of."""
+"""The payload field that marks a reflection whose end the owner must be told."""
 _MOST_ENDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionPerceiver:
-    """Looks whether one is due. `events` counts what was significant since SELF.md last changed.
+    """Checks whether a reflection is due. `events` counts the significant events since SELF.md last changed.
 
     `began` returns when this life began, or None.
     """
@@ -55,7 +55,7 @@ class ReflectionPerceiver:
             await add_reflection(self.table, self.clock, self.timezone, why, seen=moment.newest, events=moment.events)
 
     async def due(self) -> datetime | None:
-        """Return when one comes due if nothing more happens; None for never, or where one waits already."""
+        """Return when a reflection is due if nothing more happens; None for never, or if one waits already."""
         newest = await self.table.newest(KIND, 1)
         last = newest[0] if newest else None
         seen = _earlier(last).seen if last else 0
@@ -73,7 +73,7 @@ async def add_reflection(
 ) -> str:
     """Add a row for the next slot of the local day; return the key of the row that waits.
 
-    Where one waits already none is added; at the owner's word that one is due at once.
+    If a row waits already, add none; with `forced` (the owner ordered it) that row becomes due at once.
     """
     newest = await table.newest(KIND, 1)
     if newest and newest[0].state == "pending":
@@ -88,9 +88,9 @@ async def add_reflection(
 
 
 async def unreported_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
-    """Return the reflections that the owner ordered and no command waited for: the key, and the reason each ended.
+    """Return the ended reflections that the owner ordered and for which no command waited: key and reason of each.
 
-    The reason holds the SOUL's closing words.
+    The reason contains the SOUL's closing words.
     """
     ended = [
         one for one in await table.newest(KIND, _MOST_ENDS) if one.payload.get(_UNREPORTED) and one.state != "pending"
@@ -99,7 +99,7 @@ async def unreported_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
 
 
 async def leave_unreported(table: WorkTable, key: str) -> None:
-    """Note that no command waits for the end of an ordered reflection, so that its owner is told of it."""
+    """Note that no command waits for the end of an ordered reflection, so that the owner is told about it."""
     if item := await table.get(KIND, key):
         await table.note(item, **{_UNREPORTED: True})
 

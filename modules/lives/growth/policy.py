@@ -1,4 +1,4 @@
-"""When a reflection is due, what it is shown, and what a change of SELF.md must rest on. Pure."""
+"""Rules of reflections: when one is due, what it is shown, and what supports a change of SELF.md. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ RETRY_S = 1800.0
 MOST_TRIES = 3
 OF_APPROVAL = "it is about what needs the owner's approval"
 OF_WISH = "it is a wish, and others' words were in the reflection"
-"""Why such changes of SELF.md wait."""
+"""Reasons for which a change of SELF.md waits for approval."""
 _SOURCES_NEEDED = 2
 _PRIVATE = frozenset({"terminal", "message"})
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The last reflection: when it came due, the newest experience and how many significant events there were then."""
+    """The last reflection: when it was due, and the newest experience and the number of significant events then."""
 
     at: datetime
     seen: int
@@ -35,10 +35,10 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionMoment:
-    """How things stand: the local time, the newest experience that waits, the significant events, the last reflection.
+    """What decides if one is due: local time, newest open experience, number of significant events, last reflection.
 
-    `is_quiet` says that it is night. `began` is when this life began, None if nobody knows; `since` tells how much was
-    lived since a moment.
+    `is_quiet`: it is night. `began` is when this life began, None if unknown. `since` returns how much time was lived
+    since a moment.
     """
 
     now: datetime
@@ -62,7 +62,7 @@ def why_due(moment: ReflectionMoment) -> str:
     waited = moment.since(last.at)
     if waited >= INTERVAL:
         return "six hours have passed, and something happened"
-    # NOTE(self): the count begins anew when SELF.md changes.
+    # NOTE(self): the count restarts when SELF.md changes.
     new_events = moment.events - last.events if moment.events >= last.events else moment.events
     if new_events >= SIGNIFICANT_EVENTS and waited >= SOONEST:
         return f"{new_events} significant events since the last one"
@@ -72,30 +72,30 @@ def why_due(moment: ReflectionMoment) -> str:
 def shown(gathered: Sequence[Experience]) -> list[Experience]:
     """Return the experiences that a reflection may see.
 
-    Those with others are left out until they are with two people whose accounts are known. One person alone supports no
-    change of SELF.md, and a change cannot draw on what was not shown, whatever it cites.
+    Experiences with others are left out unless they involve two people whose accounts are known. One person alone
+    supports no change of SELF.md, and a change cannot draw on what was not shown, whatever it cites.
     """
     people = {one.did for one in gathered if one.trust in OTHERS and one.did}
     return [one for one in gathered if one.trust not in OTHERS or len(people) >= _SOURCES_NEEDED]
 
 
 def is_private(experiences: Sequence[Experience]) -> bool:
-    """Return whether the owner said some of it in private, so that nothing learned from it is said in a room."""
+    """Return whether the owner said any of this in private; nothing learned from it is then said in a room."""
     return any(one.trust == "owner" and one.source in _PRIVATE for one in experiences)
 
 
 def adds_wish(before: str, content: str, section: str) -> bool:
-    """Return whether a new text of a section, or of all of SELF.md, holds a wish that did not stand there before."""
+    """Return whether a new text of a section, or of all of SELF.md, contains a wish that was not there before."""
     after = extract_from_self(f"## {section}\n\n{content}" if section else content)
     return bool(set(after.wishes) - set(extract_from_self(before).wishes))
 
 
 def objection(before: str, content: str, cited: Sequence[Experience], section: str = "") -> Objection | None:
-    """Return why a text may not come into SELF.md; None if it may.
+    """Return why a text may not be written into SELF.md; None if it may.
 
-    What came from others needs two of them who are independent of each other, or the owner: one account, however often
-    it comes, is one, and what the SOUL did on its own beside it makes it no other. That alone needs nobody. A wish for
-    what it wants to be able to do never comes from others.
+    A change that cites experiences with others needs two accounts, or the owner. One account counts once, however often
+    it is cited, and the SOUL's own experiences do not add a second; alone, they need nobody else. A wish is never
+    accepted from others.
     """
     if not cited:
         return "Needs Experience"

@@ -1,7 +1,7 @@
-"""What the SOUL wants to know, as rows of work, and the turns in which it reads about it.
+"""Reading: questions of the SOUL as rows of work, and the turns that look them up.
 
-A question comes from SELF.md, from a reflection or from the owner. Only so many are looked up a day. What was found is
-kept as a memory with its sources, and is forgotten with the accounts whose words it rests on.
+A question comes from SELF.md, from a reflection or from the owner. The number of lookups per day is limited. A finding
+is kept as a memory with its sources, and is forgotten together with the accounts whose words it rests on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _UNTIL_MORNING_S = timedelta(hours=1).total_seconds()
 
 
 async def want_to_know(table: WorkTable, question: str, *, is_owners: bool) -> bool:
-    """Let a question wait to be looked up; return False where it waits already, or too many do."""
+    """Add a question to look up; return False if it waits already, or if too many wait."""
     if await _waiting(table) >= MOST_WAITING:
         return False
     return await table.offer(_row(question, is_owners=is_owners))
@@ -62,7 +62,7 @@ def _row(question: str, *, is_owners: bool = False) -> NewWork:
 
 @dataclass(frozen=True, slots=True)
 class ReadingPerceiver:
-    """Adds the questions of SELF.md, each once, when nothing else is to be looked up and the life is no longer new."""
+    """Adds the questions of SELF.md, each once, when no other question waits and the life is no longer new."""
 
     table: WorkTable
     identity: Identity
@@ -71,7 +71,7 @@ class ReadingPerceiver:
     per_day: int
 
     async def perceive(self) -> None:
-        """Add one question."""
+        """Add at most one question."""
         if not self.per_day or await _waiting(self.table):
             return
         began = await self.began()
@@ -84,9 +84,9 @@ class ReadingPerceiver:
 
 @dataclass(kw_only=True)
 class ReadingHandler(Handler):
-    """Looks one question up, by day, at most `per_day` times a day and not one right after the other.
+    """Looks up one question at a time: not at night, at most `per_day` a day, with pauses between them.
 
-    What the owner wants to know is looked up at once, and counts.
+    The owner's questions need no pause and may be looked up at night, but count towards `per_day`.
     """
 
     kind = READING
@@ -106,7 +106,7 @@ class ReadingHandler(Handler):
     timezone: str = ""
 
     def is_ready(self) -> bool:
-        """Return whether anything is looked up at all."""
+        """Return whether reading is on: `per_day` is above 0."""
         return self.per_day > 0
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -137,19 +137,19 @@ class ReadingHandler(Handler):
         return await self._keep(item, question, found)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Tell the owner of a question of theirs that was given up."""
+        """Tell the owner if a question of theirs was given up."""
         if disposition.act == "dropped" and item.importance == "owner":
             words = f"{item.payload.get('question', item.key)}\n({disposition.reason})"
             headline = f"{self.name} could not look up what you wanted to know"
             await self.tell(f"{item.cause_id}@{item.created_at}", headline, words, Provenance.SELF, at_once=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, without its reason."""
+        """Return the journal line about a disposition, without its reason."""
         question = one_line(str(item.payload.get("question", item.key)), QUESTION_CHARS)
         return f"{'Waits to read' if not disposition.settles else 'Read'} about: {question}"
 
     async def _wait(self, item: WorkItem) -> Disposition | None:
-        """Return why the question waits; None where it is looked up now."""
+        """Return why the question waits; None if it is looked up now."""
         now = self.clock.now()
         today = local(now, self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
         day = timedelta(milliseconds=self.clock.real(DAY_MS))
@@ -168,7 +168,7 @@ class ReadingHandler(Handler):
         return None
 
     async def _keep(self, item: WorkItem, question: str, found: Mapping[str, Any]) -> Disposition:
-        """Keep what was found, if anything: with the links to its sources, and the accounts whose words it may hold."""
+        """Store the finding, if any, with links to its sources and the accounts whose words it may contain."""
         finding, sources, dids = found.get("finding", ""), found.get("sources", {}), tuple(found.get("dids", ()))
         declared = await self.preferences.of(sources.values())
         if any(one.embedding == "deny" for one in declared.values()):

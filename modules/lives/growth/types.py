@@ -1,4 +1,4 @@
-"""The kinds of work, turns and events of reflection and of reading."""
+"""The kinds of work, turns and events of reflections and readings."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from modules.services.experiences.types import Experience
 
 KIND = "reflection"
 READING = "reading"
-"""The kind of the rows that hold what it wants to know, the loop of its turns, and its skill."""
+"""The kind of the rows that hold questions, the loop of their turns, and their skill."""
 
 READ = "read"
-"""The `act` of the journal entry of a question that was looked up."""
+"""The `act` of the journal entry about a question that was looked up."""
 
 OTHERS = frozenset({"stranger", "peer"})
-"""The trust of experiences with other people."""
+"""The trust levels of experiences with other people."""
 
 Objection = Literal["Needs Experience", "One Source", "Wish Of Others", "Gives Orders"]
-"""Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
+"""Why a change of SELF.md is refused; the name of a subsection of `Answers` in the skill `own-tools`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionTurn:
-    """What a turn of reflection may cite: the experiences that it was shown, by name, and the `proposal` to write."""
+    """What a reflection may cite: the experiences that it was shown, by name, and the cause of the skill to write."""
 
     experiences: Mapping[str, Experience]
     proposal: str = ""
 
     def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
-        """Return those of these that it was shown."""
+        """Return the experiences of these names that the turn was shown, each once."""
         return tuple(self.experiences[name] for name in dict.fromkeys(names) if name in self.experiences)
 
     @property
     def has_others(self) -> bool:
-        """Whether it was shown experiences with others, whatever it cites."""
+        """Whether the turn was shown experiences with others, cited or not."""
         return any(one.trust in OTHERS for one in self.experiences.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingTurn:
-    """What a turn of reading was shown: addresses, each with the DID of whoever wrote what stands there."""
+    """What a reading was shown: addresses, each with the DID of the author."""
 
     seen: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionDone(Event):
-    """SELF.md was changed by a reflection; `text` is what the SOUL says of it."""
+    """A reflection changed SELF.md; `text` is what the SOUL says about it."""
 
     text: str

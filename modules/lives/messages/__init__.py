@@ -1,1 +1,1 @@
-"""The life in direct messages: with the owner, from the phone."""
+"""Direct messages: the conversation with the owner, on the phone for example, and answers to others."""

@@ -1,10 +1,10 @@
-"""Alarms for the owner: that it stopped, that a budget, a draft or a file waits for them, or a commitment was given up.
+"""Alarms for the owner: the SOUL stopped, a budget is nearly used up, a draft or file waits, a commitment was given up.
 
-A plan that they asked for in a direct message, and that is done, is told in the same way. So are a reflection that they
-ordered and that no command waited for, a reminder, and what a turn of the SOUL's own came to: what was found about a
-question of theirs, and what was done on a schedule or for HEARTBEAT.md.
+The same way, the owner is told that a plan that they asked for in a direct message is done. They are also told of a
+reflection that they ordered and that no command waited for, of a reminder, and of the results of the SOUL's own turns:
+what was found about a question of theirs, and what was done on a schedule or for HEARTBEAT.md.
 
-Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
+Each alarm is a row of work, so it is sent once, across restarts: by direct message, and to the address the owner set.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from modules.services.work.types import Disposition, Handler, NewWork, Perceiver
 AlarmKind = Literal["stopped", "budget", "draft", "document", "commitment", "plan", "reflection", "own"]
 
 LOST = "lost"
-"""What the journal notes of a run that ended unexpectedly, at the next start."""
+"""The `act` of the journal entry, made at the next start, about a run that ended unexpectedly."""
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
-"""What happened longer ago, while nobody was awake, is no alarm any more."""
+"""What happened longer ago, while the SOUL was asleep, is no longer an alarm."""
 _LINE_CHARS = 250
 _DECIDED = "the owner decided before they were told"
 _DEADLINE_S = 10.0
 _POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
-"""An address that fails is asked again after five minutes, ten, twenty … four hours: for 17 hours in all."""
+"""An address that fails is tried again after 5 minutes, 10, 20 … up to 4 hours: for 17 hours in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What is told once under its name: one line, which tells the owner to look, not what is said at home.
+    """An alarm, sent once for its name. `text` is one line that tells the owner to look, without private content.
 
-    Only the direct message and the next talk hold the `words` of the SOUL; `provenance` and `dids` are as `TellOwner`
-    says.
+    Only the direct message and the next conversation contain the SOUL's `words`; `provenance` and `dids` are as in
+    `TellOwner`.
     """
 
     kind: AlarmKind
@@ -67,13 +67,13 @@ class Alarm:
     dids: tuple[str, ...] = ()
 
     def work(self, not_before: datetime | None = None, *, is_posted: bool = False) -> NewWork:
-        """Return its row of work; `is_posted` says that only the direct message is left to send."""
+        """Return the alarm's row of work; with `is_posted`, only the direct message is left to send."""
         payload = {**asdict(self), "posted": is_posted}
         return NewWork(NOTICE, f"{self.kind}/{self.name}", payload, not_before=not_before)
 
 
 def stopped_alarm(name: str, why: str, at: datetime, timezone: str) -> Alarm:
-    """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
+    """Return the alarm for a stop: one a day for the same reason, however often something restarts the SOUL."""
     return _end_told(f"{name} stopped: {why}", at, timezone)
 
 
@@ -84,19 +84,19 @@ def _end_told(text: str, at: datetime, timezone: str) -> Alarm:
 
 @dataclass(frozen=True, slots=True)
 class AlarmKept(Event):
-    """Published when a turn of the SOUL's own, or a reminder, came to something that the owner is to be told."""
+    """Published when a turn of the SOUL's own, or a reminder, has a result for the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The address that the owner set for alarms, which takes a line of plain text as ntfy does; "" for none."""
+    """The address that the owner set for alarms; it takes a line of plain text, as ntfy does. `url` is "" for none."""
 
     url: str
     web: WebClient
     redactor: Redactor
 
     async def post(self, text: str) -> str:
-        """Send a line; return why it could not be sent, "" if it was or need not be."""
+        """Send a line; return the error, or "" if it was sent or there is no address."""
         if not self.url:
             return ""
         sent = await self.web.post(self.url, self.redactor.text(text), deadline_s=_DEADLINE_S)
@@ -105,16 +105,16 @@ class Webhook:
 
 @dataclass(kw_only=True)
 class AlarmHandler(Handler, Perceiver):
-    """Adds a row for each alarm that is not known yet, and tells the owner of it.
+    """Adds a row for each new alarm, and tells the owner about it.
 
-    What comes in quiet hours waits for their end, but for a stop. Of drafts they are told in direct messages of their
-    own, which list them.
+    In quiet hours, all alarms but those for a stop wait for their end. Drafts are sent only to the address, because
+    separate direct messages list them.
 
     Attributes:
-        commitments: returns all that are kept.
-        reflections: returns the key and the words of each that the owner ordered and was not told of.
-        quiet_hours: the local hours of their begin and end; None for none.
-        sends: whether the owner lets it send direct messages.
+        commitments: returns all stored commitments.
+        reflections: returns key and words of each reflection that the owner ordered and was not told about.
+        quiet_hours: the local hours at which they begin and end; None for none.
+        sends: whether the owner lets the SOUL send direct messages.
 
     """
 
@@ -153,13 +153,13 @@ class AlarmHandler(Handler, Perceiver):
     async def tell(
         self, name: str, text: str, words: str, provenance: Provenance, *, at_once: bool, dids: Sequence[str] = ()
     ) -> None:
-        """Keep what a turn of the SOUL's own came to, to be told once under its name, as `TellOwner` says."""
+        """Store the result of a turn of the SOUL's own, to be told once for its name; see `TellOwner`."""
         quiet = None if at_once else quiet_until(self.clock.now(), self.quiet_hours, self.timezone)
         await self.work.add(Alarm("own", name, text, words, provenance, tuple(dids)).work(quiet))
         self.publish(AlarmKept())
 
     async def tell_end(self, error: SoulError) -> None:
-        """Post what ends this life before it ends; the direct message follows at the next start."""
+        """Post the error that ends the process before it ends; the direct message follows at the next start."""
         alarm, is_known = self._stopped(self.clock.now(), str(error)), False
         work = alarm.work()
         with suppress(StorageError, Transient):
@@ -183,7 +183,7 @@ class AlarmHandler(Handler, Perceiver):
         return _end_told(f"{self.name}: {told}", at, self.timezone)
 
     def _waiting(self, now: Situation) -> Iterator[Alarm]:
-        """Yield the alarms of a budget that is nearly used up, of each draft, and of each file that waits."""
+        """Yield the alarms for a budget that is nearly used up, for each draft, and for each file that waits."""
         if now.no_answer:
             yield Alarm("budget", f"{NO_BUDGET}/{now.budget.day}", f"{self.name}: {now.no_answer}")
         elif (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
@@ -204,7 +204,7 @@ class AlarmHandler(Handler, Perceiver):
         ]
 
     async def _given_up(self, now: datetime) -> list[Alarm]:
-        """Return the alarms of what was given up, however long ago it was tried, and not of what was withdrawn."""
+        """Return the alarms for commitments lately given up, however old they are, but not for withdrawn ones."""
         told = await self.journal.with_act(COMMITMENTS, ABANDONED, now - _LATELY, now)
         given_up = {one.entry.data["promise"] for one in told}
         return [
@@ -220,14 +220,14 @@ class AlarmHandler(Handler, Perceiver):
                 return Disposition("silent", "decided", _DECIDED)
         elif item.payload["kind"] == "document" and not await self._still_waits(item.payload["name"]):
             return Disposition("silent", "decided", _DECIDED)
-        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # an answer of the day tells it too
+        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # a notice about that budget counts
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
             if await self.notices.send(text, item.cause_id) is None and item.payload.get("words"):
                 return await self._shown(item)
         return await self._post(item)
 
     async def _shown(self, item: WorkItem) -> Disposition:
-        """Show here what no direct message tells: no conversation with the owner is known. The next talk tells it."""
+        """Show the alarm in the terminal, since no conversation with the owner is known. The next one tells it too."""
         if not item.attempts:
             is_own = item.payload.get("provenance", Provenance.STRANGER) >= Provenance.SELF
             reason = item.payload["words"] if is_own else ""
@@ -240,11 +240,11 @@ class AlarmHandler(Handler, Perceiver):
         return name in {f"{document} {at}" for document, at in (await self.situation()).documents.items()}
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
-        """Post what was said by direct message already."""
+        """Post the alarm, whose direct message was accepted before."""
         return await self._post(item)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it."""
+        """Return the journal line about a disposition."""
         return f"Alarm: {item.payload['text']}"
 
     async def _post(self, item: WorkItem) -> Disposition:

@@ -1,4 +1,4 @@
-"""Handles a burst of direct messages by somebody who is not the owner: decides by rule, else lets the model answer.
+"""Handles a burst of direct messages by somebody other than the owner: decides by rule, else lets the model answer.
 
 A crash at any point leaves the messages waiting; an answer that was accepted before is found and not repeated.
 """
@@ -60,7 +60,7 @@ class OthersResponder:
     async def answer_burst(
         self, burst: Burst, earlier: Sequence[Line], importance: Importance, *, offers_request: bool
     ) -> Disposition:
-        """Return what the model chose; with `offers_request` that may be that the author asks about their own data.
+        """Return what the model chose; with `offers_request`, it may find that the author asks about their own data.
 
         Raises:
             BudgetExceeded: there is no budget for the author.
@@ -120,7 +120,7 @@ class OthersResponder:
         return f"[{when}] {f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}"
 
     def _bare(self, burst: Burst) -> str:
-        """What our own prompt says, without the words of others."""
+        """Return the text of our own prompt, without the words of others."""
         return self._template(burst, conversation="", message="")
 
     def _template(self, burst: Burst, *, conversation: str, message: str) -> str:
@@ -162,7 +162,7 @@ _SUMMARIES: dict[str, str] = {
 
 @dataclass(kw_only=True)
 class OthersHandler(Handler, Perceiver):
-    """Handles what others wrote, a burst at a time."""
+    """Handles direct messages by others, one burst at a time."""
 
     kind = MESSAGE
     line = "social"
@@ -180,7 +180,7 @@ class OthersHandler(Handler, Perceiver):
     clock: Clock
 
     async def perceive(self) -> None:
-        """Add a row for each conversation in which others wait; whoever is still writing is let finish."""
+        """Add a row for each conversation in which others wait for an answer, once they have stopped writing."""
         found = [one for one in await self.state.bursts() if is_ready(one, self.clock.since)]
         await self.work.add(*map(self._row, found))
 
@@ -197,7 +197,7 @@ class OthersHandler(Handler, Perceiver):
         )
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
-        """Return None: what was answered before is looked for message by message."""
+        """Return None: `handle` looks for earlier answers message by message."""
         return None
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -212,9 +212,9 @@ class OthersHandler(Handler, Perceiver):
         return await self._carry_out_request(burst, importance, "first") or await self._decide(burst, importance)
 
     async def _decide(self, burst: Burst, importance: Importance) -> Disposition:
-        """Let the model answer, or carry out what its author asks about their own data, as the model finds.
+        """Let the model answer, or carry out the author's request about their own data if the model finds one.
 
-        Where no model is to answer now, one reads the burst for a request that its words may hold.
+        If no model may answer now, a model still checks whether the burst contains such a request.
         """
         sent = await self._sent(burst)
         if left := await self._left(burst, sent, importance):
@@ -227,7 +227,7 @@ class OthersHandler(Handler, Perceiver):
         return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
 
     async def _left(self, burst: Burst, sent: list[Intent], importance: Importance) -> Disposition | None:
-        """Return what becomes of a burst that no model is to answer now; None where one is."""
+        """Return the disposition of a burst that no model may answer now; None if one may."""
         if burst.talk.status == "request":
             reason = "of its author only requests about their own data are answered"
             return Disposition("silent", "request", reason)
@@ -243,7 +243,7 @@ class OthersHandler(Handler, Perceiver):
         return await self.turns.take(burst.author, limits_of(importance))
 
     async def _answered_before(self, burst: Burst) -> Disposition | None:
-        """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
+        """Settle messages that an earlier run answered without settling them; later ones stay for another answer."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
             intent = next(iter(await self.outbox.accepted(message.name)), None)
             if intent is not None:
@@ -256,7 +256,7 @@ class OthersHandler(Handler, Perceiver):
     async def _carry_out_request(
         self, burst: Burst, importance: Importance, found: Found = "possible"
     ) -> Disposition | None:
-        """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""
+        """Carry out a request about the author's own data, or an earlier one for no replies; None if there is none."""
         talk = burst.talk
         asked = Addressed(burst.uri, talk.did, talk.handle, burst.text, importance)
         outcome = await self.requests.carry_out(asked, found)
@@ -272,17 +272,17 @@ class OthersHandler(Handler, Perceiver):
         return Disposition(ANSWERED, "rights", outcome.reason, intent_id=intent_id, held=submitted.held)
 
     def _in_lived_time(self, disposition: Disposition) -> Disposition:
-        """Return one whose seconds, which are true ones, are lived ones, as the loop takes them."""
+        """Return a disposition with its wait converted from true to lived seconds."""
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 
     async def _sent(self, burst: Burst) -> list[Intent]:
-        """Our own latest messages in the conversation that left or will leave, newest first."""
+        """Return our own messages in the conversation that were sent or may still be, newest first."""
         return [
             one for one in await self.outbox.at_place(["direct_message"], burst.talk.id) if one.state in ACTIVE_STATES
         ]
 
     async def _earlier(self, burst: Burst, sent: list[Intent]) -> list[Line]:
-        """What was said before the burst, oldest first."""
+        """Return what was said before the burst, oldest first."""
         new = {message.rev for message in burst.messages}
         said = [line for line in await self.state.said_by(burst.talk, _MOST_LINES) if line.rev not in new]
         ours = [one for one in sent if one.state != "held"]
@@ -290,7 +290,7 @@ class OthersHandler(Handler, Perceiver):
         return sorted(said, key=lambda line: line.rev)[-_MOST_LINES:]
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the messages themselves, and remember that they were written."""
+        """Settle the messages themselves, and record that they were written."""
         if burst := await self.state.burst(item.key, item.version):
             await self._settle(burst, disposition)
 
@@ -300,7 +300,7 @@ class OthersHandler(Handler, Perceiver):
         await self._remember(burst, disposition)
 
     async def _remember(self, burst: Burst, disposition: Disposition) -> None:
-        """Remember that they wrote to us, without a word of it; not of those who are forgotten, or only asked."""
+        """Record that they wrote to us, without the text; not for forgotten people or unaccepted conversations."""
         is_kept = burst.talk.handle and burst.talk.status == "accepted"
         if is_kept and not await self.preferences.forgotten([burst.talk.did]):
             with self.relationships.one_save():
@@ -314,7 +314,7 @@ class OthersHandler(Handler, Perceiver):
             await self._experience(burst, disposition)
 
     async def _experience(self, burst: Burst, disposition: Disposition) -> None:
-        """Keep that they wrote and were answered, or not; what was said stays between us."""
+        """Record the experience that they wrote and were answered, or not, without the text."""
         if disposition.act not in {ANSWERED, "silent"}:
             return
         answered = IMPRESSED.get(disposition.impression, "helped_someone")

@@ -1,6 +1,6 @@
-"""Sends the owner direct messages that are no replies, such as how the acts ended that they ordered in one.
+"""Sends the owner direct messages that are not replies, such as the end of acts that they ordered in a message.
 
-Each order is a row of work, so it is told once, across restarts.
+Each order is a row of work, so its end is told once, across restarts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class OwnerNotices:
-    """Direct messages of the program to the owner, in the conversation with them."""
+    """Sends direct messages of the program to the owner, in the conversation with them."""
 
     state: MessageState
     outbox: Outbox
@@ -37,7 +37,7 @@ class OwnerNotices:
     async def send(
         self, text: str, cause_id: str, *, drafts: Sequence[str] = (), forgotten: Sequence[str] = ()
     ) -> Submitted | None:
-        """Propose one; None where no conversation with the owner is known. The last two as in the body."""
+        """Propose a message with these fields of its body; return None if no conversation with the owner is known."""
         talk = await self.state.talk_with(self.state.me.owner_did)
         if talk is None:
             return None
@@ -56,15 +56,15 @@ class OwnerNotices:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Keeps the orders whose ends the owner is to be told."""
+    """Stores orders, so that the owner is told how they ended."""
 
     work: WorkTable
     outbox: Outbox
 
     async def keep(self, message: ReceivedMessage, cause: str) -> None:
-        """Keep the order in a message if acts of its `cause` were queued.
+        """Store the order in a message if acts with its `cause` were queued.
 
-        An act that left meanwhile counts too: the answer was written before that.
+        An act that was sent meanwhile counts too: the answer was written before that.
         """
         acts = [one.id for one in await self.outbox.accepted(cause) if one.kind != "direct_message"]
         if acts:
@@ -73,7 +73,7 @@ class Orders:
 
 @dataclass(kw_only=True)
 class OrderHandler(Handler):
-    """Sends one message for each order, once all its acts have left or failed, and outside of quiet hours."""
+    """Sends one message for each order, once all its acts were sent or failed, and outside of quiet hours."""
 
     kind = KIND
     is_public = False

@@ -1,9 +1,9 @@
-"""Reads the log of all conversations, and takes in what the owner wrote, and others who may have an answer.
+"""Reads the log of all conversations, and stores messages by the owner and by others who may get an answer.
 
-Everybody is known by DID, as the service tells who sent a message. Groups are left alone: a message counts only in our
-conversation of two with its sender. Of what anybody else writes only what may be a request about their own data is
-taken in, a few messages of each at a time; the rest is left unread. That the answer to such a request takes the
-conversation on for the service changes nothing in this.
+Everybody is known by DID; the service says who sent a message. Groups are ignored: a message counts only in our
+conversation of two with its sender. Of messages by anybody else, only those that may be a request about the sender's
+own data are stored, a few per sender at a time; the rest is left unread. To the service, our answer to such a request
+accepts the conversation, but that changes nothing here.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _MOST_REQUESTS = 5
 
 @dataclass(kw_only=True)
 class MessagePerceiver(Perceiver):
-    """Looks at what is new. `messages_from` says who beside the owner may have an answer.
+    """Stores new messages. `messages_from` says who besides the owner may get an answer.
 
-    Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
+    If the app password has no access to direct messages, this is reported once, and no further request is made.
     """
 
     atproto: Atproto
@@ -79,7 +79,7 @@ class MessagePerceiver(Perceiver):
         with urgency(Urgency.AT_ONCE):  # the owner's commands are among them
             looked = await self.look()
         if not isinstance(looked, NotAllowedErr):
-            if isinstance(looked, Err):  # told once, and it does not fall asleep without having read them
+            if isinstance(looked, Err):  # reported once, and the SOUL does not sleep before it read them
                 raise Transient(f"Direct messages could not be read: {looked.error}")
             return
         self._is_off = True
@@ -88,15 +88,15 @@ class MessagePerceiver(Perceiver):
         await self.journal.record(Entry("life", LOOP, summary, line="warn", reason=ACCESS_REMEDY, data=data))
 
     async def look(self) -> ApiResult[None]:
-        """Take in what came since the last look. What could not be read is read by the next one."""
+        """Store what came since the last look. What could not be read is read by the next one."""
         cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
     @answering
     async def _begin(self) -> ApiResult[None]:
-        """The first look: from where the log stands now, and what the owner wrote before and was not read."""
+        """Take the first look: start at the present end of the log, and store what the owner wrote that is unread."""
         log = (await self.atproto.get_message_log()).or_raise()
-        # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
+        # NOTE(self): an owner who accepts no messages from us may still write; then their conversation becomes known.
         talk, said = (await self._owners_talk()).or_else(None, *LASTING), list[tuple[str, DirectMessage]]()
         if talk and talk.unread_count:
             page = (await self.atproto.get_messages(talk.id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
@@ -115,7 +115,7 @@ class MessagePerceiver(Perceiver):
         return Ok(None)
 
     async def _of_owner(self, events: tuple[MessageEvent, ...]) -> Said:
-        """What the owner wrote, in the conversation with us alone."""
+        """Return what the owner wrote in their conversation with us alone."""
         said = [
             (event.conversation_id, event.message)
             for event in events
@@ -128,7 +128,7 @@ class MessagePerceiver(Perceiver):
         return [(talk_id, message) for talk_id, message in said if talk and talk_id == talk.id]
 
     async def _of_others(self, events: tuple[MessageEvent, ...]) -> Said:
-        """What others wrote who may have an answer, each in the conversation with us alone."""
+        """Return what others wrote, each in a conversation with us alone, as far as it may be read."""
         if self.messages_from == "owner":
             return []
         unread = await self._taken_on(events)
@@ -143,7 +143,7 @@ class MessagePerceiver(Perceiver):
         return [one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach)
 
     async def _requests_in(self, said: Mapping[str, tuple[str, DirectMessage]], reach: Mapping[str, Reach]) -> Said:
-        """What may be a request of those of whom nothing else is read; no more of each than may wait."""
+        """Return possible data requests by people of whom nothing else is read; of each at most as many as may wait."""
         found: Said = []
         rooms: dict[str, int] = {}
         for talk_id, message in said.values():
@@ -159,9 +159,9 @@ class MessagePerceiver(Perceiver):
         return found
 
     async def _taken_on(self, events: tuple[MessageEvent, ...]) -> Said:
-        """What was left unread in conversations that were taken on since, in the app for example.
+        """Return the unread messages of conversations that were accepted since, for example in the app.
 
-        Not where our answer to a request about their own data took it on.
+        Conversations that only our answer to a data request accepted are left out.
         """
         ours = {self.state.me.owner_did, self.atproto.did}
         said: Said = []
@@ -177,7 +177,7 @@ class MessagePerceiver(Perceiver):
         return said
 
     async def _look_at(self, talk_id: str, did: str) -> Reach:
-        """What of this account's messages is read there; where all are, the conversation is kept."""
+        """Return which of this account's messages in a conversation are read; if all are, store the conversation."""
         if talk_id in self._left_alone:
             return "requests" if self._left_alone[talk_id] else "none"
         if (talk := (await self.atproto.get_conversation(talk_id)).or_else(None, *LASTING)) is None:
@@ -200,13 +200,13 @@ class MessagePerceiver(Perceiver):
         return "all"
 
     async def _status_of(self, talk: Conversation, other: Actor) -> ConversationStatus:
-        """Whether it was taken on: an answer about their own data does not count, nor what was before a forget."""
+        """Return whether the conversation was accepted; data requests and what was before a forget do not count."""
         if await self.forgotten.is_forgotten(other.did) or await self.state.answered_requests_only(talk.id):
             return "request"
         return talk.status
 
     async def _keep(self, talk: Talk) -> None:
-        """Keep a conversation; where somebody forgotten writes, for a day."""
+        """Store a conversation; if its author is forgotten, only for a day."""
         await self.state.keep_talk(talk)
         if await self.forgotten.is_forgotten(talk.did):
             self.forgotten.sweep(talk.did)
@@ -221,7 +221,7 @@ class MessagePerceiver(Perceiver):
         return Ok(found)
 
     async def _take(self, found: Said, log: MessageEventPage) -> None:
-        """Take in what the owner and others wrote, and how far the log was read."""
+        """Store what the owner and others wrote, and how far the log was read; mark it as read."""
         now, own_did = self.clock.now(), self.atproto.did
         written = [(talk_id, one) for talk_id, one in found if one.sender_did != own_did and one.text.strip()]
         said = [(talk_id, one) for talk_id, one in written if not is_too_old(one.sent_at, now)]

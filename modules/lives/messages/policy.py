@@ -1,4 +1,4 @@
-"""Rules of direct messages: what the owner asks for, who else is answered and when, and how drafts are put. Pure."""
+"""Rules of direct messages: what the owner asks for, who else is answered and when, and how drafts are shown. Pure."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from modules.services.work.types import Disposition
 MOST_PARTS = 5
 MOST_DRAFTS = 9
 NO_BUDGET = "budget"
-"""The cause of what tells the owner that a message waits for the budget, before the day."""
+"""The cause, followed by the day, of the notice to the owner that a message waits for the budget."""
 OLDEST = timedelta(days=1)
-"""What was written longer ago, before the SOUL looked, is left unanswered."""
+"""The age from which a message is left unanswered."""
 
 _MOST = MESSAGE_MAX_GRAPHEMES - 10
 _ELLIPSIS = "…"
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is a typed line of the terminal, as `/status`."""
+    """Return whether a message is a command of the terminal, such as `/status`."""
     return text.lstrip().startswith("/")
 
 
 def is_too_old(sent_at: str, now: datetime) -> bool:
-    """Whether a message was written so long ago that no answer is expected any more."""
+    """Return whether a message is so old that no answer is expected any more."""
     return now - parse_iso(sent_at) > OLDEST
 
 
 def quiet_until(now: datetime, hours: tuple[int, int] | None, timezone: str) -> datetime | None:
-    """Return when the quiet hours end that last at `now`; None if it is not quiet. Equal hours are none."""
+    """Return when the present quiet hours end; None if it is not quiet at `now`. Equal hours mean no quiet hours."""
     here = local(now, timezone)
     if hours is None or not is_quiet_hours(here.hour, *hours):
         return None
@@ -60,9 +60,9 @@ def quiet_until(now: datetime, hours: tuple[int, int] | None, timezone: str) -> 
 
 
 def told_before(rev: str, told: Sequence[Intent]) -> ToldDrafts:
-    """Return the drafts of which the owner had last been told when the message with this revision was written.
+    """Return the drafts that the owner had last been told about when the message with this revision was written.
 
-    `told` are the direct messages that told the owner of drafts, newest first.
+    `told` are the direct messages that told the owner about drafts, newest first.
     """
     for one in told:
         if one.state == "done" and one.made("message") < rev and isinstance(one.body, DirectMessageBody):
@@ -76,10 +76,10 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 
 
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
-    """The owner's yes or no to drafts; None where a message is none.
+    """Return the owner's yes or no to drafts; None if the text is no such answer.
 
-    Only one with numbers of drafts counts, or with "all" once drafts were told, or alone right after that. All else is
-    talk. `waiting` are the numbers of all drafts that still wait for approval, by their ids.
+    A yes or no counts with numbers of drafts, with "all" if drafts were told before, or alone directly after that.
+    `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = read_answer(text)
     if found is None:
@@ -108,13 +108,13 @@ def drafts_text(drafts: Sequence[Draft], more: int) -> str:
 
 
 def left_text(places: str, days: str) -> str:
-    """The message that tells the owner in which files and records somebody is named who was forgotten on these days."""
+    """Return the message to the owner about files and records that name somebody who was forgotten on these days."""
     left = f"Their name still stands in these places, of which you can edit the files: {places}"
     return truncate_graphemes(f"Somebody was forgotten ({days}). {left}", _MOST)
 
 
 def split_text(text: str) -> tuple[str, ...]:
-    """A text as messages, none too long, at most `MOST_PARTS`; lines and words stay whole where they can."""
+    """Split a text into messages, none too long, at most `MOST_PARTS`; lines and words stay whole where possible."""
     parts = list(_parts(text.strip()))
     if len(parts) <= MOST_PARTS:
         return tuple(parts)
@@ -134,7 +134,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _fitting(text: str) -> str:
-    """The longest beginning of a text that one message takes; a single sign that is too long counts as cut."""
+    """Return the longest beginning of a text that fits into one message; one character that is too long is cut."""
     head = truncate_graphemes(text, MESSAGE_MAX_GRAPHEMES)
     while len(head.encode()) > MESSAGE_MAX_BYTES - len(_ELLIPSIS.encode()) - 1:
         head = head[: len(head) * 3 // 4]
@@ -142,19 +142,19 @@ def _fitting(text: str) -> str:
 
 
 QUIET = timedelta(seconds=30)
-"""So long nobody wrote in a conversation before it is answered: what comes in a burst gets one answer."""
+"""How long a conversation must be quiet before it is answered, so that a burst gets one answer."""
 LONGEST_BURST = timedelta(minutes=3)
-"""Who goes on writing is answered after so long all the same."""
+"""After this time somebody is answered even if they go on writing."""
 
 _STATE_OF_ADVICE: dict[str, Literal["later", "silent"]] = {"later": "later", "like": "silent", "silence": "silent"}
 
 
 def is_welcome(messages_from: MessagesFrom, status: ConversationStatus, *, is_peer: bool, is_followed: bool) -> bool:
-    """Return whether somebody who is not the owner may have an answer.
+    """Return whether somebody who is not the owner may get an answer.
 
     Args:
         messages_from: the owner's setting.
-        status: `accepted` where our account took part in the conversation, or took it on; else `request`.
+        status: `accepted` if our account took part in the conversation or accepted it; else `request`.
         is_peer: whether they are a listed or a found peer.
         is_followed: whether our account follows them.
 
@@ -167,7 +167,7 @@ def is_welcome(messages_from: MessagesFrom, status: ConversationStatus, *, is_pe
 def is_ready(burst: Burst, since: Since) -> bool:
     """Return whether a burst may be answered: its author is quiet, or has written for long enough.
 
-    What was taken in before the clock was set back has waited long enough.
+    A burst that was received before the clock was set back has waited long enough.
     """
     first, last = (since(parse_iso(burst.messages[place].received_at)) for place in (0, -1))
     return last < timedelta() or last >= QUIET or first >= LONGEST_BURST
@@ -175,13 +175,13 @@ def is_ready(burst: Burst, since: Since) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuthorStanding:
-    """What is known of whoever wrote a burst, before a model is asked.
+    """What is known about the author of a burst before a model is asked.
 
     Attributes:
-        advice: what the rules of the outbox say of an answer.
+        advice: what the rules of the outbox say about an answer.
         is_muted: whether the owner muted them.
-        preference: what they declared about AI; None where it could not be read.
-        has_answered: whether an answer of ours stands in the conversation.
+        preference: what they declared about AI; None if it could not be read.
+        has_answered: whether the conversation contains an answer of ours.
 
     """
 
@@ -192,7 +192,7 @@ class AuthorStanding:
 
 
 def verdict_on(burst: Burst, standing: AuthorStanding, now: datetime) -> Disposition | None:
-    """Return what becomes of a burst without a model; None where it is to be answered. The first rule decides."""
+    """Return the disposition of a burst by rule; None if the model may answer it. The first rule decides."""
     if is_too_old(burst.newest.sent_at, now):
         reason = "it has waited for more than a day; an answer would come too late"
         return Disposition("dropped", "too-late", reason)

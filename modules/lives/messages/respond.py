@@ -1,4 +1,4 @@
-"""Answers what the owner wrote: commands and a yes or no at once, everything else in a turn; and tells of drafts."""
+"""Answers the owner's messages: commands and a yes or no at once, the rest in a turn. Tells the owner about drafts."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ _LINE_CHARS = 200
 _TELL_AGAIN_S = 60.0
 _TOLD_FOR, _ASKED_FOR = timedelta(days=7), timedelta(hours=1)
 _DRAFTS = "drafts"
-"""The cause of what tells the owner of drafts."""
+"""The cause of messages that tell the owner about drafts."""
 
 
 @dataclass(kw_only=True)
 class OwnerMessageHandler(Handler):
-    """Answers what the owner wrote by way of the outbox: each message has one answer, also after a crash.
+    """Answers the owner's messages through the outbox: each message gets one answer, also after a crash.
 
-    A command, and a yes or no to drafts, needs no turn and is begun once: after a crash in the middle of it the owner
-    is told, and it is not begun again. What needs a turn, and a command that takes a while, goes on as `OWNER_TALK`,
-    so that no later command waits for it.
+    A command, or a yes or no to drafts, needs no turn and is begun once: after a crash in the middle of it, the owner
+    is told, and it is not begun again. What needs a turn, and a command that takes a while, is passed on as
+    `OWNER_TALK`, so that no later command waits for it.
     """
 
     kind: str = OWNER_MESSAGE
@@ -102,11 +102,11 @@ class OwnerMessageHandler(Handler):
         return await self._done(message, "Did what the owner wrote in a direct message")
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
-        """Return None: which parts of an answer were proposed before is looked for part by part."""
+        """Return None: `handle` looks for earlier answers part by part."""
         return None
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the message itself, and forget the answer that was handed over."""
+        """Settle the message itself, and forget its answer, which was proposed."""
         message = await self.state.named(item.key)
         if message is not None and disposition.code != _SETTLED:
             state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
@@ -118,7 +118,7 @@ class OwnerMessageHandler(Handler):
         return Disposition("later", "turn", "it needs a turn")
 
     async def _talk(self, item: WorkItem, message: ReceivedMessage) -> Disposition:
-        """Answer in a turn, once the message is where turns are taken."""
+        """Answer in a turn; a row that is not of the kind `OWNER_TALK` is passed on first."""
         if self.kind == OWNER_MESSAGE:
             return await self._pass_on(item)
         try:
@@ -172,7 +172,7 @@ class OwnerMessageHandler(Handler):
         return "\n".join([*lines, *problems])
 
     async def _say(self, message: ReceivedMessage, text: str, *, is_notice: bool = False) -> None:
-        """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
+        """Propose an answer in as many parts as it needs; parts that were proposed before are not proposed again."""
         for number, part in enumerate(split_text(text), start=1):
             body = _body(message, part, number, is_notice=is_notice)
             await self.outbox.do_once(ProposedAction(body, cause_id=message.name, urgent=True))
@@ -186,7 +186,7 @@ class OwnerMessageHandler(Handler):
 
 @dataclass(kw_only=True)
 class OwnerTeller(Perceiver):
-    """Tells the owner of drafts, and of what a forget left, each once."""
+    """Tells the owner about drafts, requests to be forgotten, and where a forgotten name remains, each once."""
 
     state: MessageState
     notices: OwnerNotices
@@ -206,7 +206,7 @@ class OwnerTeller(Perceiver):
         await self._tell_of_forgotten()
 
     async def _tell_of_drafts(self) -> None:
-        """Tell the owner of the drafts that wait and were not told of: what comes in quiet hours when these end."""
+        """Tell the owner about the waiting drafts that they were not told about; in quiet hours, after their end."""
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return
         if self.clock.monotonic() - self._told_at < self.clock.real(_TELL_AGAIN_S):
@@ -219,7 +219,7 @@ class OwnerTeller(Perceiver):
                 self._told_at = self.clock.monotonic()
 
     async def _tell_of_requests(self) -> None:
-        """Tell the owner once who asked to be forgotten, before it is done: with the person, this goes as well."""
+        """Tell the owner once who asked to be forgotten, before it is done: forgetting deletes this entry too."""
         now = self.clock.now()
         if quiet_until(now, self.quiet_hours, self.timezone):
             return
@@ -232,7 +232,7 @@ class OwnerTeller(Perceiver):
     async def _tell_of_forgotten(self) -> None:
         """Tell the owner where somebody who was forgotten is still named.
 
-        People are forgotten while no SOUL lives in the home, so one look in each life is enough.
+        People are forgotten while no SOUL runs in the home, so one look per run is enough.
         """
         if self._looked_for_forgotten:
             return
@@ -246,7 +246,7 @@ class OwnerTeller(Perceiver):
         self._looked_for_forgotten = not new or await self.notices.send(text, FORGOT, forgotten=[*new]) is not None
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:
-        """The direct messages to the owner of one cause, without what was taken back before it left."""
+        """Return the direct messages to the owner with one cause, without those withdrawn before they were sent."""
         found = [one.body for one in await self.outbox.by_cause(cause) if one.outcome != "withdrawn"]
         return [one for one in found if isinstance(one, DirectMessageBody) and self.state.me.is_owner(one.to)]
 

@@ -1,4 +1,4 @@
-"""What must be remembered of direct messages: how far the log was read, and what waits for an answer."""
+"""The stored state of direct messages: how far the log was read, and what waits for an answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEPT = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class MessageState:
-    """Rows of `soul.db`. Secrets are taken out of a message before it is written."""
+    """Reads and writes rows of `soul.db`. Secrets are removed from a message before it is stored."""
 
     database: Database
     clock: Clock
@@ -38,13 +38,13 @@ class MessageState:
     me: Me
 
     async def cursor(self) -> str:
-        """How far the log was read; "" if it never was."""
+        """Return how far the log was read; "" if it never was."""
         return await self.database.run(lambda connection: marks.get(connection, messages.CURSOR))
 
     async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
-        """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new.
+        """Store messages, each with its conversation's id, and how far the log was read; return how many are new.
 
-        Each of the owner's is a row of work from then on.
+        A row of work is added for each message by the owner.
         """
         now = self.clock.now()
         rows = [
@@ -67,19 +67,19 @@ class MessageState:
         return await self.database.run(write)
 
     async def keep_talk(self, talk: Talk) -> None:
-        """Keep a conversation of two."""
+        """Store a conversation of two."""
         await self.database.run(lambda connection: messages.keep_talk(connection, talk))
 
     async def talk_with(self, did: str) -> Talk | None:
-        """Our conversation with an account, if it is known."""
+        """Return our conversation with an account, or None if it is not known."""
         return await self.database.run(lambda connection: messages.talk_with(connection, did))
 
     async def waiting_in(self, talk_id: str) -> int:
-        """How many messages of a conversation wait for an answer."""
+        """Return how many messages of a conversation wait for an answer."""
         return await self.database.run(lambda connection: messages.count_waiting(connection, talk_id))
 
     async def answered_requests_only(self, talk_id: str) -> bool:
-        """Whether nothing but what somebody asked about their own data was answered in a conversation."""
+        """Return whether a conversation has answers, and all of them are to requests about the author's own data."""
 
         def read(connection: sqlite3.Connection) -> bool:
             talk = messages.talk(connection, talk_id)
@@ -89,11 +89,11 @@ class MessageState:
         return await self.database.run(read)
 
     async def named(self, name: str) -> ReceivedMessage | None:
-        """Return the message of that name, if it reached us."""
+        """Return the message of that name, or None if we did not receive it."""
         return await self.database.run(lambda connection: messages.named(connection, name))
 
     async def bursts(self) -> list[Burst]:
-        """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
+        """Return the waiting messages of others: a burst for each conversation, the oldest first."""
 
         def read(connection: sqlite3.Connection) -> list[Burst]:
             waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
@@ -107,23 +107,23 @@ class MessageState:
         return await self.database.run(read)
 
     async def burst(self, talk_id: str, up_to: str) -> Burst | None:
-        """What waits in a conversation, up to the revision `up_to`; None if nothing does."""
+        """Return what waits in a conversation, up to the revision `up_to`; None if nothing does."""
         for found in await self.bursts():
             if found.talk.id == talk_id and (said := tuple(one for one in found.messages if one.rev <= up_to)):
                 return Burst(found.talk, said)
         return None
 
     async def said_by(self, talk: Talk, most: int) -> list[Line]:
-        """The newest `most` messages of the other one in a conversation, oldest first."""
+        """Return the newest `most` messages of the other person in a conversation, oldest first."""
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
     async def in_words(self, drafts: Sequence[Intent]) -> list[Draft]:
-        """Return each draft in words."""
+        """Return a description of each draft."""
         return await self.database.run(lambda connection: in_words(connection, drafts))
 
     async def waiting_numbers(self) -> dict[str, int]:
-        """Return the numbers of what waits for approval or to leave, by their ids."""
+        """Return the numbers of the intents that wait for approval or to be sent, by their ids."""
 
         def numbered(connection: sqlite3.Connection) -> dict[str, int]:
             numbers = store.draft_numbers(connection)
@@ -132,17 +132,17 @@ class MessageState:
         return await self.database.run(numbered)
 
     async def as_command(self, line: str) -> str:
-        """Return the command that all of a line is, or the line."""
+        """Return the command that a whole line stands for, or the line itself."""
         return await self.database.run(lambda connection: approval.as_command(connection, line))
 
     async def newest_rev(self, conversation_id: str) -> str:
-        """The revision of the newest message that reached us in a conversation; "" if none did."""
+        """Return the revision of the newest message that we received in a conversation; "" if there is none."""
         return await self.database.run(lambda connection: messages.newest_rev(connection, conversation_id))
 
     async def settle(
         self, settled: Sequence[ReceivedMessage], outcome: str, state: Literal["handled", "dropped"]
     ) -> None:
-        """Record that the messages were answered, or given up."""
+        """Record that messages were handled or dropped, with this outcome."""
 
         def write(connection: sqlite3.Connection) -> None:
             for message in settled:

@@ -1,4 +1,4 @@
-"""What this life hands around between its rooms."""
+"""The types of the messages life."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
 
 MESSAGE = "message"
-"""The kind of the rows of work: one for each conversation in which others wait for an answer."""
+"""The kind of the rows of work for others: one for each conversation in which they wait for an answer."""
 OWNER_MESSAGE, OWNER_TALK = "owner-message", "owner-talk"
-"""The kinds of the rows of what the owner wrote, by the name of the message: as it came, and what needs a turn."""
+"""The kinds of the rows for the owner's messages, with the message's name as key: as received, and needing a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What one person wrote in one conversation and nobody answered yet, oldest first; it gets one answer."""
+    """The unanswered messages of one person in one conversation, oldest first; they get one answer."""
 
     talk: Talk
     messages: tuple[ReceivedMessage, ...]
@@ -29,21 +29,21 @@ class Burst:
 
     @property
     def uri(self) -> str:
-        """The name under which the journal and the outbox know it: that of its newest message."""
+        """The name by which the journal and the outbox know the burst: that of its newest message."""
         return self.newest.name
 
     @property
     def text(self) -> str:
-        """Its messages, a line each."""
+        """The texts of the messages, a line each."""
         return "\n".join(message.text for message in self.messages)
 
     @property
     def author(self) -> Actor:
-        """Who wrote it."""
+        """The author."""
         return Actor(self.talk.did, self.talk.handle, is_bot=self.talk.is_bot)
 
     def answer(self, text: str, *, about_rights: bool = False, is_last_word: bool = False) -> DirectMessageBody:
-        """Return the answer with these words; the others as in the body."""
+        """Return the answer with this text; the other arguments are fields of `DirectMessageBody`."""
         given = {"about_rights": about_rights, "is_last_word": is_last_word}
         more = {name: True for name, value in given.items() if value}
         return DirectMessageBody(
@@ -58,9 +58,9 @@ class Burst:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that was said in a conversation; `who` is "" for us, `rev` its place in the order.
+    """A message of a conversation; `who` is "" for us, `rev` its place in the order.
 
-    `at` is when it was sent, ISO-8601; "" where it has not left yet.
+    `at` is when it was sent, ISO-8601; "" if it was not sent yet.
     """
 
     who: str
@@ -71,9 +71,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class MessageTurn:
-    """What a turn about a direct message may touch: its one answer, checked against what was said and told.
+    """The subject of a turn about direct messages: one burst, whose answer is checked against `said` and `told`.
 
-    `told` is what our own prompt said, without the words of others.
+    `told` is the text of our own prompt, without the words of others.
     """
 
     burst: Burst
@@ -83,12 +83,12 @@ class MessageTurn:
 
 
 Reach = Literal["all", "requests", "none"]
-"""What of somebody's messages is read: all, what may be a request about their own data, or nothing."""
+"""Which of somebody's messages are read: all, those that may be a request about their own data, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldDrafts:
-    """The ids of the drafts in a message to the owner, in its order; `is_latest`: nothing was said to them since.
+    """The ids of the drafts in a message to the owner, in its order; `is_latest`: it is our last message to them.
 
     `at` is when the message was accepted, `rev` its revision.
     """
@@ -101,7 +101,7 @@ class ToldDrafts:
 
 @dataclass(frozen=True, slots=True)
 class DraftAnswer:
-    """The owner's yes or no to drafts, by id. No id: it is not said which of several is meant."""
+    """The owner's yes or no to drafts, by id. Without ids, it is unclear which drafts are meant."""
 
     is_yes: bool
     ids: tuple[str, ...]
@@ -109,21 +109,21 @@ class DraftAnswer:
 
 
 class OwnerHandler(Protocol):
-    """Answers what the owner writes, as the terminal does. Built by whoever composes a SOUL."""
+    """Answers what the owner writes, as the terminal does. The composition root builds it."""
 
     def takes_a_while(self, line: str) -> bool:
-        """Whether what a line that begins with a slash asks may have to wait, or is thought about."""
+        """Return whether a command (a line that begins with a slash) may have to wait, or needs a turn."""
         ...
 
     async def obey(self, line: str) -> str:
-        """Do what a line that begins with a slash asks; what to say to it."""
+        """Carry out a command (a line that begins with a slash); return the answer to it."""
         ...
 
     async def answer(self, key: str, text: str) -> str:
-        """The SOUL's answer to a message; the same `key` gets the same answer while it is kept.
+        """Return the SOUL's answer to a message; the same `key` gets the same answer while it is stored.
 
         Raises:
-            BudgetExceeded: not today.
+            BudgetExceeded: the budget does not allow it now.
             Fatal: the process must stop.
             Transient: the model gives no answer now.
 
@@ -131,5 +131,5 @@ class OwnerHandler(Protocol):
         ...
 
     async def forget(self, key: str) -> None:
-        """Forget the answer to a message, which was handed over."""
+        """Forget the stored answer to a message, which was delivered."""
         ...

@@ -1,1 +1,1 @@
-"""How a SOUL keeps its own time: what it scheduled, and what HEARTBEAT.md says."""
+"""The SOUL's own time: turns for what was scheduled, and for HEARTBEAT.md."""

@@ -1,4 +1,4 @@
-"""HEARTBEAT.md as a turn: every few waking hours the SOUL looks after what stands there."""
+"""Turns for HEARTBEAT.md: every few waking hours the SOUL does what the file says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND = "heartbeat-turn"
 
 @dataclass(kw_only=True)
 class HeartbeatHandler(Handler, Perceiver):
-    """Adds a row when it is time and the file says something, and has the turn. `every` is lived time; 0 for never."""
+    """Adds a row when it is time and the file says something, and runs its turn. `every`: lived time, 0 for never."""
 
     kind = KIND
     is_public = False
@@ -44,7 +44,7 @@ class HeartbeatHandler(Handler, Perceiver):
             await self.work.add(NewWork(KIND, iso(now)))
 
     async def due(self) -> datetime | None:
-        """Return when the next turn comes due; None for never, or where one waits already."""
+        """Return when the next turn is due; None for never, or if one waits already."""
         if not self.every or not await self._text():
             return None
         moment = self.clock.now()
@@ -64,15 +64,15 @@ class HeartbeatHandler(Handler, Perceiver):
         return await self.turns.run(item, told, private=(told,), task=text, asked_by=Provenance.SELF)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Tell the owner what came of it, if anything did."""
+        """Tell the owner what was done, if anything was."""
         await self.turns.tell_end(item, disposition, f"what was due in {HEARTBEAT}", is_owners=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it."""
+        """Return the journal line about a disposition."""
         did = {"silent": "nothing to do", "later": "has to wait", "done": "did what was due"}
         return f"{HEARTBEAT}: {did.get(disposition.act, disposition.act)}"
 
     async def _text(self) -> str:
-        """Return the file where it says something; "" where it does not."""
+        """Return the text of the file, or "" if it says nothing."""
         text = await self.owner_files.read(HEARTBEAT) or ""
         return text if is_meaningful(text) else ""

@@ -1,4 +1,4 @@
-"""What is done when a schedule is due: a reminder is told to the owner, all else is a turn of the SOUL's own."""
+"""Handles due schedules: a reminder is told to the owner, everything else is a turn of the SOUL's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHAT_CHARS = 120
 
 @dataclass(kw_only=True)
 class ScheduleHandler(Handler):
-    """Handles each due time once, and tells the owner what came of it."""
+    """Handles each due time once, and tells the owner the result."""
 
     kind = KIND
     is_public = False
@@ -46,12 +46,12 @@ class ScheduleHandler(Handler):
         )
         asked_by = Provenance.OWNER if one.by == "owner" else Provenance.SELF
         private = [one.what]
-        if one.by == "soul":  # NOTE(self): it may have been made of what the owner wrote down for it alone.
+        if one.by == "soul":  # NOTE(self): it may repeat HEARTBEAT.md, which the owner wrote only for the SOUL.
             private.append(await self.owner_files.read(HEARTBEAT) or "")
         return await self.turns.run(item, told, private=private, task=one.what, asked_by=asked_by)
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Keep what the owner is to be told, and the next time of a schedule that repeats."""
+        """Store what the owner is told, and the next due time of a schedule that repeats."""
         one = schedule_of(item)
         if one.is_reminder:
             headline = f"{self.turns.me.agent_name} reminds you"
@@ -66,7 +66,7 @@ class ScheduleHandler(Handler):
         await self.schedules.go_on(item)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it."""
+        """Return the journal line about a disposition."""
         one = schedule_of(item)
         what = one_line(one.what, _WHAT_CHARS)
         if disposition.act == "later":

@@ -1,4 +1,4 @@
-"""A turn of the SOUL's own: nobody speaks with it, and it may read, remember, plan, and post as itself."""
+"""Turns of the SOUL's own: nobody talks with it, and it may read, remember, plan and post."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from modules.services.work.types import Disposition, WorkItem
 SKILL = "own-time"
 _ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
 _ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
-"""What it keeps of a turn that nobody ordered. One of the owner's may read what is private."""
+"""Tools to store something, only in turns that the owner did not ask for: the owner's turns may read private text."""
 _PICTURES = "pictures"
 _WORDS_CHARS, _QUERY_CHARS = 2_000, 500
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTurns:
-    """Runs such turns for the rows of one kind of work after the other, and tells the owner what came of them."""
+    """Runs turns of the SOUL's own for rows of work, and tells the owner the results."""
 
     prompter: Prompter
     turn_runner: TurnRunner
@@ -42,11 +42,11 @@ class OwnTurns:
     async def run(
         self, item: WorkItem, told: str, *, private: Sequence[str], task: str, asked_by: Provenance
     ) -> Disposition:
-        """Have the turn of a row in which the model is `told` what to do; return what came of it.
+        """Run the turn of a row in which the model is `told` what to do; return its disposition.
 
-        `private` are texts of which no post may repeat a line, unless the same text gives it to be posted. `task` is
-        what is to be done, in the words of the SOUL or its owner; `asked_by` says whose. Where the model called no
-        tool, or only looked and says nothing, there was nothing to do. Raises what `TurnRunner.run_turn` raises.
+        No post may repeat a line of the `private` texts, unless the same text gives that line to be posted. `task` is
+        what to do, in the words of the SOUL or its owner; `asked_by` says whose. If the model called no tool, or only
+        looked and says nothing, there was nothing to do. Raises what `TurnRunner.run_turn` raises.
         """
         subject, query = OwnTimeTurn(private), one_line(task, _QUERY_CHARS)
         accounts = await self.turn_runner.accounts_in(task)
@@ -79,7 +79,7 @@ class OwnTurns:
         return Disposition(act, code, reason, held=held, provenance=result.provenance)
 
     async def tell_end(self, item: WorkItem, disposition: Disposition, what: str, *, is_owners: bool) -> None:
-        """Tell the owner what came of a row: always of what they asked for, else only where something was done."""
+        """Tell the owner how a row ended: always if they asked for it, else only if something was done or given up."""
         if is_owners or (disposition.act != "silent" and disposition.reason):
             headline = f"{self.me.agent_name} {'gave up' if disposition.act == 'dropped' else 'did'} {what}"
             words, provenance = disposition.reason, disposition.provenance
@@ -87,7 +87,7 @@ class OwnTurns:
 
 
 def is_own(tool: Tool, turn: Turn) -> bool:
-    """Return whether such a turn offers a tool that exists in it: it looks, or is among the few acts."""
+    """Return whether a turn of the SOUL's own offers an available tool: it only looks, or is one of a few acts."""
     if tool.effect == "look":
         return tool.name != MORE_TOOLS and tool.family != _PICTURES
     return tool.name in _ACTS or (turn.asked_by is Provenance.SELF and tool.name in _ACTS_UNORDERED)

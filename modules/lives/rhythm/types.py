@@ -1,4 +1,4 @@
-"""What a turn of the SOUL's own is about."""
+"""The subject of a turn of the SOUL's own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class OwnTimeTurn:
-    """A turn of the SOUL's own. The words of `private`, such as what it is to do, are for the owner's eyes only.
+    """A turn of the SOUL's own. Only the owner may read the texts in `private`, such as its task.
 
-    `seen` is what it was shown, as that of a turn of reading.
+    `seen` is what it was shown: addresses, each with the DID of the author.
     """
 
     private: Sequence[str]

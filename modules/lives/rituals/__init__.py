@@ -1,1 +1,1 @@
-"""How a SOUL keeps its rituals: it opens them on their days, and writes down what came of them."""
+"""Rituals: the SOUL opens them on their days, and writes down the result of each run."""

@@ -1,7 +1,7 @@
 """Opens a ritual with a post, and writes the memo of a run into the ritual's workspace.
 
-An opening is one post a local date: a view of our own, those invited by name, and one question. What the owner says on
-GitHub to earlier memos is guidance for the next. Where a memo of the day stands already, ours is a comment on it.
+An opening is one post per local date: a view of our own, the names of those invited, and one question. The owner's
+comments on earlier memos on GitHub guide the next one. If the day has a memo already, ours becomes a comment on it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MOST_LINES, _LINE_CHARS = 3, 300
 
 @dataclass(frozen=True, slots=True)
 class OwnerComments:
-    """Reads them; `trust` says which account is the owner's."""
+    """Reads the owner's comments on our artefacts; `trust` says which account is the owner's."""
 
     outbox: Outbox
     github: GitHub
@@ -73,10 +73,10 @@ class OwnerComments:
     experiences: ExperienceLog
 
     async def read(self, runs: Sequence[RitualRun]) -> list[str]:
-        """Return what the owner said to our artefacts, a line each, and keep it as guidance, each comment once.
+        """Return the owner's newest comments on our artefacts, a line each, and record each once as guidance.
 
-        To older ones than the newest, what they said since then. Nothing where it cannot be read. A comment that was
-        edited counts only where nobody but the owner and we may edit it.
+        Only comments since the day of the newest artefact count, also those on older ones. What cannot be read is left
+        out. A comment that was edited counts only if nobody but the owner and we may edit it.
         """
         written = [run for run in runs if run.artefact_url]
         since = f"{written[0].day.isoformat()}T00:00:00Z" if written else ""
@@ -90,7 +90,7 @@ class OwnerComments:
         return [one_line(one.body, _LINE_CHARS) for one in theirs]
 
     async def _on(self, url: str, since: str) -> list[Comment]:
-        """Return what the owner said since a moment to a memo of ours, and to the pull request of its decision."""
+        """Return the owner's comments since a moment on a memo of ours, and on the pull request of its decision."""
         if (place := memo_place(url)) is None:
             return []
         repo, memo = place
@@ -109,15 +109,15 @@ OPENING_AGAIN_S = 30 * MINUTE_MS / SECOND_MS
 
 @dataclass
 class OpeningHandler(Handler):
-    """Handles a row for each ritual and local date.
+    """Handles one row for each ritual and local date.
 
     Attributes:
-        rituals: which there are, and what came of them.
+        rituals: the listed rituals, and their runs.
         writer: asks the model.
         outbox: takes the post.
-        atproto: says who we are.
-        owner_comments: reads what the owner said to earlier memos.
-        keep_hours: off where days are shortened.
+        atproto: gives our own DID.
+        owner_comments: reads the owner's comments on earlier memos.
+        keep_hours: whether a ritual opens only in its hours; off where days are shortened.
 
     """
 
@@ -165,7 +165,7 @@ class OpeningHandler(Handler):
         return await self._opened(run, submitted.intent)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
-        """Keep the run of a post that was accepted before a crash."""
+        """Store the run of a post that was accepted before a crash."""
         key, day = str(item.payload["ritual"]), date.fromisoformat(item.payload["day"])
         ritual = self.rituals.listed().get(key)
         run = RitualRun(key, day, ritual.name if ritual else key, "initiator", "", self.atproto.did)
@@ -177,7 +177,7 @@ class OpeningHandler(Handler):
         return Disposition("done", "opened", uri, intent_id=intent.id, held=intent.state == "held")
 
     async def _why_not(self, ritual: DailyRitual, key: str, day: date, *, by_hand: bool) -> Disposition | None:
-        """Return why a ritual is not opened any more on that day; None where it is."""
+        """Return why a ritual is no longer opened on that day; None if it is."""
         schedule, now = ritual.when, self.rituals.now()
         is_open = schedule is not None and (not self.keep_hours or schedule.is_open(now))
         if day != now.date() or not (by_hand or is_open):
@@ -202,24 +202,24 @@ _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
 _END = "\n\n---\n\n"
-"""Between the words of a memo and the link to its thread."""
+"""Separates the text of a memo from the link to its thread."""
 
 
 @dataclass
 class MemoHandler(Handler):
-    """Handles a row for each run in which we said something.
+    """Handles one row for each run in which we said something.
 
     Attributes:
-        rituals: which there are, and what came of them.
+        rituals: the listed rituals, and their runs.
         writer: asks the model.
         outbox: takes the memo.
         atproto: reads the thread.
         github: reads the workspace.
         trust: says whose memo counts there.
-        workspaces: those that are watched.
-        preferences: whose posts may stand in a prompt.
-        owner_comments: reads what the owner said to earlier memos.
-        experiences: keeps what we wrote down.
+        workspaces: the watched workspaces.
+        preferences: says whose posts may be shown in a prompt.
+        owner_comments: reads the owner's comments on earlier memos.
+        experiences: stores what we wrote down.
         table: the rows of work.
         agent_name: our name, from which our part follows.
 
@@ -257,7 +257,7 @@ class MemoHandler(Handler):
         return await self._write_down(item, thread, repo)
 
     async def _write_down(self, item: WorkItem, thread: RitualThread, repo: Repo) -> Disposition:
-        """Have a memo written, and hand it to the outbox. Raises `SoulError`."""
+        """Have a memo written, and submit it to the outbox. Raises `SoulError`."""
         run = thread.run
         try:
             standing, posts = (await self._standing(repo, run)).or_raise(), (await self._thread(run)).or_raise()
@@ -277,7 +277,7 @@ class MemoHandler(Handler):
         return _on_its_way(submitted.intent)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
-        """Keep where the artefact stands, once it does."""
+        """Store the address of the artefact, once it is published."""
         intent, run = accepted[0], await self._run(item)
         if intent.state != "done":
             return _on_its_way(intent)
@@ -294,9 +294,9 @@ class MemoHandler(Handler):
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
 
     async def _let_one_stand(self, item: WorkItem, run: RitualRun, body: IssueBody, written: str) -> str:
-        """Return where the memo of a run stands, after another look: somebody else may have written one meanwhile.
+        """Return the address of the memo of a run, after another look: somebody else may have written one meanwhile.
 
-        The first one stands. Ours becomes a comment there and is closed. Raises `Transient`.
+        The first memo stays. If it is not ours, ours is copied to a comment there and closed. Raises `Transient`.
         """
         owner, _, name = body.repo.partition("/")
         repo = Repo(owner, name)
@@ -314,9 +314,9 @@ class MemoHandler(Handler):
         return standing.html_url
 
     async def _record(self, run: RitualRun, body: IssueBody | IssueCommentBody) -> None:
-        """Keep what we wrote down as an experience with those who took part. Raises `Transient`.
+        """Record what we wrote down as an experience with those who took part. Raises `Transient`.
 
-        None is kept where the thread cannot be read any more.
+        Nothing is recorded if the thread cannot be read any more.
         """
         if (posts := (await self._thread(run)).or_else(None, *LASTING)) is None:
             return
@@ -332,7 +332,7 @@ class MemoHandler(Handler):
         return await self.rituals.runs.of_day(str(item.payload["ritual"]), date.fromisoformat(item.payload["day"]))
 
     async def _written(self, thread: RitualThread, posts: Sequence[Post], standing: Issue | None) -> Memo | None:
-        """Return the memo that the model writes of a thread; None where it finds no words. Raises `SoulError`."""
+        """Return the model's memo of a thread; None if it writes nothing that fits. Raises `SoulError`."""
         run = thread.run
         await self.rituals.runs.note_took_part(run, await self.rituals.took_part(thread, posts))
         runs = await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS)
@@ -344,14 +344,14 @@ class MemoHandler(Handler):
 
     @answering
     async def _thread(self, run: RitualRun) -> ApiResult[list[Post]]:
-        """Return the posts of a thread, its opening first; none where it is gone."""
+        """Return the posts of a thread, its opening first; an empty list if it is gone."""
         read = _of(f"the thread of {run.name}", await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0))
         if (thread := read.or_else(None, "not_found")) is None:
             return Ok([])
         return Ok(sorted(_posts(thread), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS])
 
     async def _shown(self, posts: Iterable[Post]) -> list[Post]:
-        """Return the posts whose authors allow that they stand in a prompt, and whom the owner did not mute."""
+        """Return the posts whose authors allow their use in a prompt, and whom the owner did not mute."""
         posts = list(posts)
         dids = {post.author.did for post in posts} - {self.atproto.did}
         may = await self.preferences.readable(dids) | {self.atproto.did}
@@ -363,7 +363,7 @@ class MemoHandler(Handler):
 
     @answering
     async def _standing(self, repo: Repo, run: RitualRun) -> ApiResult[Issue | None]:
-        """Return the memo of a run that somebody whose words count there wrote first."""
+        """Return the first memo of a run by somebody whose words count in the repository, or None."""
         found = _of(repo.full_name, await self.github.list_issues(repo, labels=(MEMO,))).or_raise()
         accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
         memos = [one for one in found if mark in one.body and accounts.covers(one.account)]
@@ -371,7 +371,7 @@ class MemoHandler(Handler):
 
 
 def _of(what: str, answer: ApiResult[T]) -> ApiResult[T]:
-    """Return an answer whose error says what it is about. A conflict passes by itself."""
+    """Return an answer whose error says what it is about. A conflict becomes transient, because it passes by itself."""
     if isinstance(answer, Ok):
         return answer
     kind: ErrKind = "transient" if answer.kind == "conflict" else answer.kind

@@ -1,4 +1,4 @@
-"""Finds the rituals that are to be opened and the runs that need a memo, each a row once, and starts one by hand."""
+"""Adds one row for each ritual that is due and for each run that needs a memo, and starts a ritual by hand."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Handler, NewWork
 
 MEMO_AFTER = timedelta(milliseconds=2 * MINUTE_MS)
-"""How long after its answer a participant writes; each goes on so much after those before it."""
+"""How long after its own answer the first participant writes; each further one waits that much longer."""
 CLOSES_AFTER = timedelta(milliseconds=HOUR_MS)
-"""How long after its opening whoever opened a run writes: by then the others have answered."""
+"""How long after its opening the opener of a run writes: by then the others have answered."""
 _LOOKED_AT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class RitualPerceiver:
-    """Fills the table of work.
+    """Adds rows for openings and memos to the table of work.
 
     Attributes:
-        rituals: which there are, and what came of them.
+        rituals: the listed rituals, and their runs.
         work: the table.
-        outbox: what was said.
-        experiences: keeps that we opened a run.
+        outbox: holds what we said.
+        experiences: stores the question of a run that we opened.
         clock: the time.
         handle: our own.
-        writes_memos: whether memos are written at all; not where the SOUL only talks.
+        writes_memos: whether memos are written; off if the SOUL only talks.
 
     """
 
@@ -53,7 +53,7 @@ class RitualPerceiver:
     writes_memos: bool
 
     async def perceive(self) -> None:
-        """Add the rows."""
+        """Add the rows for what is due."""
         now, listed = self.rituals.now(), self.rituals.listed()
         for key, ritual in listed.items():
             if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.clock.keeps_hours):
@@ -69,13 +69,13 @@ class RitualPerceiver:
             await self.work.add(new_opening(key, day))
 
     async def _said(self, run: RitualRun) -> Intent | None:
-        """Return what we said in a run, once it stands on the network."""
+        """Return what we said in a run, once it is published."""
         kind: IntentKind = "post" if run.role == "initiator" else "reply"
         cause = opening_cause(run.key, run.day) if run.role == "initiator" else run.thread_uri
         return next(iter(await self.outbox.done(cause, kind)), None)
 
     async def _note(self, run: RitualRun, text: str) -> None:
-        """Keep what we said, and the question with which we opened a run; an answer of ours is kept as a reply."""
+        """Store what we said, and record the question of a run that we opened; our answers are recorded as replies."""
         await self.rituals.runs.note_words(run, note_of(text))
         if run.role == "initiator":
             await self.experiences.record(
@@ -100,7 +100,7 @@ def is_due(ritual: DailyRitual, now: datetime, *, keep_hours: bool = True) -> bo
 
 
 def new_opening(key: str, day: date, *, by_hand: bool = False, again: bool = False) -> NewWork:
-    """Return the row of an opening; `again` is another chance for one that was given up on that day."""
+    """Return the row of an opening; `again` makes a second one after the first was given up on that day."""
     named: dict[str, object] = dict(_named(key, day)) | {"by_hand": by_hand}
     tail = "/again" if again else ""
     return NewWork(OPENING_KIND, f"{key}/{day.isoformat()}{tail}", named, cause_id=opening_cause(key, day))
@@ -115,7 +115,7 @@ StartCode = Literal["unknown", "runs-already", "opened", "waits", "not-opened"]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What came of starting a ritual by hand: `about` is the thread, the names that there are, or why it was not."""
+    """The result of starting a ritual by hand. `about`: its thread, the known names, its due time, or why it failed."""
 
     code: StartCode
     name: str
@@ -124,7 +124,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class RitualLife:
-    """The life: `handlers` and `perceiver` go into the loop over the table of work."""
+    """The parts of the rituals life: `handlers` and `perceiver` go into the loop over the table of work."""
 
     rituals: Rituals
     work: WorkTable
@@ -134,7 +134,7 @@ class RitualLife:
     async def start(self, name: str, handle_now: Callable[[], Awaitable[object]]) -> Started:
         """Open a ritual by hand, on any day and at any hour, unless it was opened today; `handle_now` runs the loop.
 
-        One that was given up today gets another chance.
+        A ritual that was given up today gets another chance.
         """
         listed, key, day = self.rituals.listed(), ritual_key(name), self.rituals.now().date()
         ritual = listed.get(key)

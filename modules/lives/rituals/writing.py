@@ -1,4 +1,4 @@
-"""Has the model write the opening post of a ritual and its memo; a first try with a fault is sent back once."""
+"""Has the model write the opening post and the memo of a ritual; a faulty first try is sent back once."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _W = TypeVar("_W")
 
 @dataclass(frozen=True, slots=True)
 class OpeningRequest:
-    """An opening post that is to be written.
+    """The input for an opening post.
 
     Attributes:
         run: the run that it opens; its thread is not known yet.
         invited: the handles that it names.
         history: the earlier runs, a line each.
         earlier: the texts of earlier openings.
-        owner_said: what the owner said to what came of them, a line each.
+        owner_said: the owner's comments on earlier artefacts, a line each.
 
     """
 
@@ -63,9 +63,9 @@ class OpeningRequest:
 
 @dataclass(frozen=True, slots=True)
 class MemoRequest:
-    """A memo that is to be written: `said` is the thread, a line each post; `standing` the memo of the day, or "".
+    """The input for a memo: `said` is the thread, a line per post; `standing` the existing memo of the day, or "".
 
-    `decides`: we also say what the run decided.
+    `decides`: the memo also says what the run decided.
     """
 
     thread: RitualThread
@@ -77,7 +77,7 @@ class MemoRequest:
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """What the model wrote; `decision` is what the run decided, "" where it decided nothing."""
+    """A memo by the model; `decision` is what the run decided, "" if nothing."""
 
     title: str
     body: str
@@ -86,7 +86,7 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What the model is asked, and the same as facts."""
+    """A question to the model: its skill, prompt and message, and the same content as facts."""
 
     skill: str
     system: SystemPrompt
@@ -96,7 +96,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class RitualWriter:
-    """Asks the model; `prompter` tells it who it is."""
+    """Asks the model for texts; `prompter` builds the system prompt."""
 
     me: Me
     identity: Identity
@@ -108,7 +108,7 @@ class RitualWriter:
     rng: random.Random
 
     async def opening(self, request: OpeningRequest) -> str:
-        """Return an opening post that can be sent; "" where the second try was no better. Raises `SoulError`."""
+        """Return an opening post that can be sent; "" if the second try has a fault too. Raises `SoulError`."""
         skills, ritual, run = self.skills, request.ritual, request.run
         comments = "\n".join(f"- {line}" for line in request.owner_said)
         asked = skills.render(
@@ -144,7 +144,7 @@ class RitualWriter:
         return await self._write(_Question(OPENING_SKILL, system, asked, fields), tool, judge) or ""
 
     async def memo(self, request: MemoRequest) -> Memo | None:
-        """Return a memo that can be kept; None where the second try was no better. Raises `SoulError`."""
+        """Return a memo that can be used; None if the second try has a fault too. Raises `SoulError`."""
         skills, thread = self.skills, request.thread
         ritual, run = thread.ritual, thread.run
         framer = Framer(skills, self.rng)
@@ -187,7 +187,7 @@ class RitualWriter:
     async def _write(
         self, question: _Question, tool: ToolSpec, judge: Callable[[Mapping[str, str]], tuple[_W, str]]
     ) -> _W | None:
-        """Return what the model wrote and `judge` finds no problem with; None where two tries have one."""
+        """Return the first text of the model without a problem for `judge`; None if both tries have one."""
         skill, asked = question.skill, question.asked
         messages = [Message("user", asked)]
         for _ in range(_TRIES):
@@ -230,7 +230,7 @@ class RitualWriter:
 
 
 def _with_invited(text: str, invited: Sequence[str]) -> str:
-    """Return a post in which all who are invited are named, where the names still fit."""
+    """Return a post that names everybody who is invited; unchanged if the names no longer fit."""
     missing = [handle for handle in invited if f"@{handle}" not in text.lower()]
     named = " ".join([text, *(f"@{handle}" for handle in missing)]).strip()
     return named if text and grapheme_len(named) <= PORTABLE_MAX_GRAPHEMES else text

@@ -1,1 +1,1 @@
-"""The life in workspaces: what is planned there, and how far it is."""
+"""The life in workspaces: plans, issues and tasks there, and their progress."""

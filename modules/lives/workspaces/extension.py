@@ -1,7 +1,7 @@
-"""Adds to an open plan what its owner asked for and it lacks: once for each request.
+"""Adds to an open plan the tasks that the owner asked for and that it lacks: once for each request.
 
-The outbox is told the tasks, not a body: they are added to the plan that stands there when they are sent, whatever
-others changed in it meanwhile. Where they add tasks while the model judges what is missing, it judges again.
+The intent contains the tasks, not a body: they are added to the plan as it is when they are sent, whatever others
+changed in it meanwhile. If others add tasks while the model judges what is missing, it judges again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
 
 MOST_JUDGED = 3
-"""So often the model judges what is missing, where others add tasks while it does."""
+"""How often the model judges what is missing, if others add tasks in the meantime."""
 
 _PART = "plan-extended"
 _ABOUT_CHARS = 200
@@ -36,7 +36,7 @@ ExtensionCode = Literal["added", "covered", "closed", "theirs", "full", "unread"
 
 @dataclass(frozen=True, slots=True)
 class ExtensionRequest:
-    """What was asked for (`wanted`, in the owner's words), and what the outbox is told of who asked."""
+    """What was asked for (`wanted`, in the owner's words), and who asked, as fields of the proposed action."""
 
     wanted: str
     cause_id: str
@@ -46,12 +46,12 @@ class ExtensionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What came of it.
+    """The result of a request.
 
-    `added`: the plan holds more tasks since; `words` are those of the request that ask for them. `covered`: nothing is
+    `added`: the plan has more tasks now; `words` are the parts of the request that ask for them. `covered`: nothing is
     missing. `closed`: no plan is open there. `theirs`: nobody whose words count wrote it, or we may not write there.
-    `full`: the body takes no more. `unread`: GitHub could not be read. `held` waits for approval, `waits` has
-    not left yet, `refused` and `failed` will not leave; `reason` says why.
+    `full`: the body takes no more. `unread`: GitHub could not be read. `held` waits for approval, `waits` was
+    not sent yet, `refused` and `failed` will not be sent; `reason` says why.
     """
 
     code: ExtensionCode
@@ -77,7 +77,7 @@ class PlanExtender:
         """
         cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
         target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}"
-        # NOTE(self): the same request may have been met before the program ended.
+        # NOTE(self): the same request may have been carried out before the program ended.
         if earlier := (await self.outbox.standing("issue_update", target)).active:
             return await self._outcome(earlier, ())
         read = await self._read(repo, number)
@@ -92,7 +92,7 @@ class PlanExtender:
         return read if isinstance(read, Extension) else Extension("failed", reason="others kept adding tasks")
 
     async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
-        """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""
+        """Return the plan as it is now if it is open, by somebody whose words count, and we may write it."""
         found = await self.github.get_issue(repo, number)
         if isinstance(found, Err):
             return Extension("unread", reason=found.error)
@@ -143,5 +143,5 @@ def _titles(plan: Plan) -> list[str]:
 
 
 def _plain(task: Task) -> Task:
-    """The task with words that notify nobody."""
+    """Return the task with texts that mention nobody."""
     return replace(task, title=without_mentions(task.title), description=without_mentions(task.description))

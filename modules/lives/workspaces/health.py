@@ -1,8 +1,8 @@
-"""Looks whether a workspace without plans and issues is finished: it gets an issue with what is missing, or a sentinel.
+"""Checks whether a workspace without open work is finished: it gets an issue with what is missing, or a sentinel.
 
-After a plan its scenarios are gone through first (`modules/lives/tasks/scenarios`).
+After a plan, its scenarios are checked first (`modules/lives/tasks/scenarios`).
 
-What cannot be read decides nothing: only a page that is certainly not there counts as missing.
+What cannot be read decides nothing: only a page that certainly does not exist counts as missing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """Judges one workspace; the watch list says when it did so last."""
+    """Judges one workspace; the watch list says when it was last judged."""
 
     github: GitHub
     workspaces: WatchedWorkspaces
@@ -72,9 +72,9 @@ class HealthCheck:
     clock: Clock
 
     async def look(self, one: PolledWorkspace, plans: Sequence[Issue], now: datetime) -> str:
-        """Do what is to be done in a workspace that has no open plan and no open issue that tells of work.
+        """Do what is due in a workspace that has no open plan and no open issue about work.
 
-        `plans` are its newest plans, all closed. Returns what is told of it, "" for nothing.
+        `plans` are its newest plans, all closed. Return what was recorded about it, or "".
         """
         if await self._is_waiting(one):
             return ""
@@ -82,9 +82,9 @@ class HealthCheck:
         listed = looked.or_else(None)
         newest = (await self.github.list_issues(one.repo, state="all", limit=1)).or_else(())
         if listed is None or not newest:
-            return ""  # NOTE(self): where nothing was ever begun nothing is finished
+            return ""  # NOTE(self): if nothing was ever begun, nothing is finished
         if newest[0].state == "open" and newest[0].number not in {issue.number for issue in one.issues}:
-            return ""  # NOTE(self): somebody opened it since the look at the workspace, a plan for example
+            return ""  # NOTE(self): somebody opened it since the workspace was read, a plan for example
         if there := sentinel_in(listed):
             self.workspaces.note(one.repo, finished_issue_number=there.number)
             return await self._tell(one.repo, f"is finished, says #{there.number}", f"@{there.author} says so")
@@ -92,7 +92,7 @@ class HealthCheck:
         return await self._judged(one.repo, plans, now, last)
 
     async def _is_waiting(self, one: PolledWorkspace) -> bool:
-        """Whether other work is on its way: a pull request, or an issue that was proposed and is not there yet."""
+        """Return whether other work is under way: a pull request, or an issue that was proposed but not opened yet."""
         if any(issue.is_pull_request for issue in one.issues):
             return True
         return await self.writer.outbox.waits("issue", gap_key(one.repo)) or await self.writer.outbox.waits(
@@ -100,7 +100,7 @@ class HealthCheck:
         )
 
     async def _judged(self, repo: Repo, plans: Sequence[Issue], now: datetime, last: _Last) -> str:
-        """Judge it if that is due, and do what follows."""
+        """Judge the workspace if that is due, and act on the verdict; return what was recorded."""
         summary = self.judge.skills.section(SKILL, "Nothing Open").strip()
         watched = self.workspaces.get(repo)
         if watched is None:
@@ -116,17 +116,17 @@ class HealthCheck:
             if not verdict.complete:
                 return await self._open(repo, verdict, last.issue)
             summary = verdict.summary
-            if failing:  # NOTE(self): each round was used, or its issue was closed by hand
+            if failing:  # NOTE(self): all rounds were used, or the issue was closed by hand
                 summary = self.judge.skills.render(SKILL, "Scenarios Fail", count=failing).strip()
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
-            return ""  # NOTE(self): told when the last one ended
+            return ""  # NOTE(self): this was recorded when the last sentinel ended
         begun = (await self.github.list_issues(repo, limit=1)).or_else(None)
         if begun is None or any(issue.number > last.issue for issue in begun):
-            return ""  # NOTE(self): somebody opened it while the model judged
+            return ""  # NOTE(self): somebody opened an issue while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
     async def _scenarios(self, repo: Repo, plan: Issue | None) -> int | None:
-        """Return how many scenarios fail after the last plan; None while they are still to be gone through."""
+        """Return how many scenarios fail after the last plan; None while they are still to be checked."""
         if plan is None:
             return 0
         accounts = await self.trust.accounts(repo)
@@ -144,11 +144,11 @@ class HealthCheck:
         row = await self.table.get(SCENARIOS, new.key)
         if row is None or row.state != "pending":
             return 0
-        self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): looked at again in the next cycle
+        self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): the next cycle looks again
         return None
 
     async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
-        """What the pages say; None where they cannot be read now, or the model gave no verdict."""
+        """Return the verdict on the pages; None if they cannot be read now, or the model gave no verdict."""
         pages = await self._pages(repo)
         if isinstance(pages, Err):
             await self._tell(repo, "could not be judged", pages.error)
@@ -164,7 +164,7 @@ class HealthCheck:
         return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict)
 
     async def _within_rounds(self, repo: Repo, verdict: HealthVerdict) -> HealthVerdict | None:
-        """Return what is missing; that all is done, where it became work often enough since it was finished last."""
+        """Return the verdict while a round is left since the last finish, else "complete"; None if that is unknown."""
         if (is_left := await self.gaps.has_round_left(repo)) is not False:
             return verdict if is_left else None
         summary = self.judge.skills.render(SKILL, "Rounds Over", summary=verdict.summary).strip()
@@ -172,7 +172,7 @@ class HealthCheck:
         return HealthVerdict(complete=True, summary=summary)
 
     async def _pages(self, repo: Repo) -> ApiResult[dict[str, str]]:
-        """The pages that are there, by name."""
+        """Return the pages that exist, by name."""
         found: dict[str, str] = {}
         for name in PAGES:
             read = await self.github.contents.read(repo, name, max_chars=READ_CHARS)
@@ -202,7 +202,7 @@ class HealthCheck:
 
 
 def _last_complete(plans: Sequence[Issue]) -> tuple[Issue | None, datetime | None]:
-    """Return the plan that was completed last of those that changed more than documents, and when that was."""
+    """Return the last completed plan that changed more than documents, and when it was completed."""
     found: list[tuple[datetime, Issue]] = []
     for one in plans:
         plan = parse_plan(one.body, one.title)

@@ -1,7 +1,7 @@
-"""Looks after the issues and free tasks of a workspace: offers, records, and closes what rests.
+"""Looks after the issues and free tasks of a workspace, and closes issues in which nothing happens.
 
-One task at a time is offered to the life on tasks; issues that are no plans are led to the life on GitHub. The owner is
-told of tasks that the SOUL cannot do.
+One task at a time is offered to the tasks life; issues that are not plans are passed to the GitHub life. The owner is
+told about tasks that the SOUL cannot do.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CanDo = Callable[[Task], bool]
 
 @dataclass(frozen=True, slots=True)
 class OfferStep(CycleStep):
-    """Fills the row of the task that is to be done next, unless one is due or in work."""
+    """Adds the row of the task to do next, unless one is due."""
 
     can_do: CanDo
     table: WorkTable
@@ -61,7 +61,7 @@ class OfferStep(CycleStep):
     acts = False
 
     async def run(self, poll: Poll) -> StepResult:
-        """Offer the first task that may be claimed and waits for nothing."""
+        """Offer the first task that may be claimed."""
         if await self.table.due((TASK,)):
             return StepResult()
         for found in plans_to_claim_in(poll.plans):
@@ -71,7 +71,7 @@ class OfferStep(CycleStep):
         return StepResult()
 
     async def _offer_of(self, found: FoundPlan) -> bool:
-        """Offer a task of a plan by one whose words count; return whether there was one."""
+        """Offer a task of a plan whose author's words count; return whether there was one."""
         tasks = [task for task in tasks_to_claim(found.plan) if self.can_do(task)]
         if not tasks or not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return False
@@ -83,7 +83,7 @@ class OfferStep(CycleStep):
 
 @dataclass(frozen=True, slots=True)
 class TaskStandings(CycleStep):
-    """Keeps in the row of each task how it stands on its plan, for the owner; one that is closed is read once."""
+    """Stores in the row of each task its status on the plan, for the owner; a closed plan is read once."""
 
     github: GitHub
     table: WorkTable
@@ -93,7 +93,7 @@ class TaskStandings(CycleStep):
     sees_finished = True
 
     async def run(self, poll: Poll) -> StepResult:
-        """Note what changed."""
+        """Store what changed."""
         plans = {plan.key: plan.plan for plan in poll.plans}
         repos = {one.repo for one in poll.workspaces}
         closed: dict[PlanKey, Plan | None] = {}
@@ -111,7 +111,7 @@ class TaskStandings(CycleStep):
         return StepResult()
 
     async def _read(self, place: TaskPlace) -> Plan | None:
-        """Return a plan that is closed, None where it cannot be read now."""
+        """Return a closed plan, or None if it cannot be read now."""
         read = (await self.github.get_issue(place.repo, place.issue)).or_else(None)
         return parse_plan(read.body, read.title) if read else None
 
@@ -122,9 +122,9 @@ class TaskStandings(CycleStep):
 
 @dataclass(frozen=True, slots=True)
 class UndoableTasks(CycleStep):
-    """Tells the owner once of each plan with tasks that nobody has and none of our work can do, such as code.
+    """Tells the owner once about each plan with unassigned tasks that this SOUL cannot do, such as code.
 
-    The watch list says of which plans that was told.
+    The watch list says about which plans the owner was told.
     """
 
     can_do: CanDo
@@ -136,7 +136,7 @@ class UndoableTasks(CycleStep):
     acts = False
 
     async def run(self, poll: Poll) -> StepResult:
-        """Tell of each plan whose author's words count."""
+        """Tell the owner about each such plan whose author's words count."""
         for found in poll.plans:
             watched, tasks = self.workspaces.get(found.repo), self._undoable(found)
             if watched is None or not tasks or found.number in watched.undoable_told:
@@ -162,18 +162,18 @@ class UndoableTasks(CycleStep):
 
 
 MOST_LED_TO = 30
-"""How many of the newest issues of a workspace are looked at."""
+"""How many of the newest issues of a workspace are passed on."""
 MOST_READ = 10
-"""Of how many issues of a workspace the comments are read in one cycle."""
+"""For how many issues of a workspace comments are read in one cycle."""
 
 _CLOSING = "resting"
 
 
 @dataclass(slots=True)
 class OpenIssues(CycleStep):
-    """Leads the life on GitHub to the open issues of a workspace: they wait in a row until each was met there.
+    """Passes the open issues of a workspace to the GitHub life: each waits in a row until it is handled there.
 
-    An issue that is assigned to nobody is assigned to its author, where the author is trusted.
+    An issue without an assignee is assigned to its author, if the author is trusted.
     """
 
     name = "open-issues"
@@ -214,8 +214,8 @@ def _leading_to(repo: Repo, issue: Issue) -> NewThread:
 class RestingIssues(CycleStep):
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
-    It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
-    what an open plan names, what GitHub does not let us close, and all in a requested repository stay open. The
+    The closing is announced first, and done if nobody answers. These issues stay open: by the owner, with a person who
+    waits for an answer, named by an open plan, not closable by us on GitHub, and all in a requested repository. The
     comments of an issue are read again only when it changed.
     """
 
@@ -255,7 +255,7 @@ class RestingIssues(CycleStep):
     async def _is_looked_at(
         self, workspace: PolledWorkspace, issue: Issue, trusted: TrustedAccounts, now: datetime
     ) -> bool:
-        """Whether it may be closed, and rests; or we said already that it is to be closed."""
+        """Return whether an issue may be closed and rests; or its closing was announced and is still to be done."""
         if not may_rest(issue, trusted, workspace.plans):
             return False
         is_quiet = self.clock.lived(rests_for(issue, now)) >= HANDLED_AFTER
@@ -270,9 +270,9 @@ class RestingIssues(CycleStep):
         return LastWord(issue.updated_at, last.account if last else issue.account, is_comment=last is not None)
 
     async def _settle(self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime) -> bool:
-        """Say that it is to be closed, or close it where that is the last word; return whether it is being closed.
+        """Announce the closing, or close the issue if that is the last word; return whether it is being closed.
 
-        GitHub tells times in whole seconds, so the last word is read again before anything is done.
+        GitHub gives times in whole seconds, so the last word is read again before anything is done.
         """
         if await self.closing.was_said(repo, issue.number, _CLOSING):
             fresh = await self._last_word(repo, issue)
@@ -297,7 +297,7 @@ class RestingIssues(CycleStep):
     def _code(
         self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime
     ) -> Literal["handled", "stale"] | None:
-        """Why we close it; what is stale only one SOUL closes."""
+        """Return why we close an issue, or None; only one SOUL closes a stale issue."""
         code = resting_code(issue, last, trusted, self.clock.lived(rests_for(issue, now)))
         return code if code != "stale" or self.acting.ask_for_turn(f"{_name(repo, issue)}/stale") else None
 

@@ -1,4 +1,4 @@
-"""When the life in workspaces looks, and the cycle of steps over what was read."""
+"""The loop of the workspaces life: it reads the workspaces, and runs a cycle of steps over what it read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositor
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """What came of a cycle: the poll as its steps left it, and their notes."""
+    """The result of a cycle: the poll as its steps left it, and their notes."""
 
     poll: Poll
     notes: tuple[str, ...] = ()
 
 
 class Cycle:
-    """Runs the steps. Before each that acts it asks again whether the SOUL does something else (`is_idle`)."""
+    """Runs the steps in their order. A step that acts is left out while the SOUL does something else (`is_idle`)."""
 
     def __init__(self, steps: Sequence[CycleStep], is_idle: Callable[[], bool], journal: Journal) -> None:
         self._steps = sorted(steps, key=lambda step: step.place)
@@ -49,7 +49,7 @@ class Cycle:
         return CycleReport(poll, tuple(notes))
 
     async def _run_step(self, step: CycleStep, poll: Poll) -> StepResult:
-        """Run it; what it raises costs this step only, and is told."""
+        """Run a step; an error ends only this step, and is recorded."""
         try:
             return await step.run(poll)
         except (Fatal, Transient):
@@ -64,7 +64,7 @@ class Cycle:
 class PlanAwarenessLoop(Loop):
     """Looks at the watched workspaces and runs the steps of a cycle.
 
-    How far the plans are is told where that changed; what cannot be read is told once.
+    The progress of plans is recorded when it changed; what cannot be read is recorded once.
     """
 
     name = PLAN_AWARENESS
@@ -102,7 +102,7 @@ class PlanAwarenessLoop(Loop):
         return Outcome(ran=True, reason=line)
 
     async def _tell(self, line: str) -> None:
-        """Tell it where it is another than before."""
+        """Record a line if it differs from the last one."""
         if line == self._told:
             return
         self._told = line
@@ -110,7 +110,7 @@ class PlanAwarenessLoop(Loop):
         await self.journal.record(Entry("life", self.name, line, line="info", reason=urls))
 
     async def _tell_unread(self, unread: tuple[str, ...]) -> None:
-        """Told once for as long as it is the same."""
+        """Record what could not be read, once as long as it stays the same."""
         for line in unread:
             if line not in self._unread:
                 summary = f"Plans could not be read: {line}"

@@ -1,4 +1,4 @@
-"""Tells people and the owner of an edit on GitHub that a write of ours replaced, and that could not be restored."""
+"""Tells people and the owner about an edit on GitHub that a write of ours replaced and that could not be restored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modules.services.voice_phrases.regenerate import Phrase
 
 @dataclass(frozen=True, slots=True)
 class EditWasLost(Event):
-    """An edit of somebody else now stands in the edit history alone."""
+    """An edit by somebody else is now only in the edit history."""
 
     lost: LostEdit
 
@@ -28,7 +28,7 @@ class LostEditNotice:
     phrase: Phrase
 
     async def tell(self, event: EditWasLost) -> None:
-        """Tell of one lost edit."""
+        """Report one lost edit."""
         repo, number, edit = event.lost.repo, event.lost.number, event.lost.edit
         summary = f"Replaced an edit by @{edit.editor} on {repo.full_name}#{number}"
         reason = "it was made at the same moment as mine and could not be restored; it is in the edit history there"

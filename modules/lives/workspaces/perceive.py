@@ -1,4 +1,4 @@
-"""Reads the open issues and plans of the watched workspaces. One that cannot be read costs that one only."""
+"""Reads the open issues and plans of the watched workspaces. One that cannot be read does not affect the others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_PLANS = 30
 
 
 class WorkspacePerceiver:
-    """Looks at the open issues of the watched workspaces: the newest `MOST_ISSUES` of each.
+    """Reads the open issues of the watched workspaces: the newest `MOST_ISSUES` of each.
 
-    One request is enough for a workspace, unless it has more: then its plans are asked for besides, and the issues of
-    each account that counts, so that no number of others hides them.
+    One request is enough for a workspace, unless it has more issues. Then its plans and the issues by each account that
+    counts are requested as well, so that no number of other issues hides them.
     """
 
     def __init__(self, github: GitHub, workspaces: WatchedWorkspaces, trust: WorkspaceTrust, clock: Clock) -> None:
@@ -31,7 +31,7 @@ class WorkspacePerceiver:
         self._clock = clock
 
     async def look(self) -> Poll:
-        """Read them one after the other, and note in the file of workspaces when, and which plans are open.
+        """Read the workspaces one after the other, and store in their file when, and which plans are open.
 
         Raises:
             StorageError: the file cannot be written.
@@ -74,7 +74,7 @@ class WorkspacePerceiver:
         return tuple(filter(is_asked_for, issues))
 
     async def _plans_in(self, repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:
-        """The plans among the issues: those with the label, and those by somebody who counts that are titled as one."""
+        """Return the plans among the issues: those with the label, and those titled as one by somebody who counts."""
         titled = [one for one in issues if not _is_labelled(one) and one.title.startswith(TITLE_MARK)]
         trusted = await self._trust.accounts(repo) if titled else None
         meant = {one.number for one in titled if trusted and trusted.covers(one.account)}

@@ -1,11 +1,11 @@
-"""Tells people what came of plans: how far they are, what was claimed, and that all tasks are done.
+"""Tells people about plans: their progress, what was claimed, and that all tasks are done.
 
-The room is told how far each plan is when that changed, and once an hour for those who came in since. The SOUL that
-opened a plan tells its end, whoever closed it: in the room in which it promised the plan, in the thread that asked for
-it, or to the owner in the terminal or a direct message. A plan without such a place, and one that a person wrote, is
-told in the thread that named the workspace. Everybody who asked later for what the plan does hears its end, from the
-SOUL that was asked. If the SOUL that opened it has not come back, another tells it, once: that stands on the plan. What
-was told stands in the outbox and in the journal, so that a restart repeats nothing.
+The room is told the progress of each plan when it changes, and once an hour for those who joined since. The SOUL that
+opened a plan tells its end, whoever closed it: in the room of its commitment, in the thread that asked for the plan, or
+to the owner in the terminal or a direct message. The end of a plan without such a place, or of one that a person wrote,
+is told in the thread that named the workspace. Everybody who later asked for what the plan does is told by the SOUL
+that they asked. If the SOUL that opened the plan has not come back, another one tells its end, once, and says so on the
+plan. What was told is in the outbox and the journal, so that a restart repeats nothing.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 _CLAIM_NEWS_WITHIN = timedelta(hours=24)
 _ANSWERED_WITHIN = timedelta(minutes=5)
-"""How long an answer that tells of a plan is waited for."""
+"""How long to wait for an answer that already tells about a plan."""
 _TITLE_CHARS = 80
 _UNSENT = frozenset({"pending", "sending", "held"})
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something to be told of a workspace; `key` names it for good.
+    """A piece of news about a workspace; `key` is its permanent name.
 
-    `asked` is the post that asked for it, "" for what is told in the thread of the workspace. What the thread says
-    already, the link `url`, is not told. Of all whose keys begin with `topic` one thread is told once.
+    `asked` is the post that asked for it, "" if it is told in the thread of the workspace. It is not told if the thread
+    already contains the link `url`. Of all news whose keys begin with `topic`, a thread is told one.
     """
 
     repo: Repo
@@ -86,7 +86,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where it is told: the thread that begins with `root`, below `parent`; `told_to` is the DID of who asked."""
+    """The place for news: the thread that begins with `root`, below `parent`; `told_to` is the DID of who asked."""
 
     root: RecordRef
     parent: RecordRef
@@ -95,7 +95,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class ThreadNews(CycleStep):
-    """Tells one thing in a thread in each cycle, so that each stands below the one before."""
+    """Posts one piece of news per thread in each cycle, so that each is below the one before."""
 
     atproto: Atproto
     outbox: Outbox
@@ -113,7 +113,7 @@ class ThreadNews(CycleStep):
     sees_finished = True
 
     async def run(self, poll: Poll) -> StepResult:
-        """Tell the next thing in each thread."""
+        """Post the next piece of news in each thread."""
         news = [one for polled in poll.workspaces for one in await self._claims(polled)]
         news += [one for polled in poll.workspaces for one in await self._standing(polled)]
         told = 0
@@ -122,7 +122,7 @@ class ThreadNews(CycleStep):
         return StepResult(note=f"{told} told in a thread" if told else "")
 
     async def _claims(self, polled: PolledWorkspace) -> list[News]:
-        """Our tasks in the open plans of a workspace, by those whose words count."""
+        """Return the news about our tasks in those open plans of a workspace whose authors' words count."""
         if not polled.watched.discovered_in_thread or not polled.plans:
             return []
         trusted = await self.trust.accounts(polled.repo)
@@ -137,7 +137,7 @@ class ThreadNews(CycleStep):
         return News(plan.repo, key, fit_post_text(text, (pull or plan.issue).html_url))
 
     async def _standing(self, polled: PolledWorkspace) -> list[News]:
-        """The plans that we made lately of what was asked for on Bluesky."""
+        """Return the news about plans that we made lately because of a request on Bluesky."""
         news = []
         for plan in polled.plans:
             made = await self.outbox.opened(plan.issue.html_url)
@@ -154,7 +154,7 @@ class ThreadNews(CycleStep):
         return news
 
     async def _asked_for_issues(self, polled: PolledWorkspace, plan: FoundPlan) -> str:
-        """The post that asked for the first issue that a plan is for, where we opened that; "" for none."""
+        """Return the post that asked for the first issue of the plan that we opened; "" if there is none."""
         numbers = issues_taken_up(plan.plan, self.skills)
         urls = {one.number: one.html_url for one in polled.issues}
         for number in numbers:
@@ -164,7 +164,7 @@ class ThreadNews(CycleStep):
         return ""
 
     async def tell(self, news: News) -> bool:
-        """Hand it to the outbox; return whether it was taken in. Nothing is told while words of ours wait there."""
+        """Submit it to the outbox; return whether it is told. Submit nothing while a reply of ours waits there."""
         watched = self.workspaces.get(news.repo)
         asked = news.asked or (watched.discovered_in_thread if watched else None)
         place = await self._place(asked) if asked else None
@@ -185,11 +185,11 @@ class ThreadNews(CycleStep):
         return submitted.accepted
 
     async def _may_be_told(self, did: str) -> bool:
-        """Whether somebody may be told unasked: nobody who is muted or forgotten, or keeps their posts from AI."""
+        """Return whether somebody may be told unasked: nobody who is muted or forgotten, or keeps posts from AI."""
         return bool(did) and did in await self.preferences.readable([did])
 
     async def _place(self, uri: str) -> _Place | None:
-        """Where the answer to a post hangs; None where the post cannot be read."""
+        """Return the place for an answer to a post; None if the post cannot be read."""
         at, post = parse_at_uri(uri), await self._root(uri)
         if at is None or post is None:
             return None
@@ -208,39 +208,39 @@ class ThreadNews(CycleStep):
 
 
 def post_in(cause: str | None) -> str:
-    """Return the post on Bluesky that caused something, "" for another cause."""
+    """Return the cause if it is a post on Bluesky, else ""."""
     return cause if cause and cause.startswith("at://") else ""
 
 
 def _held_by(login: str, plan: FoundPlan) -> Iterator[Task]:
-    """The tasks that an account has, or works on."""
+    """Yield the tasks that an account has or works on."""
     for task in plan.plan.tasks:
         if task.status in ACTIVE_TASKS and (task.assignee or "").lower() == login.lower():
             yield task
 
 
 def _is_pull_for(issue: Issue, login: str, plan: FoundPlan, task: Task) -> bool:
-    """Whether an open issue is the pull request of an account for a task."""
+    """Return whether an open issue is the pull request of an account for a task."""
     ours = issue.is_pull_request and issue.author.lower() == login.lower()
     return ours and issue.title.startswith(f"task({task.number}):") and f"Part of #{plan.number}" in issue.body
 
 
 _LASTS = timedelta(days=60)
-"""How long a plan may take whose end is told."""
+"""The longest duration of a plan for its end to be told."""
 _PLAN_END_WITHIN = timedelta(days=7)
-"""How long ago a plan was closed whose end is still told: nobody may have been awake when it was."""
+"""How long after its closing the end of a plan is still told: the SOUL may have been asleep."""
 
 EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
 _TOLD = "<!-- soul:end-told -->"
-"""The mark of the comment on a plan of a SOUL that is gone: somebody else tells its end."""
+"""The mark of a comment on a plan whose SOUL is gone, by the SOUL that tells the end instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEnd:
-    """A plan that is done: its issue, what opened it, and who else asked for it of us.
+    """A plan that is done: its issue, the intent that opened it, and who else asked us for it.
 
-    `opened` is None where that was not us; `opener_gone` says whether it was a SOUL that is gone, None where it was
-    none. `cause` is why it is told in a place, "" for where it was asked for first.
+    `opened` is None if we did not open it; `opener_gone` says whether the SOUL that did is gone, None if no other SOUL
+    did. `cause` is why the end is told in a place, "" for the place where the plan was first asked for.
     """
 
     repo: Repo
@@ -253,18 +253,18 @@ class PlanEnd:
 
     @property
     def topic(self) -> str:
-        """What the names begin with under which it is told."""
+        """The common beginning of the names under which the end is told."""
         return end_key(self.repo.full_name, self.issue.number)
 
     @property
     def key(self) -> str:
-        """The name under which it is told."""
+        """The name under which the end is told."""
         return told_key(self.topic, self.cause)
 
 
 @dataclass(slots=True)
 class _PlanAtHand:
-    """A plan whose end may be ours to tell."""
+    """A plan whose end we may have to tell."""
 
     repo: Repo
     number: int
@@ -273,7 +273,7 @@ class _PlanAtHand:
 
     @property
     def causes(self) -> list[str]:
-        """Why its end is told: "" for the first place, and what asked for it elsewhere."""
+        """The causes for telling its end: "" for the first place, and each request for it elsewhere."""
         body = self.opened.body if self.opened else None
         is_of_room = not isinstance(body, IssueBody) or body.source == "space"
         told = (one.cause for one in self.asks if not one.is_openers or (one.commitment and not is_of_room))
@@ -286,7 +286,7 @@ def end_key(repo: str, number: int) -> str:
 
 
 def told_key(topic: str, cause: str) -> str:
-    """Return the name under which it is told because of a cause."""
+    """Return the name under which an end is told for a cause."""
     return f"{topic}/{hashlib.sha256(cause.encode()).hexdigest()[:16]}" if cause else topic
 
 
@@ -296,7 +296,7 @@ class PlanEnds(CycleStep):
 
     Attributes:
         peers: returns the logins of other SOULs, who tell the ends of their own plans.
-        seen_at: returns when a peer was seen last.
+        seen_at: returns when a peer was last seen.
 
     """
 
@@ -316,10 +316,10 @@ class PlanEnds(CycleStep):
     place = Place.PROGRESS
     sees_finished = True
     _passed: set[str] = field(default_factory=set, init=False)
-    """Plans that were closed in another way, or too long ago."""
+    """Plans whose end is not ours to tell, as they were closed in another way or too long ago, or others told it."""
 
     async def run(self, poll: Poll) -> StepResult:
-        """Tell all that is done and was not told."""
+        """Tell all ends that were not told yet."""
         now = self.clock.now()
         recorded = await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LASTS, now)
         known = {one.entry.data.get("key") for one in recorded}
@@ -339,7 +339,7 @@ class PlanEnds(CycleStep):
         return StepResult(note=f"the end of {counted(told, 'plan')} told" if told else "")
 
     async def _tell_all(self, end: PlanEnd, causes: Sequence[str], now: datetime) -> int:
-        """Tell it in each place where it is not told yet; return in how many."""
+        """Tell an end for each of these causes; return in how many places it was told."""
         by_other = await self._is_told_instead(end) if end.opened else end.opener_gone is False
         places = {
             cause: await self._tell(replace(end, cause=cause), now) for cause in causes if cause or by_other is False
@@ -352,7 +352,7 @@ class PlanEnds(CycleStep):
         return sum(place is not None for place in places.values())
 
     async def _at_hand(self, poll: Poll, now: datetime) -> list[_PlanAtHand]:
-        """The plans that we opened, closed, or were asked for, in the workspaces that were read."""
+        """Return the plans that we opened, closed or were asked for, in the workspaces that were read."""
         repos = {one.repo.full_name.lower(): one.repo for one in poll.workspaces}
         found: dict[tuple[str, int], _PlanAtHand] = {}
 
@@ -373,7 +373,7 @@ class PlanEnds(CycleStep):
         return [one for one in found.values() if one.repo.name]
 
     async def _ended(self, one: _PlanAtHand, now: datetime) -> PlanEnd | None:
-        """Return a plan where it is closed with all of its tasks completed, and its end may be ours to tell."""
+        """Return the end of a plan if it is closed with all tasks completed, and may be ours to tell; else None."""
         issue = (await self.github.get_issue(one.repo, one.number)).or_else(None)
         if issue is None or issue.state != "closed":
             return None
@@ -391,13 +391,13 @@ class PlanEnds(CycleStep):
         return PlanEnd(one.repo, issue, plan, one.opened, tuple(one.asks), is_gone)
 
     async def _tell(self, end: PlanEnd, now: datetime) -> EndPlace | None:
-        """Have it told; return where, None where it cannot be told yet."""
+        """Tell an end; return where, or None if it cannot be told yet."""
         if end.cause:
             return await self._tell_asker(end, next(one for one in end.asks if one.cause == end.cause))
         return await (self._tell_instead(end, now) if end.opener_gone else self._tell_first(end))
 
     async def _tell_first(self, end: PlanEnd) -> EndPlace | None:
-        """Hand it to the outbox, where somebody else than the owner's terminal is told; return where it is told."""
+        """Tell an end where the plan was first asked for; return where, or None if it cannot be told yet."""
         opened = end.opened
         if asked := await self._post_that_asked(end):
             return "thread" if await self._in_thread(end, asked) else None
@@ -406,7 +406,7 @@ class PlanEnds(CycleStep):
         return await self._tell_by(end, (opened.cause_id or "") if opened else "")
 
     async def _tell_by(self, end: PlanEnd, cause: str) -> EndPlace | None:
-        """Tell it where its cause says that the owner asked, else in a thread."""
+        """Tell an end where the owner asked, if the cause says that they did; else in a thread."""
         if cause.partition(":")[0] == OWNER_CAUSE:
             return "message" if cause.startswith(f"{OWNER_CAUSE}:{MESSAGES}") else "terminal"
         if asked := post_in(cause):
@@ -414,13 +414,13 @@ class PlanEnds(CycleStep):
         return "workspace" if await self._in_thread(end, "") else None
 
     async def _tell_asker(self, end: PlanEnd, ask: PlanAsk) -> EndPlace | None:
-        """Tell it who asked for a plan that stood already."""
+        """Tell an end to somebody who asked for a plan that existed already."""
         if ask.commitment:
             return "room" if await self._in_room(end, ask.commitment) else None
         return await self._tell_by(end, ask.cause)
 
     async def _tell_instead(self, end: PlanEnd, now: datetime) -> EndPlace | None:
-        """Tell it for a SOUL that has not come back since the plan was closed: one of all, who says so on the plan."""
+        """Tell an end for a SOUL that has not come back since the plan was closed: one SOUL does, and says so there."""
         closed_at, watched = parse_iso_or_none(end.issue.closed_at) or now, self.threads.workspaces.get(end.repo)
         ask = next((one for one in end.asks if one.is_openers), None)
         if ask is None and not (watched and watched.discovered_in_thread):
@@ -436,14 +436,14 @@ class PlanEnds(CycleStep):
         return await self._tell_asker(end, ask) if ask else await self._tell_by(end, "")
 
     async def _is_told_instead(self, end: PlanEnd) -> bool | None:
-        """Whether another SOUL says on the plan that it tells its end; None where that cannot be read now."""
+        """Return whether another SOUL says on the plan that it tells the end; None if that cannot be read now."""
         if (comments := (await self.github.list_comments(end.repo, end.issue.number)).or_else(None)) is None:
             return None
         trusted = await self.trust.accounts(end.repo)
         return any(_TOLD in one.body and trusted.covers(one.account) for one in comments)
 
     async def _post_that_asked(self, end: PlanEnd) -> str:
-        """The post that asked for a plan of ours, or for the first issue that it is for; "" for none."""
+        """Return the post that asked for a plan of ours, or for the first issue that it covers; "" if there is none."""
         if end.opened is None:
             return ""
         if asked := post_in(end.opened.cause_id):
@@ -460,7 +460,7 @@ class PlanEnds(CycleStep):
         return await self.threads.tell(News(end.repo, end.key, text, asked, topic=end.topic))
 
     async def _in_room(self, end: PlanEnd, commitment_id: str) -> bool:
-        """Tell it in the room that was told that the plan stands."""
+        """Tell an end in the room that was told that the plan exists."""
         stood = (await self.outbox.standing("space_chat", announcement_target(commitment_id))).intent
         if stood is None or not isinstance(stood.body, SpaceChatBody):
             return False
@@ -479,14 +479,14 @@ AGAIN_S = 3600.0
 
 @dataclass(slots=True)
 class ProgressTeller(CycleStep):
-    """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there.
+    """Sends the progress of plans to `room`, unless `mute_reason` returns why nothing may be shown there.
 
     Attributes:
-        room: where it is told.
-        clock: says when.
-        mute_reason: returns why nothing may be told now, "" if something may.
+        room: the room that is told.
+        clock: the time.
+        mute_reason: returns why nothing may be sent now, "" if something may.
         is_trusted_room: returns whether the owner named the room, or it is on this machine.
-        github: tells which repositories are public.
+        github: says which repositories are public.
 
     """
 
@@ -501,12 +501,12 @@ class ProgressTeller(CycleStep):
     _sent: dict[tuple[str, int], tuple[PlanProgress, float]] = field(default_factory=dict, init=False)
 
     async def run(self, poll: Poll) -> StepResult:
-        """Send what is new of all open plans."""
+        """Send the new progress of all open plans."""
         await self.tell(poll.plans)
         return StepResult()
 
     async def tell(self, plans: Iterable[FoundPlan]) -> None:
-        """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""
+        """Send the new progress of these plans, and forget all others. Outside of a room, send nothing."""
         now = self.clock.monotonic()
         standing = {(one.repo.full_name, one.number): (one.repo, progress_of(one.plan)) for one in plans}
         self._sent = {key: sent for key, sent in self._sent.items() if key in standing}
@@ -541,7 +541,7 @@ class ProgressTeller(CycleStep):
 
 
 def _says(posted: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
-    """Whether a member told the room the same already."""
+    """Return whether a member told the room the same already."""
     if posted is None:
         return False
     counts = (posted.plan_number, posted.total, posted.completed, posted.blocked, posted.in_progress)

@@ -1,7 +1,7 @@
-"""Keeps the plans of a workspace in order: one of several, its labels, its claims, its end, no comment of ours twice.
+"""Keeps the plans of a workspace in order: duplicates, labels, claims, completion, and repeated comments of ours.
 
-An issue is closed only once the reason stands there. Claims of a SOUL that is gone, and ours that ended half-way, are
-swept. The accounts to which a plan is assigned become known as peers.
+An issue is closed only once a comment there says why. Claims of a SOUL that is gone, and unfinished ones of ours, are
+settled. The accounts to which a plan is assigned are registered as peers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 
 PLAN_COMPLETE = "plan-complete"
-"""The key under which `PlanStanding` closes a plan, and says why."""
+"""The key under which `PlanStanding` says why it closes a plan, and closes it."""
 
 
 def _mark(what: str) -> str:
@@ -59,13 +59,13 @@ def _mark(what: str) -> str:
 
 
 def is_said_in(comments: Iterable[Comment], what: str, trusted: TrustedAccounts) -> bool:
-    """Return whether one of these comments is a SOUL's for the reason `what`."""
+    """Return whether one of these comments, by an account that counts, has the mark of the reason `what`."""
     return any(_mark(what) in one.body and trusted.covers(one.account) for one in comments)
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Says why an issue is closed, and closes it; `what` names the reason for good, `loop` the part that records it."""
+    """Comments why an issue is closed, and closes it; `what` names the reason, `loop` the part that records it."""
 
     github: GitHub
     writer: GitHubWriter
@@ -73,12 +73,12 @@ class Closing:
     loop: str
 
     async def reread(self, repo: Repo, issue: Issue) -> Issue | None:
-        """Return an issue as it stands now; None where it is closed or cannot be read."""
+        """Return an issue as it is now; None if it is closed or cannot be read."""
         found = (await self.github.get_issue(repo, issue.number)).or_else(None)
         return found if found and found.state == "open" else None
 
     async def said(self, repo: Repo, number: int, what: str, text: str, trusted: TrustedAccounts) -> bool:
-        """Comment once; return whether the comment stands there, which it does at a later look at the soonest."""
+        """Comment once; return whether the comment is published, which is the case at a later look at the earliest."""
         key = act_key(repo, number, what)
         ours = await self.writer.outbox.standing("issue_comment", key)
         if ours.active:
@@ -91,7 +91,7 @@ class Closing:
         return False
 
     async def was_said(self, repo: Repo, number: int, what: str) -> bool:
-        """Return whether a comment of ours for this reason stands there."""
+        """Return whether a comment of ours for this reason was published."""
         return (await self.writer.outbox.standing("issue_comment", act_key(repo, number, what))).code == "done"
 
     async def is_closed(self, repo: Repo, number: int, what: str) -> bool:
@@ -108,9 +108,9 @@ class Closing:
         return True
 
     async def end(self, repo: Repo, number: int, what: str, text: str, trusted: TrustedAccounts, *, why: str) -> bool:
-        """Comment on an issue, and close it once that stands there; return whether nothing of it is left to be done.
+        """Comment on an issue, and close it once the comment is published; return whether nothing is left to do.
 
-        What GitHub does not let us close is left alone, and so it is where the comment was refused.
+        An issue is left alone if GitHub does not let us close it, or if the comment was refused.
         """
         found = await self.github.get_issue(repo, number)
         if isinstance(found, Err):
@@ -125,17 +125,17 @@ class Closing:
 
 
 _MOST_ASSIGNED = 10
-"""How many accounts of one plan are taken in as peers."""
+"""How many accounts of one plan are registered as peers."""
 
 MOST_DELETED = 5
 """How many comments are deleted on one plan in one cycle."""
 MOST_UNREAD = 20
-"""How much of what could not be read one comment tells."""
+"""How many unreadable lines one comment lists."""
 
 
 @dataclass(slots=True)
 class DuplicatePlans(CycleStep):
-    """Closes the plans that another one makes needless; what is left of their tasks is told on the one that is kept."""
+    """Closes plans that another plan makes needless; a comment on the plan that is kept lists their remaining tasks."""
 
     name = "duplicate-plans"
     place = Place.DUPLICATE_PLANS
@@ -164,7 +164,7 @@ class DuplicatePlans(CycleStep):
         return trusted.lets_close(one.plan.issue.account) and self.acting.ask_for_turn(key)
 
     async def _supersede(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
-        """Say it on both plans, and close the needless one once that is said; return whether it is being closed."""
+        """Comment on both plans, and then close the needless one; return whether it is being closed."""
         repo, key = one.plan.repo, f"superseded-by-{one.kept.number}"
         fresh = await self.closing.reread(repo, one.plan.issue)
         if fresh is None or await self.closing.reread(repo, one.kept.issue) is None:
@@ -185,10 +185,10 @@ class DuplicatePlans(CycleStep):
 
 @dataclass(slots=True)
 class PlanStanding(CycleStep):
-    """Keeps the label of each plan true, and closes a plan whose tasks are all completed.
+    """Keeps the label of each plan correct, and closes a plan whose tasks are all completed.
 
-    Nothing is said of its end while a pull request for it is open. The issues that it is for are closed first: until
-    then the plan that stands open tells that this is to be done.
+    Nothing is said about its end while a pull request for it is open. The issues that it covers are closed first: as
+    long as the plan is open, it shows that this is still to be done.
     """
 
     name = "plan-standing"
@@ -217,7 +217,7 @@ class PlanStanding(CycleStep):
         return self.acting.ask_for_turn(f"{plan.repo.full_name.lower()}#{plan.number}/{status}")
 
     async def _settle(self, plan: FoundPlan, issues: Sequence[Issue], now: datetime) -> bool:
-        """Label it; return whether it is being closed, once all is merged and it was said that it is complete."""
+        """Label a plan, and close it once all is merged and it was said to be complete; return whether it is closed."""
         trusted = await self.trust.accounts(plan.repo)
         if not trusted.covers(plan.issue.account) or not trusted.lets_close(plan.issue.account):
             return False
@@ -238,7 +238,7 @@ class PlanStanding(CycleStep):
         return await self.closing.close(plan.repo, fresh, PLAN_COMPLETE, "all of its tasks are completed")
 
     async def _end_issues(self, plan: FoundPlan, trusted: TrustedAccounts) -> bool:
-        """Close the issues that a complete plan is for, with its link; return whether that is done for all of them."""
+        """Close the issues that a complete plan covers, with its link; return whether that is done for all of them."""
         words = self.phrase("github.issue_done", url=plan.issue.html_url)
         key, why = f"done-by-{plan.number}", f"all tasks of the plan #{plan.number} are completed"
         ended = [
@@ -250,9 +250,9 @@ class PlanStanding(CycleStep):
 
 @dataclass(slots=True)
 class UnreadPlans(CycleStep):
-    """Says on a plan what of it could not be read, which nobody claims because of that: each thing once.
+    """Comments on a plan which lines could not be read, so that nobody can claim them: each line once.
 
-    What was said stands in marks of the comments, so that it is once for all SOULs, and after a restart too.
+    Marks in the comments show what was said, so that it is said once for all SOULs, also after a restart.
     """
 
     name = "unread-plans"
@@ -297,7 +297,7 @@ class UnreadPlans(CycleStep):
 
 @dataclass(slots=True)
 class DuplicateComments(CycleStep):
-    """Deletes what we said twice on a plan within a day. A plan is read again only when it changed."""
+    """Deletes comments that we repeated on a plan within a day. A plan is read again only when it changed."""
 
     name = "duplicate-comments"
     place = Place.DUPLICATE_COMMENTS
@@ -329,9 +329,9 @@ class DuplicateComments(CycleStep):
 
 @dataclass(slots=True)
 class PlanPeers(CycleStep):
-    """Registers whoever is assigned to a plan, or to one of its tasks, where they may push and we did not write it.
+    """Registers the accounts assigned to a plan or to one of its tasks as peers, if they count and are not ours.
 
-    A plan is looked at again when it changed.
+    A plan is looked at again only when it changed.
     """
 
     name = "plan-peers"
@@ -359,7 +359,7 @@ class PlanPeers(CycleStep):
 
 
 PULL_WAITED_FOR = timedelta(days=1)
-"""So long after its last change an open pull request keeps a complete plan from being closed."""
+"""How long after its last change an open pull request keeps a complete plan from being closed."""
 
 
 def has_open_pull(plan: FoundPlan, issues: Iterable[Issue], trusted: TrustedAccounts, now: datetime) -> bool:
@@ -381,8 +381,8 @@ _CLAIM = "<!-- task-claim"
 def duplicate_comment_ids(comments: Iterable[Comment], login: str) -> list[int]:
     """Return the ids of our comments that repeat an older one of ours, word for word, within 24 hours.
 
-    Capitals and blanks do not matter; mentions, numbers of issues, addresses and the markers of task events do, so that
-    two attempts at a task are told apart. Of an intent's own mark nothing is compared. What holds a claim is kept.
+    Case and blanks do not matter; mentions, issue numbers, addresses and the markers of task events do, so that two
+    attempts at a task are distinguished. The mark of an intent is not compared. Comments with a claim are kept.
     """
     kept: dict[str, datetime] = {}
     repeated: list[int] = []
@@ -398,7 +398,7 @@ def duplicate_comment_ids(comments: Iterable[Comment], login: str) -> list[int]:
 
 @dataclass(slots=True, kw_only=True)
 class SweepStep(CycleStep):
-    """Runs in each cycle, and so also in the first after a start, before anything is claimed."""
+    """Settles ended claims in each cycle, and so also in the first one after a start, before anything is claimed."""
 
     name, place = "sweep", Place.STUCK_TASKS
     acts = False
@@ -429,7 +429,7 @@ class SweepStep(CycleStep):
         orphaned = await find_orphaned_tasks(requests, reading, found.repo, held)
         for dead in [*find_dead_claims(reading, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
-            # NOTE(self): one alone, for each who writes the same line of the plan finds it as it wrote it.
+            # NOTE(self): only one SOUL does it: each that writes the same line of the plan would find its own write.
             if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
                 continue
             learned = (await self.reader.learned(found.repo, dead.closed)).or_else(None) if dead.closed else ""
@@ -439,7 +439,7 @@ class SweepStep(CycleStep):
         return swept
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
-        """Tell it in the journal, and on the plan why a task can be taken again; GitHub shows a merge there itself."""
+        """Record it, and comment on the plan why a task can be taken again; GitHub itself shows a merge there."""
         number, epoch = dead.task.number, max(dead.epoch, 1)
         if dead.code == "completed":
             await self._record(found, dead, f"its pull request {dead.pull} was merged")

@@ -1,6 +1,6 @@
-"""How far plans are and in which words that is told, and what is to be tidied up in a workspace. Pure.
+"""Rules of workspaces: the progress of plans, its wording, and what is tidied up. Pure.
 
-Tidied up are plans that are there twice, labels, comments, and issues that rest.
+Tidied up are duplicate plans, labels, comments, and issues in which nothing happens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from modules.services.workspaces.trust import TrustedAccounts
 
 
 def progress_of(plan: Plan) -> PlanProgress:
-    """Return how far a plan is. A task on which nobody in particular works counts as free, or as waiting."""
+    """Return the progress of a plan. A task in work without an assignee counts as free or waiting."""
     free = {task.number for task in get_claimable_tasks(plan)}
     counted = Counter(_standing(task, free) for task in plan.tasks)
     return PlanProgress(
@@ -60,7 +60,7 @@ def _standing(task: Task, free: set[int]) -> str:
 
 
 def total_of(plans: Iterable[FoundPlan]) -> PlanProgress:
-    """Return how far several plans are together."""
+    """Return the progress of several plans together."""
     each = [progress_of(one.plan) for one in plans]
     return PlanProgress(
         total=sum(one.total for one in each),
@@ -73,7 +73,7 @@ def total_of(plans: Iterable[FoundPlan]) -> PlanProgress:
 
 
 def summary_of(plans: Sequence[FoundPlan]) -> str:
-    """Return one line on the plans of all workspaces that are watched."""
+    """Return one line about the plans of all watched workspaces."""
     if not plans:
         return "No plan is open in the workspaces"
     sums = total_of(plans)
@@ -90,7 +90,7 @@ def summary_of(plans: Sequence[FoundPlan]) -> str:
 
 
 def line_of(poll: Poll, notes: Sequence[str] = ()) -> str:
-    """Return the line that ends a cycle: how far the plans are, what else there is, and what the steps did."""
+    """Return the line that ends a cycle: the progress of plans, what else is open, and what the steps did."""
     finished = sum(one.is_finished for one in poll.workspaces)
     parts = [summary_of(poll.plans)]
     if not poll.plans and (others := sum(len(one.issues) for one in poll.unfinished.workspaces)):
@@ -107,7 +107,7 @@ def plans_to_claim_in(plans: Iterable[FoundPlan]) -> list[FoundPlan]:
 
 
 def tasks_to_claim(plan: Plan) -> list[Task]:
-    """Return the tasks that anybody may take, those that make a page of documents first."""
+    """Return the tasks that anybody may take, those that write AGENTS.md or SCENARIOS.md first."""
 
     def makes_no_page(task: Task) -> bool:
         pages = has_docs_tasks([task])
@@ -132,7 +132,7 @@ _UNREAD = re.compile(r"<!-- soul:unread=([0-9a-f,]{1,400}) -->")
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A plan that another one makes needless, and its tasks that are not completed and that the other has not."""
+    """A plan that another one makes needless, and its uncompleted tasks that the other one lacks."""
 
     plan: FoundPlan
     kept: FoundPlan
@@ -144,9 +144,9 @@ def duplicates_among(
 ) -> list[Duplicate]:
     """Return which of the open plans of one workspace are needless, the oldest first.
 
-    Plans do the same if they are for the same issue (`issues_of`), or neither is for any and both are for the same wish
-    or for none. Of those by whom is trusted the one with the most completed and active tasks is kept, the oldest of
-    several. A plan of the owner is never needless.
+    Plans are duplicates if they cover the same issue (`issues_of`), or if neither covers any and both are for the same
+    wish or for none. Only plans by trusted accounts count; the one with the most completed and active tasks is kept, of
+    equals the oldest. A plan by the owner is never needless.
     """
     kept: list[tuple[FoundPlan, frozenset[int], str]] = []
     found: list[Duplicate] = []
@@ -173,32 +173,32 @@ def _missing(plan: Plan, kept: Plan) -> tuple[Task, ...]:
 
 
 def task_lines(tasks: Sequence[Task]) -> str:
-    """Return tasks as a list in Markdown, a line each, in which nobody is mentioned and no mark for machines stands."""
+    """Return tasks as a Markdown list, a line each, that mentions nobody and contains no mark for machines."""
     titles = (one_line(task.title.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
     return "\n".join(f"- [ ] {title}" for title in titles)
 
 
 def quoted_lines(lines: Sequence[str]) -> str:
-    """Return lines as a quotation in Markdown, in which nobody is mentioned and no mark for machines stands.
+    """Return lines as a Markdown quotation that mentions nobody and contains no mark for machines.
 
-    What is quoted is no claim on a task, whatever it says.
+    A quoted line is no claim on a task, whatever it says.
     """
     texts = (one_line(line.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for line in lines)
     return "\n>\n".join(f"> {text}" for text in texts)
 
 
 def unread_mark(line: str) -> str:
-    """Return what tells one thing that could not be read from others."""
+    """Return the mark that identifies a line that could not be read."""
     return hashlib.sha256(line.encode()).hexdigest()[:12]
 
 
 def unread_marks(comment: str) -> list[str]:
-    """Return the marks of all that a comment tells could not be read."""
+    """Return the marks of all lines that a comment lists as unreadable."""
     return [mark for found in _UNREAD.finditer(comment) for mark in found[1].split(",")]
 
 
 def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the labels that a plan's issue is to get and to lose for this status; None where they say so."""
+    """Return the labels to add to and to remove from a plan's issue for this status; None if they are correct."""
     wanted = {label.lower(): label for label in plan_labels(labels, status)}
     has = {label.lower(): label for label in labels}
     add = tuple(label for key, label in wanted.items() if key not in has)
@@ -207,10 +207,10 @@ def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, .
 
 
 def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan]) -> bool:
-    """Return whether an open issue may be closed at all for resting.
+    """Return whether an open issue may be closed at all because nothing happens in it.
 
-    Plans, pull requests, discussions and what says that a workspace is finished may not, nor what the owner wrote, nor
-    what an open plan names.
+    Plans, pull requests, discussions and sentinels may not, nor may issues that the owner wrote or that an open plan
+    names.
     """
     labels = {label.lower() for label in issue.labels}
     if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or trusted.is_owner(issue.account):
@@ -219,21 +219,21 @@ def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan])
 
 
 def is_work(issue: Issue) -> bool:
-    """Return whether an issue tells of work that may go into a plan; a memo tells of what was talked over."""
+    """Return whether an issue describes work that may go into a plan; a memo does not."""
     is_kept = issue.is_pull_request or issue.title.startswith(TITLE_MARK)
     return not is_kept and (_KEPT_LABELS | {MEMO_LABEL}).isdisjoint(label.lower() for label in issue.labels)
 
 
 def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:
-    """Return the issues that tell of work, without those that a plan names.
+    """Return the issues that describe work, without those that a plan names.
 
-    A plan that was closed counts for what did not change since, unless another one took its place.
+    A closed plan counts for issues that did not change since, unless another plan took its place.
     """
     return [one for one in issues if is_work(one) and not any(_covers(plan, one) for plan in plans)]
 
 
 def happened_after(issue: Issue, moment: datetime | None) -> bool:
-    """Return whether something happened to an issue after that; None is before all."""
+    """Return whether an issue changed after a moment; None counts as before everything."""
     return moment is None or parse_iso(issue.updated_at) > moment
 
 
@@ -248,18 +248,18 @@ def _covers(plan: Issue, issue: Issue) -> bool:
 
 
 def rests_for(issue: Issue, now: datetime) -> timedelta:
-    """Return for how long nothing has happened to an issue."""
+    """Return the time since an issue last changed."""
     return now - parse_iso(issue.updated_at)
 
 
 def stale_after(issue: Issue) -> timedelta:
-    """Return for how long an issue may rest: a memo less than others."""
+    """Return how long an issue may rest: a memo less than others."""
     return STALE_MEMO_AFTER if MEMO_LABEL in {label.lower() for label in issue.labels} else STALE_AFTER
 
 
 @dataclass(frozen=True, slots=True)
 class LastWord:
-    """Whose the last word in an issue is, as it stood at `at`; the issue itself where it has no comment."""
+    """The author of the last comment in an issue as it was at `at`, or of the issue if it has no comment."""
 
     at: str
     author: Account
@@ -269,10 +269,10 @@ class LastWord:
 def resting_code(
     issue: Issue, last: LastWord, trusted: TrustedAccounts, rests: timedelta
 ) -> Literal["handled", "stale"] | None:
-    """Return why an issue that has rested for so long may be closed; None where it may not.
+    """Return why an issue that has rested for so long may be closed; None if it may not.
 
-    `handled` where our comment is the last word. `stale` where that is ours or of a SOUL that the owner listed: else a
-    person waits for an answer.
+    `handled`: our comment is the last word. `stale`: the last word is ours or that of a SOUL that the owner listed; in
+    all other cases a person waits for an answer.
     """
     if last.is_comment and trusted.why(last.author) == "us" and rests >= HANDLED_AFTER:
         return "handled"
@@ -280,7 +280,7 @@ def resting_code(
 
 
 def is_workable(issue: Issue, login: str, now: datetime) -> bool:
-    """Return whether the SOUL `login` is led to an open issue: it is no plan, no sentinel, not its own, not too old."""
+    """Return whether the SOUL `login` looks at an open issue: no plan, no sentinel, not its own, and not too old."""
     if issue.author.lower() == login.lower():
         return False
     is_work = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _NOT_TALKED_ABOUT

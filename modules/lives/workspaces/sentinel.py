@@ -1,6 +1,6 @@
-"""Looks after the issues that say that workspaces are finished: adopts them, and acts on what happens to them.
+"""Looks after sentinels, issues that say that a workspace is finished: adopts them, and acts on what happens to them.
 
-What is decided is a table (`modules/services/workspaces/sentinel.py`). A workspace counts as active again once its
+The decisions are a table (`modules/services/workspaces/sentinel.py`). A workspace counts as active again once its
 sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
 """
 
@@ -37,7 +37,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 MOST_OTHERS = 10
-"""So many other issues are looked through for what people ask for since."""
+"""How many other issues are searched for what people have asked for since."""
 
 _SUMMARY_CHARS = 80
 _Seen = tuple[str, bool, tuple[tuple[int, str], ...]]
@@ -45,9 +45,9 @@ _Seen = tuple[str, bool, tuple[tuple[int, str], ...]]
 
 @dataclass(slots=True)
 class SentinelStep(CycleStep):
-    """The first step of a cycle. Needs a request for each finished workspace in which something changed.
+    """The first step of a cycle. It needs a request for each finished workspace in which something changed.
 
-    `seen_at` tells when the SOUL with a login was last seen; None if nobody knows.
+    `seen_at` returns when the SOUL with a login was last seen; None if unknown.
     """
 
     github: GitHub
@@ -75,7 +75,7 @@ class SentinelStep(CycleStep):
         return StepResult(note="; ".join(notes))
 
     async def _the_one(self, one: PolledWorkspace) -> int | None:
-        """Return the known sentinel. Of two made at the same time the first counts; we close ours if second."""
+        """Return the known sentinel's number. Of two made at the same time the first counts; close ours if second."""
         known, first = one.watched.finished_issue_number, sentinel_in(one.issues)
         if first is None or known is None:
             return known
@@ -90,7 +90,7 @@ class SentinelStep(CycleStep):
         return min(first.number, known)
 
     async def _adopt(self, one: PolledWorkspace) -> str:
-        """Take an open sentinel for the one of the workspace, whoever made it."""
+        """Store an open sentinel as that of the workspace, whoever opened it."""
         found = sentinel_in(one.issues)
         if found is None:
             return ""
@@ -134,7 +134,7 @@ class SentinelStep(CycleStep):
     async def _facts(
         self, repo: Repo, sentinel: Issue, others: Collection[Issue], *, looks_after: bool
     ) -> ApiResult[SentinelFacts]:
-        """Read what is needed: of a closed sentinel, and of another's, no comments."""
+        """Read what the decision needs: no comments if the sentinel is closed, or if another SOUL looks after it."""
         comments: tuple[Comment, ...] = ()
         elsewhere: list[Comment] = []
         if looks_after and sentinel.state == "open":
@@ -183,7 +183,7 @@ class SentinelStep(CycleStep):
         )
 
     async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
-        """Say so on the sentinel and close it; what was said on it becomes an issue first."""
+        """Comment on the sentinel and close it; what people said on it becomes an issue first."""
         number, key = sentinel.number, f"{_place(repo, sentinel.number)}:{occasion}"
         if (await self.writer.outbox.standing("issue_update", f"close-sentinel:{key}")).is_decided:
             return ""
@@ -207,7 +207,7 @@ class SentinelStep(CycleStep):
         return self.skills.render(SKILL, "Feedback Title", number=number, summary=summary), body
 
     async def _clear(self, repo: Repo, number: int, reason: str, now: datetime) -> str:
-        """Go on with the workspace, which gets no new sentinel for a day: whoever wants something may say what."""
+        """Make the workspace active again, without a new sentinel for a day, so that people can say what they want."""
         until = now + self.clock.real(NO_SENTINEL_FOR)
         self.workspaces.note(repo, finished_issue_number=None, no_sentinel_before=until)
         self._quiet.pop(_place(repo, number), None)
@@ -215,7 +215,7 @@ class SentinelStep(CycleStep):
         return await self._tell(repo, "sentinel-cleared", what, reason)
 
     async def _tell(self, repo: Repo, act: str, what: str, reason: str) -> str:
-        """Record it; return it for the line that ends the cycle."""
+        """Record what happened; return it for the line that ends the cycle."""
         summary = f"{repo.full_name} {what}"
         data = {"act": act, "repo": repo.full_name}
         await self.journal.record(Entry("decision", self.name, summary, line="info", reason=reason, data=data))

@@ -1,7 +1,7 @@
-"""Makes a plan of the open issues of a workspace that no plan names. They stay open until it is complete.
+"""Makes a plan from the open issues of a workspace that no plan names. They stay open until it is complete.
 
-The stamps in the watch list say when a workspace was last looked at. The plan is an intent with a key that names the
-newest plan before it, so neither a crash nor an outdated list of issues can create a second plan.
+The watch list says when a workspace was last looked at. The plan is an intent with a key that names the newest plan
+before it, so neither a crash nor an outdated list of issues can create a second plan.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SYNTHESIS = "plan-synthesis"
 
 _MOST_PLANS, _MOST_SAID = 30, 10
 _OUTSIDE = "outside-purpose"
-"""The reason for which an issue is answered that lies outside the purpose of its workspace."""
+"""The reason of the comment on an issue that is outside the purpose of its workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class SynthesisStep(CycleStep):
-    """Looks at one workspace in a cycle, the one that was looked at longest ago; those without an issue besides."""
+    """Plans one workspace per cycle, the one that was looked at longest ago; those without work are judged besides."""
 
     github: GitHub
     workspaces: WatchedWorkspaces
@@ -94,9 +94,9 @@ class SynthesisStep(CycleStep):
         return StepResult(note="; ".join(notes))
 
     async def _with_hidden(self, one: PolledWorkspace) -> Sequence[Issue] | None:
-        """The open issues that were read, and where there are more those that somebody who counts commented on.
+        """Return the open issues that were read and, if there are more, those that somebody who counts asked for.
 
-        None where that cannot be read now.
+        Return None if that cannot be read now.
         """
         if len(one.issues) < MOST_ISSUES:
             return one.issues
@@ -107,7 +107,7 @@ class SynthesisStep(CycleStep):
         return [*one.issues, *(issue for issue in touched if issue.number not in known)]
 
     async def _plans(self, repo: Repo) -> list[Issue] | None:
-        """The newest plans; None where enough of them are open, or where we have no say."""
+        """Return the newest plans; None if enough of them are open, or if we may not push there."""
         found = (await self.github.get_repository(repo)).or_else(None)
         if found is None or not found.can_push or found.archived:
             return None
@@ -116,7 +116,7 @@ class SynthesisStep(CycleStep):
         return plans if listed.success and sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
 
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
-        """Propose a plan of those issues that may go into one; what is told of it, "" where none is made."""
+        """Propose a plan of those issues that may go into one; return what was recorded, or "" if none is made."""
         key = f"{_key(repo)}#{max((one.number for one in plans), default=0)}"
         if (await self.writer.outbox.standing("issue", key)).is_decided:
             return ""
@@ -158,7 +158,7 @@ class SynthesisStep(CycleStep):
         return told
 
     async def _source(self, repo: Repo, one: Issue, accounts: TrustedAccounts) -> SourceIssue:
-        """The issue, with what those whose words count said on it, if a SOUL asked whether it fits the purpose."""
+        """Return an issue, with the comments that count if one of them asked whether it fits the purpose."""
         body, is_untouched = one.body, one.updated_at == one.created_at
         comments = () if is_untouched else (await self.github.list_comments(repo, one.number)).or_else(())
         if is_said_in(comments, _OUTSIDE, accounts):
@@ -167,7 +167,7 @@ class SynthesisStep(CycleStep):
         return SourceIssue(one.number, one.title, one.author, one.html_url, body, one.labels)
 
     async def _tell(self, summary: str, reason: str) -> str:
-        """Record it; nothing for the line that ends the cycle."""
+        """Record what happened; return "", which adds nothing to the line that ends the cycle."""
         await self.journal.record(Entry("decision", self.name, summary, line="info", reason=reason))
         return ""
 
@@ -177,5 +177,5 @@ def _key(repo: Repo) -> str:
 
 
 def _has_something(one: PolledWorkspace) -> bool:
-    """Whether a workspace as it was read is to be looked at: no plan is open, or none of those names an issue."""
+    """Return whether a workspace as it was read needs a look: no plan is open, or some issue is in none of them."""
     return not one.plans or bool(unplanned(one.issues, [plan.issue for plan in one.plans]))

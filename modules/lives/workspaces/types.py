@@ -1,4 +1,4 @@
-"""What the life in workspaces reads there, and what a step of its cycle is. Values and protocols only."""
+"""The types of the workspaces life: what a cycle reads, and its steps. Values and protocols only."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from modules.services.workspaces.watched import WatchedWorkspace
 class PolledWorkspace:
     """A workspace as it was read when the cycle began.
 
-    `issues` are its open issues, pull requests and plans among them, the newest first; `plans` are those of them that
-    hold a plan, none where the workspace is finished.
+    `issues` are its open issues, including pull requests and plans, the newest first; `plans` are those of them that
+    contain a plan, none if the workspace is finished.
     """
 
     watched: WatchedWorkspace
@@ -28,18 +28,18 @@ class PolledWorkspace:
 
     @property
     def repo(self) -> Repo:
-        """Where it is."""
+        """The repository of the workspace."""
         return Repo(self.watched.owner, self.watched.repo)
 
     @property
     def is_finished(self) -> bool:
-        """Whether an issue said that all is done there, when the cycle began."""
+        """Whether a sentinel was known there when the cycle began."""
         return self.watched.finished_issue_number is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What one cycle read at its beginning, at the time `at`; `unread` are what could not be read, a line each."""
+    """What one cycle read at its beginning, at the time `at`; `unread` says what could not be read, a line each."""
 
     at: datetime
     workspaces: tuple[PolledWorkspace, ...]
@@ -52,11 +52,11 @@ class Poll:
 
     @property
     def unfinished(self) -> Poll:
-        """The same without the workspaces that are finished."""
+        """The same poll without the finished workspaces."""
         return replace(self, workspaces=tuple(one for one in self.workspaces if not one.is_finished))
 
     def without(self, gone: Collection[PlanKey]) -> Poll:
-        """Return the same without plans that were closed since."""
+        """Return the same poll without plans that were closed since."""
         return replace(self, workspaces=tuple(_without(one, gone) for one in self.workspaces)) if gone else self
 
 
@@ -65,7 +65,7 @@ def _without(one: PolledWorkspace, gone: Collection[PlanKey]) -> PolledWorkspace
 
 
 class Place(IntEnum):
-    """The order of the steps of a cycle; a place may be empty, and several steps in one run as they were handed in."""
+    """The order of the steps of a cycle. A place may be empty; several steps in one place run in the order given."""
 
     SENTINEL = 1
     STUCK_TASKS = 2
@@ -80,12 +80,12 @@ class Place(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What came of a step.
+    """The result of a step.
 
     Attributes:
         ends_cycle: no later step runs in this cycle, because what was read is out of date.
-        closed: plans that are open no more; later steps do not see them.
-        note: a few words for the line that ends the cycle, without a full stop; "" for nothing worth telling.
+        closed: plans that are no longer open; later steps do not see them.
+        note: a few words for the line that ends the cycle, without a full stop; "" for nothing.
 
     """
 
@@ -95,17 +95,17 @@ class StepResult:
 
 
 class CycleStep(Protocol):
-    """One step of the cycle over all workspaces, which each derives from: built once in the wiring, and run there.
+    """The base of all steps of the cycle over all workspaces. A step is built once, in the wiring.
 
-    A step reads what the poll does not tell itself, and reads again what it changes, right before it changes that. It
-    records its own decisions in the journal. Where it uses the model for long it takes the attention itself
-    (`Attention.take`). What it raises ends this step only, unless it is `Fatal` or `Transient`.
+    A step reads what the poll does not contain, and reads again what it changes, right before it changes it. It records
+    its own decisions in the journal. If it uses the model for long, it takes the attention itself (`Attention.take`).
+    An exception ends this step only, unless it is `Fatal` or `Transient`.
 
     Attributes:
         name: for the journal, in the form of `duplicate-plans`.
-        place: where it stands in the order.
-        acts: it changes something or uses the model: it runs only while the SOUL does nothing else.
-        sees_finished: its poll holds finished workspaces too.
+        place: its position in the order.
+        acts: whether it changes something or uses the model; then it runs only while the SOUL does nothing else.
+        sees_finished: whether its poll contains finished workspaces too.
 
     """
 
@@ -116,15 +116,15 @@ class CycleStep(Protocol):
 
     @abstractmethod
     async def run(self, poll: Poll) -> StepResult:
-        """Do it once, for as many workspaces as this step takes in one cycle."""
+        """Run the step once, for as many workspaces as it handles in one cycle."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """How many tasks there are (`total`), and how they stand.
+    """The number of tasks (`total`), and of those in each state.
 
-    `active` are those that somebody has, `free` those that anybody may take now, `waiting` those that wait for others.
+    Somebody has an `active` task, anybody may take a `free` one now, and a `waiting` one waits for other tasks.
     """
 
     total: int

@@ -1,8 +1,8 @@
-"""Which issues of a workspace may go into a plan: by whom they are, or who of those that count asked for their work.
+"""Selects the issues of a workspace that may go into a plan: by accounts that count, or with a request by one of them.
 
-An issue that was asked for as an issue stays one until somebody who counts asks for its work, whoever opened it.
-Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for it;
-what a comment asks for, the model says.
+An issue that was requested only as an issue stays one until somebody who counts asks for its work, whoever opened it.
+Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for the
+work; the model judges what a comment asks for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_l
 
 SKILL = "work-request"
 MOST_COMMENTS = 20
-"""So many of the newest comments are read."""
+"""How many of the newest comments are read."""
 
 _TOKENS = 120
 _COMMENT_CHARS = 1_000
@@ -43,7 +43,7 @@ _QUOTE = re.compile(r'"quote"\s{0,3}:\s{0,3}"((?:[^"\\]|\\.){0,1000})"')
 
 @dataclass(frozen=True, slots=True)
 class WorkRequest:
-    """The words that ask for the work, and the place of their comment among those that were read, from 0."""
+    """The words that ask for the work, and the index of their comment among those that were read, from 0."""
 
     comment: int
     quote: str
@@ -51,13 +51,13 @@ class WorkRequest:
 
 @dataclass(frozen=True, slots=True)
 class WorkRequestReader:
-    """Asks `gateway` in the words of the skill `work-request`."""
+    """Asks the model through `gateway`, with the skill `work-request`."""
 
     gateway: LLMGateway
     skills: Skills
 
     async def read(self, comments: Sequence[str]) -> WorkRequest | None:
-        """Return who asked for the work; None where nobody did, or two answers of the model cannot be read.
+        """Return the request for the work; None if there is none, or if two answers of the model cannot be read.
 
         Raises `SoulError`.
         """
@@ -70,7 +70,7 @@ class WorkRequestReader:
 
 
 def request_in(answer: str, said: Sequence[str]) -> WorkRequest | Literal["nobody"] | None:
-    """Return what a model's answer says of these comments; None where that does not stand in one of them. Pure."""
+    """Return what a model's answer says about these comments; None if its quote is not in one of them. Pure."""
     found = _COMMENT.search(answer[:_ANSWER_CHARS])
     if found is None or int(found[1]) > len(said):
         return None
@@ -85,14 +85,14 @@ def request_in(answer: str, said: Sequence[str]) -> WorkRequest | Literal["nobod
 
 
 def _plain(text: str) -> str:
-    """A text as quotations are compared: in lower case, one kind of quotation mark, single blanks, no full stop."""
+    """Return a text for comparing quotations: lower case, one kind of quotation mark, single blanks, no full stop."""
     return " ".join(without_quotation_marks(text).lower().split()).rstrip(".!")
 
 
 WORK_LABEL = "work"
-"""By this label somebody whose words count makes an issue of somebody else work."""
+"""The label by which somebody whose words count turns an issue by somebody else into work."""
 MOST_ASKED_OF = 30
-"""So many issues that need somebody's word are looked at for one plan."""
+"""How many issues that need such a request are checked for one plan."""
 
 _LOOP = "plan-synthesis"
 _Key: TypeAlias = tuple[str, int]
@@ -100,20 +100,20 @@ _Key: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True)
 class _Version:
-    """How an issue reads: a hash of that, and since when at the latest; None where it was never seen to change."""
+    """The text of an issue as a hash, and the latest time of its last change; None if no change was ever seen."""
 
     text_hash: str
     changed_at: datetime | None = None
     is_told: bool = False
 
     def is_later_than(self, moment: str) -> bool:
-        """Return whether what was agreed to at that moment may have read otherwise."""
+        """Return whether the text may have changed after that moment."""
         return self.changed_at is not None and parse_iso(moment) < self.changed_at
 
 
 @dataclass(slots=True)
 class WantedIssues:
-    """Reads who asked for what. What the model said of the same comments before is not asked again."""
+    """Finds out who asked for what work. The model is asked only once about the same comments."""
 
     github: GitHub
     reader: WorkRequestReader
@@ -123,7 +123,7 @@ class WantedIssues:
 
     @answering
     async def of(self, repo: Repo, work: Sequence[Issue], accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
-        """Return those of the issues that may go into a plan.
+        """Return the issues that may go into a plan.
 
         Raises:
             SoulError: as the model does.
@@ -142,7 +142,7 @@ class WantedIssues:
 
     @answering
     async def touched(self, repo: Repo, accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
-        """Return the open issues that have the label for work, or on which somebody commented that counts beside us."""
+        """Return the open issues that have the label for work, or a comment by an account that counts except ours."""
         place = f"repo:{repo.full_name} is:issue is:open"
         labelled = (await self.github.list_issues(repo, labels=(WORK_LABEL,))).or_raise()
         found = {one.number: one for one in labelled if is_work(one)}
@@ -152,12 +152,12 @@ class WantedIssues:
         return Ok([found[number] for number in sorted(found)])
 
     def _version_of(self, repo: Repo, issue: Issue) -> _Version:
-        """Return how an issue reads now, and since when at the latest."""
+        """Return the present version of an issue's text."""
         key, words = (repo.full_name.lower(), issue.number), f"{issue.title}\n{issue.body}"
         text_hash = hashlib.sha256(words.encode(errors="replace")).hexdigest()
         known = self._versions.get(key)
         if known is None or known.text_hash != text_hash:
-            # NOTE(self): GitHub tells no edits of a text: what differs from the last look was edited by `updated_at`.
+            # NOTE(self): GitHub reports no edits of a text: one that differs now was edited by `updated_at`.
             known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
         return known
 

@@ -463,7 +463,7 @@ async def test_many_that_are_due_at_once_are_not_all_started_at_once(tmp_path: P
 
     watcher = Watcher(lambda _: None, wake, clock)
     for number in range(40):
-        put(watcher, tmp_path, f"soul-{number}", Looked(NOTHING), hours=0.01)
+        put(watcher, tmp_path, f"soul-{number}", Looked(CAME))
     await watch_for(watcher, clock, 120)
     assert most == 4
     assert not watcher.sleepers, "all are woken in the end"
