@@ -352,7 +352,8 @@ def _limit(pid: int, limits: Mapping[int, int], group: RunGroup | None) -> None:
     """Limit a process that has not begun. It gets a low priority, and is the first to be killed if memory runs out."""
     if group is not None:
         group.add(pid)
-    os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+    # NOTE(self): a process that is lower already cannot be raised without rights.
+    os.setpriority(os.PRIO_PROCESS, pid, max(_NICE, os.getpriority(os.PRIO_PROCESS, pid)))
     Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
     for kind, value in limits.items():
         _, hard = resource.prlimit(pid, kind)
