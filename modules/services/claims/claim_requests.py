@@ -84,7 +84,7 @@ class PlanReading:
         plan: None if the issue is closed or contains no plan.
         comments: the comments of trusted accounts, oldest first.
         locks: by task number, the epochs of its locks, each with when we first saw it; None if the repository has no
-        branches.
+            branches.
         open_pulls: the numbers of the tasks with an open pull request for this plan by a trusted account.
         merged: by task number, the URL of such a pull request that was merged.
         closed: by task number, the newest such pull request that was closed without a merge.
@@ -460,7 +460,7 @@ class ClaimRequests:
         return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None, posted)
 
     async def _end_claim(self, lease: Lease, comment_id: int, note: str) -> bool:
-        """End a claim's comment: delete it if the claim was never won, else write in it that the claim ended, and how."""
+        """End a claim's comment: delete it if the claim was never won, else write in it that it ended, and how."""
         repo = repo_of(lease)
         if lease.stage == "claiming":
             return isinstance(await self._github.delete_comment(repo, comment_id), Ok)

@@ -34,7 +34,7 @@ _MINUTE_S = 60.0
 class CodingConversation:
     """Renders the steps of a job as a conversation.
 
-    `began` is when this process began to work on it; `skill` is the page with the system prompt of the job.
+    `began` is when the work on it was started or resumed; `skill` is the page with the system prompt of the job.
     """
 
     skills: Skills

@@ -48,7 +48,7 @@ _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS, _MOST_PATTERN_CHARS = 1_000_000, 200_000,
 _MOST_FILES, _MOST_HITS, _HIT_CHARS, _MOST_PLACES = 300, 60, 200, 20
 _SEARCH_S = 10.0
 _MOST_WALKED = 20_000
-"""The most files below a folder that are read."""
+"""The most files below a folder that are listed or searched."""
 _NOT_LISTED = NOT_SOURCE | {"__pycache__", ".pytest_cache"}
 
 

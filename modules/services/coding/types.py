@@ -115,7 +115,7 @@ class CodingJob:
         message: all that the model reads about the task; text by others is framed.
         is_new: whether the files are as before the first step, so that all steps have to be carried out again.
         check: returns what is wrong with the current files, for the model; "" if nothing is. Called before an end is
-        accepted.
+            accepted.
         check_found: the same if the model says that all of it existed already; None if that is not possible.
         is_round: whether the work already has a pull request, whose text the model rewrites at the end.
         reporting: set for a job that reports instead of changing files.

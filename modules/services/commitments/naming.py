@@ -107,9 +107,8 @@ class Progress:
 
     Attributes:
         state: `done`; `prepared`, with new parameters in `prepared`; `waits` for an act that is on its way; `held`, an
-            act
-        waits for the owner's approval; `failed`; `put_off`, failed without fault of the commitment; `later`, the outbox
-        asks to propose it again; `refused` by the owner; `unwelcome` in its place, and never to be tried again.
+            act waits for the owner's approval; `failed`; `put_off`, failed without its own fault; `later`, the outbox
+            asks to propose it again; `refused` by the owner; `unwelcome` in its place, and never to be tried again.
         reason: why it is not done.
         result: what came of it so far.
         not_before: for `later`, when to propose it again.

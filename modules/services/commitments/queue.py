@@ -233,7 +233,7 @@ class CommitmentQueue:
     async def wait_until(
         self, commitment_id: str, not_before: datetime, partial: PartialResult = None
     ) -> QueuedCommitment:
-        """Make a commitment wait until `not_before`, but at least a minute on the clock; no attempt is counted."""
+        """Make a commitment wait until `not_before`, but at least one lived minute; no attempt is counted."""
         soonest = self._clock.now() + self._clock.real(_SHORTEST_WAIT)
         after = policy.waiting(self._known[commitment_id], not_before, soonest, partial)
         return await self._put_live(after, "waits", not_before=after.not_before)

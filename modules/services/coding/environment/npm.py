@@ -147,7 +147,7 @@ def _yarn_pins(text: str) -> Iterator[tuple[str, str]]:
 def _page(text: str) -> Mapping[str, Any]:
     page = json.loads(text)
     if not isinstance(page, Mapping):
-        raise ValueError("it is no object")  # noqa: TRY004 - what the file says is wrong
+        raise ValueError("it is no object")  # noqa: TRY004 - the value is wrong, not a type
     return page
 
 

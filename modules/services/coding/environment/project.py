@@ -187,7 +187,7 @@ def _entry_points(
 
 
 def _is_inside(tree: Path, path: str) -> bool:
-    """Return whether a path stays in the tree, also through links; a line break in it would split a line of a file."""
+    """Return whether a path stays in the tree, also through links, and has no line break, which would split a line."""
     return "\n" not in path and (tree / path).resolve().is_relative_to(tree.resolve())
 
 

@@ -432,7 +432,7 @@ def _pipfile(file: str, text: str) -> Lock:
 def _tables(told: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     for one in told.get(key) or ():
         if not isinstance(one, Mapping):
-            raise ValueError(f"{key} holds something that is no table")  # noqa: TRY004 - what the file says is wrong
+            raise ValueError(f"{key} holds something that is no table")  # noqa: TRY004 - the value is wrong, not a type
         yield one
 
 
