@@ -1,1 +1,1 @@
-"""Who gets a task of a plan: the protocol of a claim, its leases, and the sweep of those that ended."""
+"""Claims the tasks of plans: the protocol of a claim, its leases, and the sweep of claims that ended."""

@@ -1,8 +1,8 @@
-"""Reads what a claim on a task depends on, and carries out its actions on GitHub: claim, release, and sweep.
+"""Reads the state that a claim on a task depends on, and carries out its actions on GitHub: claim, release and sweep.
 
-Each action looks before it writes, and may be done again without harm. These writes do not wait in the outbox: each
-depends on what stands there at that moment. Its rules and gates are asked before a claim begins; then the writes pass
-the same pause (in the adapter).
+Each action reads before it writes, and may be repeated safely. These writes do not wait in the outbox, as each depends
+on the state at that moment. The rules and gates of the outbox are asked before a claim begins; then the writes keep the
+same pause between requests (in the adapter).
 """
 
 from __future__ import annotations
@@ -69,27 +69,27 @@ from modules.services.workspaces.acting import GONE_AFTER, GoneAccounts
 from modules.services.workspaces.trust import WorkspaceTrust, pulls_for, read_pulls
 
 _LEARNED_CHARS = 500
-"""So much of each thing that was said of a pull request is kept on the plan."""
+"""The most characters of each text about a pull request that are kept on the plan."""
 NO_BRANCHES: tuple[ErrKind, ...] = ("conflict", "not_found")
-"""How GitHub answers for a repository without a commit: no branch can be made there."""
+"""The errors of GitHub for a repository without a commit, in which no branch can be made."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReading:
-    """What one reading of a plan told, at the time `at`.
+    """The result of one reading of a plan.
 
     Attributes:
         at: when it was read.
-        issue: that holds the plan.
-        plan: None where the issue is closed, or holds none.
-        comments: of those whose words count, oldest first.
-        locks: by the number of a task the epochs of its locks, each with the time since when we have seen it; None
-            where the repository has no branches.
-        open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
-        merged: by the number of a task the address of such a one that was merged.
-        closed: by the number of a task the newest such one that was closed without a merge.
-        by_people: the ids of those `comments` that a person wrote, and no SOUL.
-        left: by the number of a task an open one of a SOUL that is gone, which is not among `open_pulls`.
+        issue: the issue of the plan.
+        plan: None if the issue is closed or contains no plan.
+        comments: the comments of trusted accounts, oldest first.
+        locks: by task number, the epochs of its locks, each with when we first saw it; None if the repository has no
+            branches.
+        open_pulls: the numbers of the tasks with an open pull request for this plan by a trusted account.
+        merged: by task number, the URL of such a pull request that was merged.
+        closed: by task number, the newest such pull request that was closed without a merge.
+        by_people: the ids of those `comments` that a person wrote, not a SOUL.
+        left: by task number, an open pull request of a SOUL that is gone; these are not in `open_pulls`.
 
     """
 
@@ -105,7 +105,7 @@ class PlanReading:
     left: Mapping[int, PullRequest] = field(default_factory=dict)
 
     def snapshot(self, number: int) -> Snapshot:
-        """Return what of it is about one task."""
+        """Return the part of it that is about one task."""
         told = _told(self.comments)
         return Snapshot(
             at=self.at,
@@ -118,7 +118,7 @@ class PlanReading:
         )
 
     def has_room(self, number: int, login: str) -> bool:
-        """Return whether the issue holds the plan with a task of ours in work; one that is not there needs no room."""
+        """Return whether the issue has room for the plan with this task in progress by `login`."""
         update = update_task_in_plan_body(self.issue.body, number, TaskChange("in_progress", login))
         return len(update.body) <= BODY_LIMIT_CHARS
 
@@ -127,14 +127,14 @@ class PlanReading:
         return count_task_failures((one.body for one in self.comments), number)
 
     def failed_tries(self, number: int) -> tuple[str, ...]:
-        """Return the comments that tell of attempts at a task that failed, oldest first."""
+        """Return the comments about failed attempts at a task, oldest first."""
         return tuple(one.body for one in self.comments if count_task_failures([one.body], number))
 
     def open_question(self, number: int) -> StoredComment | None:
-        """Return the comment in which a SOUL asks how a task is meant; None where none does, or it was answered.
+        """Return the comment in which a SOUL asks what a task means; None if there is none, or it was answered.
 
-        A comment by a person after it answers it, and so does another text of the task. So does another event of the
-        task, such as a claim that the owner ordered.
+        A later comment by a person answers it, and so does a change of the task's text or another event of the task,
+        such as a claim that the owner ordered.
         """
         told = [(one, event) for one in self.comments for event in parse_task_event_markers(one.body)]
         asked, event = next((each for each in reversed(told) if each[1].task == number), (None, None))
@@ -146,7 +146,7 @@ class PlanReading:
         return asked
 
     def talk(self, number: int) -> tuple[StoredComment, ...]:
-        """Return the questions that SOULs asked about a task, and all that people said on the plan, oldest first."""
+        """Return the questions that SOULs asked about a task, and all comments by people on the plan, oldest first."""
         asked = {
             one.id
             for one in self.comments
@@ -156,12 +156,12 @@ class PlanReading:
         return tuple(one for one in self.comments if one.id in asked | self.by_people)
 
     def is_abandoned(self, number: int) -> bool:
-        """Return whether a comment says that a task is left alone."""
+        """Return whether a comment says that a task is abandoned."""
         told = (event for one in self.comments for event in parse_task_event_markers(one.body))
         return any(event.task == number and event.event == "abandoned" for event in told)
 
     def closed_since(self, number: int, claim: int | None) -> PullRequest | None:
-        """Return the pull request for a task that was closed without a merge, if it is newer than a claim's comment."""
+        """Return the pull request of a task that was closed without a merge, if it is newer than a claim's comment."""
         pull = self.closed.get(number)
         made_at = next((one.created_at for one in self.comments if one.id == claim), None)
         return pull if pull and made_at and parse_iso(pull.created_at) >= parse_iso(made_at) else None
@@ -175,7 +175,7 @@ class PlanReading:
 
 
 class PlanReader:
-    """Reads plans, four requests each or a few more, one after the other without a pause."""
+    """Reads plans, each with four requests or a few more, in sequence without a pause."""
 
     def __init__(
         self, github: GitHub, leases: TaskLeases, trust: WorkspaceTrust, clock: Clock, gone: GoneAccounts
@@ -188,10 +188,10 @@ class PlanReader:
 
     @answering
     async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
-        """Return the plan in issue `number` with all that is said of its tasks.
+        """Return the plan in issue `number` with everything that is said about its tasks.
 
-        It is an error where another repository answers than the one that was known under its name, and where it cannot
-        be read whose words count: a claim of a peer would look like none.
+        It is an error if the repository is not the one that was known under its name, or if the trusted accounts cannot
+        be read: a claim of a peer would be overlooked.
         """
         github = self._github
         trusted = await self._trust.accounts(repo)
@@ -227,7 +227,7 @@ class PlanReader:
     async def _left(
         self, repo: Repo, offered: Iterable[PullRequest], comments: Collection[StoredComment]
     ) -> dict[int, PullRequest]:
-        """Return the open pull requests of SOULs that are gone, by task: of those that claimed it, long ago."""
+        """Return, by task, the open pull requests of SOULs that are gone and whose claims ended long ago."""
         found: dict[int, PullRequest] = {}
         for pull in offered:
             number = parse_task_branch(pull.head.ref)
@@ -246,7 +246,7 @@ class PlanReader:
 
     @answering
     async def learned(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
-        """Return what those whose words count said of a pull request: who asked for changes, and the last comment."""
+        """Return what trusted accounts said about a pull request: the requests for changes, and the last comment."""
         trusted = await self._trust.accounts(repo)
         reviews = (await self._github.pulls.reviews(repo, pull.number)).or_raise()
         comments = (await self._github.list_comments(repo, pull.number)).or_raise()
@@ -292,7 +292,7 @@ _NOT_AS_EXPECTED = Err("the task is not as it was", "conflict")
 _LOCK_MARK = re.compile(r"Lock of \S{1,300} for (\S{1,100}), claim ")
 
 ClaimWords = Callable[[Task], str]
-"""Returns what the comment of a claim tells people."""
+"""Returns the text for people in the comment of a claim."""
 
 
 def repo_of(lease: Lease) -> Repo:
@@ -301,7 +301,7 @@ def repo_of(lease: Lease) -> Repo:
 
 
 class ClaimRequests:
-    """The requests of one account. `words` returns what the comment of a claim says, its markers not among it."""
+    """The requests of one account. `words` returns the text of a claim's comment without its markers."""
 
     def __init__(self, github: GitHub, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
         self._github = github
@@ -311,16 +311,16 @@ class ClaimRequests:
 
     @property
     def login(self) -> str:
-        """Whose requests they are."""
+        """The login of the account."""
         return self._github.login
 
     async def read(self, lease: Lease) -> PlanReading | None:
-        """Return the plan of a lease, None where it cannot be read."""
+        """Return the plan of a lease, or None if it cannot be read."""
         found = await self._reader.read(repo_of(lease), lease.issue)
         return found.data if isinstance(found, Ok) else None
 
     async def act(self, lease: Lease, action: Action, task: Task) -> ClaimEvent | None:
-        """Do what is asked for while a task, as it was read, is claimed, and return the answer."""
+        """Carry out an action of a claim on a task, and return the answer."""
         match action:
             case CreateLock(epoch=epoch):
                 return await self._create_lock(replace(lease, epoch=epoch))
@@ -357,7 +357,7 @@ class ClaimRequests:
                 raise ValueError(f"{type(action).__name__} undoes nothing")
 
     async def change_line(self, lease: Lease, change: TaskChange, expected: Expected) -> LineAnswer:
-        """Change the task where it is as expected, and keep what somebody else writes at the same time."""
+        """Change the task if it is as expected, and keep what others write at the same time."""
         github, repo, began_s = self._github, repo_of(lease), self._clock.monotonic()
 
         def text(issue: Issue) -> str | Err:
@@ -378,7 +378,7 @@ class ClaimRequests:
         return LineAnswer("written", self._clock.monotonic() - began_s)
 
     async def renew(self, lease: Lease) -> bool:
-        """Let the comment of a claim say that it holds until `lease.until`; return whether it does."""
+        """Extend the claim in its comment to `lease.until`; return whether that was done."""
         if lease.comment_id is None:
             return False
         done = await self._change_comment(
@@ -392,7 +392,7 @@ class ClaimRequests:
         return isinstance(await self._github.refs.delete(repo_of(lease), branch), Ok)
 
     async def has_lock(self, lease: Lease, epoch: int, login: str) -> bool:
-        """Return whether the lock of this epoch was made by an account for a claim of its own."""
+        """Return whether an account made the lock of this epoch for a claim of its own."""
         message = await self._lock_message(lease, epoch)
         found = _LOCK_MARK.match(message.data or "") if isinstance(message, Ok) else None
         return found is not None and found[1].lower() == login.lower()
@@ -406,7 +406,7 @@ class ClaimRequests:
             made = await self._github.refs.create(repo, branch, own.data.sha)
             if isinstance(made, Ok):
                 return LockAnswer("created")
-            # NOTE(self): an answer may have been lost, and then the branch that is in the way is our own.
+            # NOTE(self): an answer may have been lost; then the existing branch is our own.
             is_ours = await self._is_own_lock(lease)
         if isinstance(is_ours, Ok) and is_ours.data:
             return LockAnswer("created")
@@ -414,7 +414,7 @@ class ClaimRequests:
 
     @answering
     async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
-        """Store the commit that the lock points to: the same one however often it is asked for."""
+        """Create the commit that the lock points to; repeated calls create the same one."""
         repo, refs = repo_of(lease), self._github.refs
         known = (await self._github.get_repository(repo)).or_wait()
         base = (await refs.get(repo, known.default_branch)).or_raise()
@@ -430,13 +430,13 @@ class ClaimRequests:
 
     @answering
     async def _is_own_lock(self, lease: Lease) -> ApiResult[bool | None]:
-        """Whether the lock of a lease is ours, by what its commit says; None where there is none."""
+        """Return whether the lock of a lease is ours, by the message of its commit; None if there is no lock."""
         message = (await self._lock_message(lease, lease.epoch)).or_raise()
         return Ok(None if message is None else lock_mark(lease) in message)
 
     @answering
     async def _lock_message(self, lease: Lease, epoch: int) -> ApiResult[str | None]:
-        """What the commit of a lock says; None where there is no such lock."""
+        """Return the message of a lock's commit; None if there is no such lock."""
         repo, refs = repo_of(lease), self._github.refs
         read = await refs.get(repo, lock_branch(lease.issue, lease.number, epoch))
         if (found := read.or_else(None, "not_found", "conflict")) is None:
@@ -460,7 +460,7 @@ class ClaimRequests:
         return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None, posted)
 
     async def _end_claim(self, lease: Lease, comment_id: int, note: str) -> bool:
-        """A claim that was never won leaves no comment; that of one that was held says that it has ended, and how."""
+        """End a claim's comment: delete it if the claim was never won, else write in it that it ended, and how."""
         repo = repo_of(lease)
         if lease.stage == "claiming":
             return isinstance(await self._github.delete_comment(repo, comment_id), Ok)
@@ -487,7 +487,7 @@ class ClaimRequests:
 
 
 def lock_mark(lease: Lease) -> str:
-    """Return the message of a lock's commit: it tells the lock of one claim from all others of the same name."""
+    """Return the message of a lock's commit, which distinguishes the lock of one claim from others of the same name."""
     return f"Lock of {lease.key} for {lease.soul}, claim {lease.epoch} of {iso(lease.since)}"
 
 
@@ -496,10 +496,10 @@ DeadCode = Literal["completed", "freed"]
 
 @dataclass(frozen=True, slots=True)
 class DeadClaim:
-    """A task of which the claim by `holder` has ended ("" where nobody's name stands there), at this epoch.
+    """A task whose claim by `holder` ("" if its line names nobody) has ended, at this epoch.
 
-    `code` tells what the task becomes: `completed` where its pull request, at the address `pull`, was merged, else
-    `freed`. `closed` is its pull request, where that was closed without a merge, `left` where its holder left it open.
+    `code` is what the task becomes: `completed` if its pull request, at the URL `pull`, was merged, else `freed`.
+    `closed` is its pull request if that was closed without a merge, `left` if its holder left it open.
     """
 
     task: Task
@@ -517,19 +517,19 @@ class DeadClaim:
 
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
-    """Return whether a plan is worth a closer look: one of its tasks but the `held` is to be done yet.
+    """Return whether a plan needs a closer look: it has a task that is not completed and not among the `held` ones.
 
-    Of a claim whose maker vanished early nothing but the lock stands, which the plan does not tell.
+    A claimant that vanished early leaves only the lock, which the plan does not show.
     """
     return any(task.status != "completed" for task in plan.tasks if task.number not in held)
 
 
 def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[DeadClaim]:
-    """Return the tasks whose holder is gone or done, but those that we hold ourselves. Pure."""
+    """Return the tasks whose holder is gone or done, except those that we hold (`held`). Pure."""
     found: list[DeadClaim] = []
     for task in reading.plan.tasks if reading.plan else ():
         snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
-        # NOTE(self): what was merged is done, and nothing that its holder may still write can be lost.
+        # NOTE(self): a merged task is done, so nothing that its holder still writes can be lost.
         holder = dead_holder(snapshot, task.number, grace=timedelta() if pull else GRACE)
         told = [one for comment in reading.comments for one in parse_task_event_markers(comment.body)]
         was_freed = [one.event for one in told if one.task == task.number][-1:] == ["timeout"]
@@ -546,7 +546,7 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
 async def find_orphaned_tasks(
     requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
 ) -> list[DeadClaim]:
-    """Return the tasks whose holder vanished after the lock was made and before the claim was said."""
+    """Return the tasks whose holder vanished after making the lock and before posting the claim."""
     found: list[DeadClaim] = []
     for task in reading.plan.tasks if reading.plan else ():
         epoch = 0 if task.number in held else orphan_of_task_in_work(reading.snapshot(task.number), task.number)
@@ -558,14 +558,14 @@ async def find_orphaned_tasks(
 async def delete_dead_locks(
     requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
 ) -> None:
-    """Delete the locks that hold nothing any more, of all tasks but those that we hold ourselves."""
+    """Delete the locks that protect nothing any more, of all tasks except those that we hold."""
     for task in reading.plan.tasks if reading.plan else ():
         for epoch in [] if task.number in held else dead_locks(reading.snapshot(task.number), task.number):
             await requests.delete_dead_lock(_place(requests, reading, repo, task), epoch)
 
 
 async def settle_dead_claim(requests: ClaimRequests, reading: PlanReading, repo: Repo, dead: DeadClaim) -> bool:
-    """Let a task be completed or free, where it stands as it was read; return whether it is."""
+    """Mark a task as completed or free if it is as it was read; return whether that was done."""
     change = TaskChange("completed" if dead.code == "completed" else "pending", "")
     expected = Expected(frozenset({dead.holder}), frozenset({dead.task.status}))
     answer = await requests.change_line(_place(requests, reading, repo, dead.task), change, expected)

@@ -1,8 +1,8 @@
-"""Claims tasks, keeps what was claimed, and gives it back: the protocol of `claiming.py` over GitHub and `soul.db`.
+"""Claims tasks, stores the claims, and releases them: the protocol of `claiming.py` over GitHub and `soul.db`.
 
-What a claim is about to do is kept before its first request leaves, so that after `kill -9` between any two requests
-the next `settle` undoes what was not won and leaves what was. What is said of a task on its plan goes through the
-outbox, once for each cause.
+A claim is stored before each of its requests is sent, so that after `kill -9` between any two requests the next
+`settle` undoes claims that were not won and keeps the others. Comments about a task on its plan go through the outbox,
+once for each cause.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from modules.services.workspaces.acting import ActingTurns
 
 
 def plain(text: str) -> str:
-    """Return text of a plan or of work as it may stand in a comment: it mentions nobody, and hides nothing."""
+    """Return text of a plan or of work as a comment may contain it: it mentions nobody, and hides nothing."""
     return without_mentions(text).replace("<!--", "<!\u200b--")
 
 
@@ -62,36 +62,36 @@ class TaskComments:
         self._redactor = redactor
 
     async def say(self, repo: Repo, issue: int, phrase: str, event: TaskEvent, cause: str, **values: object) -> None:
-        """Propose the comment named `phrase` with these values, on the issue that holds the plan."""
+        """Propose the comment named `phrase` with these values, on the issue of the plan."""
         body = IssueCommentBody(**for_workspace(repo), number=issue, body=self.text(phrase, event, **values))
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
 
     def text(self, phrase: str, event: TaskEvent, **values: object) -> str:
-        """Return the words named `phrase` with these values, which mention nobody and hold no secret, and a marker."""
+        """Return the text named `phrase` with these values, without mentions or secrets, and with an event marker."""
         told = {name: plain(self._redactor.text(str(value))) for name, value in values.items()}
         words = self._phrase(phrase, number=event.task, **told)
         return f"{words}\n\n{build_task_event_marker(event.task, event.event, event.attempt, event.about)}"
 
     async def is_on_its_way(self, cause: str) -> bool:
-        """Return whether a comment of this cause is still to be sent, as one that waits for the owner's approval."""
+        """Return whether a comment with this cause is still to be sent, for example after the owner's approval."""
         return any(one.state != "done" for one in await self._outbox.accepted(cause))
 
     async def said(self, cause: str) -> str:
-        """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""
+        """Return the comment with this cause that was sent or is on its way; "" if there is none or it was put off."""
         found = await self._outbox.accepted(cause)
         return next((one.body.body for one in found if isinstance(one.body, IssueCommentBody)), "")
 
 
 Ending = Literal["pending", "blocked", "opened", "completed"]
-"""What a task is when its work ends: free again, blocked, or still on our line until its pull request is merged."""
+"""The state of a task when its work ends: free, blocked, completed, or `opened`, which stays ours until its merge."""
 GIVEN_UP_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimOutcome:
-    """What came of a claim: the lease where it was won; else why not, and who has the task if that is known.
+    """The result of a claim: the lease if it was won; else the reason, and who has the task if known.
 
-    `refusal` is what GitHub answered to the request at which it failed.
+    `refusal` is the answer of GitHub to the request that failed.
     """
 
     lease: Lease | None
@@ -101,7 +101,7 @@ class ClaimOutcome:
 
 
 class Claimer:
-    """The claims of one account. What is settled while a task is claimed or given back waits until that is done."""
+    """The claims of one account. `settle` waits while a task is claimed or released."""
 
     def __init__(self, github: GitHub, leases: TaskLeases, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
         self._github = github
@@ -112,24 +112,24 @@ class Claimer:
         self._changing = asyncio.Lock()
 
     async def held(self) -> list[Lease]:
-        """Return the leases that were won and are not given up, the oldest first."""
+        """Return the leases that were won and not released, oldest first."""
         return [one for one in await self._all() if one.stage == "held"]
 
     async def claim(self, repo: Repo, reading: PlanReading, number: int) -> ClaimOutcome:
-        """Claim a task of the plan that was just read. Where the repository has branches nothing is waited for."""
+        """Claim a task of the plan that was just read. If the repository has branches, nothing is waited for."""
         async with self._changing:
             return await self._claim(repo, reading, number)
 
     async def start_work(self, lease: Lease) -> bool:
-        """Let the task say that it is in progress; return whether it does, and is ours.
+        """Mark the task as in progress; return whether that is done and the task is ours.
 
-        A line that is empty was emptied by who changed another task at the same moment, or stepped down.
+        If the line is empty, another write at the same moment or a claimant that stepped down emptied it.
         """
         change, free = TaskChange("in_progress", lease.soul), Expected(frozenset({"", lease.soul}))
         return (await self.requests.change_line(lease, change, free)).code == "written"
 
     async def check(self, lease: Lease) -> Lease | None:
-        """Look whether a lease still holds, and renew it where that is due; None where the work has to stop."""
+        """Return the lease if it still holds, renewed if that is due; None if the work must stop."""
         reading = await self.requests.read(lease)
         now = self._clock.now()
         match judge_lease(lease, reading.snapshot(lease.number) if reading else None, now):
@@ -149,7 +149,7 @@ class Claimer:
                 return None
 
     async def release(self, lease: Lease, ending: Ending, note: str = "") -> None:
-        """Give a task back. What cannot be undone now is undone by `settle`; the task is then free (`pending`).
+        """Release a task. What cannot be undone now is undone by `settle`; the task is then free (`pending`).
 
         The comment of the claim gets the `note`, if any, so that no other comment has to say it.
         """
@@ -159,9 +159,9 @@ class Claimer:
             await self._give_back(ended, ending, note)
 
     async def settle(self) -> list[Lease]:
-        """Undo what is left of claims that were not won or have ended; return the leases of which something is left.
+        """Undo what is left of claims that were not won or have ended; return the leases that are not fully undone.
 
-        What could not be undone for a day is given up: the plan is gone, or is not ours to change any more.
+        After a day without success a lease is dropped: the plan is gone, or we may no longer change it.
         """
         async with self._changing:
             left = [one for one in await self._all() if one.stage != "held"]
@@ -205,14 +205,14 @@ class Claimer:
         return ClaimOutcome(lease)
 
     async def _step_down(self, lease: Lease, state: ClaimState, actions: Iterable[Action]) -> None:
-        """Undo a claim that was lost. Where a request failed, what it did may stand there unseen, and is looked for."""
+        """Undo a lost claim. If a request failed, its effects may exist unseen, and are looked for."""
         if state.code == "failed" and lease.epoch:
             await self._give_back(lease, "pending")
         else:
             await self._undo(lease, actions)
 
     async def _all(self) -> list[Lease]:
-        """All leases; the first time those that the program left when it ended, with what is to become of them."""
+        """Return all leases; the first call also decides what to do with those left by the previous process."""
         if self._has_loaded:
             return await self._leases.all()
         self._has_loaded = True
@@ -232,7 +232,7 @@ class Claimer:
         await self._undo(own, [one for one in actions if not (keeps_line and isinstance(one, ResetLine))])
 
     async def _undo(self, lease: Lease, actions: Iterable[Action]) -> None:
-        """Undo all that can be undone; the lease is over once all is."""
+        """Undo all that can be undone; end the lease once everything is."""
         undone = [await self.requests.undo(lease, action) for action in actions]
         if all(undone):
             await self._leases.end(lease)
@@ -242,14 +242,14 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of this SOUL.
+    """The services for claims of this SOUL.
 
     Attributes:
-        claimer: claims tasks, keeps what was claimed, and gives it back.
-        reader: reads a plan with all that a claim depends on.
-        comments: what is said of tasks on their plans.
-        acting: whose turn shared work is, among us and the peers that were seen lately.
-        words: returns what the comment of a claim tells people.
+        claimer: claims tasks, stores the claims, and releases them.
+        reader: reads a plan with everything that a claim depends on.
+        comments: proposes comments on tasks.
+        acting: whose turn it is for shared work, among us and the peers that were seen recently.
+        words: returns the text for people in the comment of a claim.
 
     """
 

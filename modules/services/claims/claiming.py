@@ -1,11 +1,11 @@
-"""The protocol by which a SOUL claims a task: from what happened to what is to be done next. Pure.
+"""The protocol by which a SOUL claims a task, as a function from an event to the next actions. Pure.
 
-Whoever drives it carries the actions of a step out in their order, and tells the answer to the last of them. A claim
-that is won or lost has no further step; what a lost one leaves to do may be tried again without harm.
+The caller carries out the actions of a step in order, and passes on the answer to the last one. A claim that is won or
+lost has no further step; the actions that a lost claim leaves may be repeated safely.
 
-The branch `soul/<issue>-task-<number>-<epoch>` is the lock: of several who make it, the service lets one, and who has
-it writes the line and the comment by which peers of another maker know a claim, and has won. Only where no branch can
-be made do the line and the comments decide, after the waits of the older protocol. `docs/plans.md` tells what holds.
+The branch `soul/<issue>-task-<number>-<epoch>` is the lock: of several claimants, the service lets one make it. That
+one has won, and writes the line and the comment by which peers of other makers recognize a claim. Only if no branch can
+be made do the line and the comments decide, after the waits of the older protocol. See `docs/plans.md`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ CONSENSUS_S = 5.0
 CONTEST_S = 3.0
 PROPAGATION_S = 5.0
 MOST_LOOKS = 4
-"""How often a claimant waits once more for its own write to show."""
+"""How often a claimant waits once more for its own write to become visible."""
 QUICK_S = 2.0
-"""A request that took longer than this adds its time to the wait behind it."""
+"""The time of a request that took longer than this is added to the wait behind it."""
 
 _LOCK = re.compile(r"(?:refs/heads/)?soul/([0-9]{1,9})-task-([0-9]{1,9})-([0-9]{1,9})")
 
@@ -56,7 +56,7 @@ Step = tuple[ClaimState, tuple[Action, ...]]
 
 
 def begin_claim(me: str, issue: int, number: int, snapshot: Snapshot) -> Step:
-    """Return the first step, by what was read of the plan: the lock is to be made, or the task is not to be had."""
+    """Return the first step, given what was read of the plan: make the lock, or lose if the task is not free."""
     state = ClaimState(me, issue, number, until=snapshot.at + LEASE)
     if taken := holder_of(snapshot, number, me):
         return _lose(state, *taken)
@@ -67,8 +67,8 @@ def begin_claim(me: str, issue: int, number: int, snapshot: Snapshot) -> Step:
     return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
 
 
-def advance_claim(state: ClaimState, event: ClaimEvent) -> Step:  # noqa: C901, PLR0911 - a line for each event
-    """Return the state after an event, and what is to be done. Raises `ValueError` for one that cannot come now."""
+def advance_claim(state: ClaimState, event: ClaimEvent) -> Step:  # noqa: C901, PLR0911 - one line per event
+    """Return the state after an event and the next actions. Raises `ValueError` for an event that is impossible now."""
     match state.stage, event:
         case "locking", LockAnswer(code=code):
             return _locked(state, code)
@@ -98,18 +98,18 @@ def advance_claim(state: ClaimState, event: ClaimEvent) -> Step:  # noqa: C901, 
 
 
 def lock_branch(issue: int, number: int, epoch: int) -> str:
-    """Return the branch that is the lock of a task at an epoch; the title is not in it, because people change that."""
+    """Return the name of the lock of a task at an epoch; it leaves out the title, as people may change that."""
     return f"soul/{issue}-task-{number}-{epoch}"
 
 
 def parse_lock_branch(ref: str) -> tuple[int, int, int] | None:
-    """Return the issue, task and epoch of a lock, or None where a branch is none."""
+    """Return the issue, task and epoch of a lock; None if the branch is not one."""
     found = _LOCK.fullmatch(ref)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def step_down(state: ClaimState) -> tuple[Action, ...]:
-    """Return what undoes a claim of ours; who works on another task of the plan stays assigned to it."""
+    """Return the actions that undo a claim of ours; if we work on another task of the plan, we stay assigned."""
     actions: list[Action] = []
     if state.comment_id is not None:
         actions.append(EndClaim(state.comment_id))
@@ -123,13 +123,13 @@ def step_down(state: ClaimState) -> tuple[Action, ...]:
 
 
 def works_elsewhere(plan: Plan, number: int, login: str) -> bool:
-    """Return whether somebody works on another task of the plan."""
+    """Return whether `login` works on another task of the plan."""
     active = (task for task in plan.tasks if task.number != number and task.status in ACTIVE_TASKS)
     return any((task.assignee or "").lower() == login.lower() for task in active)
 
 
 def holder_of(snapshot: Snapshot, number: int, me: str) -> tuple[LoseCode, str] | None:
-    """Return why a task is not to be claimed, and who has it if that is known; None where it may be."""
+    """Return why a task may not be claimed, and who has it if known; None if it may."""
     task = snapshot.plan.task(number) if snapshot.plan else None
     if snapshot.plan is None or task is None:
         return "not_claimable", ""
@@ -144,7 +144,7 @@ def holder_of(snapshot: Snapshot, number: int, me: str) -> tuple[LoseCode, str] 
 
 
 def _is_open(snapshot: Snapshot, task: Task, me: str) -> bool:
-    """Whether it can be claimed, or was ours when we stopped."""
+    """Return whether the task can be claimed, or was ours when we stopped."""
     if task.assignee:
         return task.status in ACTIVE_TASKS and task.assignee.lower() == me.lower()
     return snapshot.plan is not None and task in get_claimable_tasks(snapshot.plan)
@@ -162,15 +162,15 @@ def _write(state: ClaimState) -> Step:
     return replace(state, stage="writing", is_assigned=True, has_written=True), (AssignSelf(), write)
 
 
-def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0911 - a line for each decision
+def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0911 - one line per decision
     if snapshot is None or snapshot.plan is None or (task := snapshot.plan.task(state.number)) is None:
         return _lose(state, "failed")
     if other := _earlier(state, snapshot):
         return _lose(state, "earlier_claim", other)
     contenders = claim_contenders(snapshot.assignees, snapshot.plan, state.number, state.me)
     second = replace(state, round=2)
-    if not task.assignee and state.round == 2 and state.looks < MOST_LOOKS:  # noqa: PLR2004 - the second of two
-        # NOTE(self): our own write does not show yet, or one that steps down has overwritten it.
+    if not task.assignee and state.round == 2 and state.looks < MOST_LOOKS:  # noqa: PLR2004 - the second of two rounds
+        # NOTE(self): our own write is not visible yet, or a claimant that steps down has overwritten it.
         return _write_again(replace(state, looks=state.looks + 1))
     match decide_claim(task.assignee, contenders, state.me, state.round):
         case "win":
@@ -200,7 +200,7 @@ def _own_line(state: ClaimState) -> WriteLine:
 
 
 def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
-    """The last look: the comments of all who believe that they won are in one order, and the first has it."""
+    """Decide a claim after its comment was posted: all claimants see one order of comments, and the first one wins."""
     task = snapshot.plan.task(state.number) if snapshot and snapshot.plan else None
     if snapshot is None or task is None:
         return _lose(state, "failed")
@@ -211,7 +211,7 @@ def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
         return replace(state, stage="won"), ()
     if state.looks == MOST_LOOKS:
         return _lose(state, "contest", task.assignee or "")
-    # NOTE(self): who reads our comment steps down and empties the line; who does not read it stays there.
+    # NOTE(self): a claimant that reads our comment steps down and empties the line; any other stays there.
     again = replace(state, looks=state.looks + 1)
     return again, (ClaimWait(PROPAGATION_S), PlanRead()) if name else (
         _own_line(state),
@@ -221,7 +221,7 @@ def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
 
 
 def _earlier(state: ClaimState, snapshot: Snapshot) -> str:
-    """Who has the task before us: by an earlier comment, or by a lower name of the older protocol."""
+    """Return who claimed the task before us, by an earlier comment or a lower name of the older protocol, or ""."""
     mine = state.me.lower()
     for claim in snapshot.claims:
         theirs = claim.soul.lower()

@@ -1,10 +1,10 @@
-"""The tasks that this SOUL claims or holds, in `soul.db`; `.memory/claimed_tasks.json` is a view of them.
+"""Stores the tasks that this SOUL claims or holds in `soul.db`; `.memory/claimed_tasks.json` is a view of them.
 
-A lease is written before its first request leaves, and deleted after all of it is undone, so that `kill -9` between two
-requests leaves nothing behind that nobody knows of. The view is written after the database, and never read.
+A lease is written before its first request is sent and deleted after all of it is undone, so that `kill -9` between two
+requests leaves nothing unknown behind. The view is written after the database, and never read.
 
-The gate keeps what is done for a task in, unless the task is ours: it is asked each time before such an act leaves, so
-that what was proposed under a claim that is over never does.
+The gate stops acts for a task unless the task is ours. It is asked each time before such an act leaves, so that an act
+that was proposed under a claim that is over never leaves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ADD = _PUT.replace("OR REPLACE", "OR IGNORE")
 
 
 class TaskLeases:
-    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept."""
+    """The store of leases. Each method is one transaction, and raises `StorageError` if it fails."""
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class TaskLeases:
         self._clock = clock
 
     async def load(self) -> list[Lease]:
-        """Return what was claimed when the program ended: what goes on, and what is to be undone (`ending`)."""
+        """Return the leases of the previous process: those that continue, and those to be undone (`ending`)."""
         now = self._clock.now()
 
         def step(connection: sqlite3.Connection) -> list[Lease]:
@@ -54,11 +54,11 @@ class TaskLeases:
         return leases
 
     async def all(self) -> list[Lease]:
-        """Return the leases, the oldest first."""
+        """Return the leases, oldest first."""
         return await self._database.read(_all)
 
     async def begin(self, lease: Lease) -> bool:
-        """Keep a lease that is to be claimed. Return False, and change nothing, where the task is ours already."""
+        """Store a lease that is to be claimed. Return False, and change nothing, if the task is ours already."""
 
         def step(connection: sqlite3.Connection) -> tuple[bool, list[Lease]]:
             return connection.execute(_ADD, _row(lease)).rowcount > 0, _all(connection)
@@ -68,7 +68,7 @@ class TaskLeases:
         return is_new
 
     async def put(self, lease: Lease) -> None:
-        """Keep a lease as it is now."""
+        """Store the current state of a lease."""
 
         def step(connection: sqlite3.Connection) -> list[Lease]:
             connection.execute(_PUT, _row(lease))
@@ -77,7 +77,7 @@ class TaskLeases:
         self._write_view(await self._database.run(step))
 
     async def end(self, lease: Lease) -> None:
-        """Delete a lease of which all is undone or done; the task can be claimed again."""
+        """Delete a lease that is done or fully undone; the task can be claimed again."""
 
         def step(connection: sqlite3.Connection) -> list[Lease]:
             connection.execute("DELETE FROM task_leases WHERE key = ?", (lease.key,))
@@ -86,9 +86,9 @@ class TaskLeases:
         self._write_view(await self._database.run(step))
 
     async def first_seen(self, branches: Iterable[str]) -> dict[str, datetime]:
-        """Return since when each lock branch, `owner/repo:branch`, is known; one that is new is known from now on.
+        """Return when each lock branch, `owner/repo:branch`, was first seen; for a new one that is now.
 
-        What is not asked for any more is forgotten after seven days.
+        A branch that is no longer asked for is forgotten after seven days.
         """
         now, asked = self._clock.now(), list(branches)
 
@@ -105,7 +105,7 @@ class TaskLeases:
 
 
 def held_tasks(connection: sqlite3.Connection) -> list[str]:
-    """Return the tasks that are claimed or held, `owner/repo#12/task-3`, the oldest claim first."""
+    """Return the tasks that are claimed or held, `owner/repo#12/task-3`, oldest claim first."""
     return [lease.key for lease in _all(connection) if lease.stage != "ending"]
 
 
@@ -145,7 +145,7 @@ _HELD = "SELECT 1 FROM task_leases WHERE key = ? AND epoch = ? AND stage = 'held
 def lease_gate(connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
     """Return why a branch, a file or a pull request for a task may not leave: its claim is over; else None.
 
-    What has set out may have arrived, and is looked for.
+    An act that was sent once may have arrived already, and is not stopped.
     """
     body = intent.body
     if not isinstance(body, OfTask) or not body.task or intent.first_sent_at is not None:

@@ -1,4 +1,4 @@
-"""What the life in workspaces, the life on tasks and the owner tell each other: which task is taken, or left alone."""
+"""The events and rows by which workspaces, tasks and the owner share which tasks are taken or left alone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
 TASKS, PLAN_AWARENESS = "tasks", "plan-awareness"
-"""The names of the loops that do tasks, and that look at the plans."""
+"""The names of the loops that do tasks and that look at plans."""
 TASK = "task"
 """The kind of the rows of tasks."""
 ABANDONED = "abandoned"
-"""The outcome of a row that waits for the owner, as its task failed too often."""
+"""The outcome of a row that waits for the owner because its task failed too often."""
 
 ASKS = "asks"
-"""The outcome of a row that waits for an answer: a SOUL asks on the plan how the task is meant."""
+"""The outcome of a row that waits for an answer: a SOUL asked on the plan what the task means."""
 
 _MOST_ROWS = 500
 _NAMED = re.compile(r"(?:(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)#(?P<issue>\d{1,9})/)?(?:task-)?(?P<number>\d{1,6})")
@@ -33,12 +33,12 @@ class TaskOffered(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskEnded(Event):
-    """The work on a task is over, and its plan has changed."""
+    """The work on a task has ended, and its plan has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Where a task stands: task `number` of the plan in `issue` of `repo`; its `title` for the owner, if known."""
+    """The place of a task: task `number` of the plan in `issue` of `repo`; its `title` for the owner, if known."""
 
     repo: Repo
     issue: int
@@ -47,7 +47,7 @@ class TaskPlace:
 
     @property
     def row(self) -> NewWork:
-        """The row of the task: `owner/repo#12/3`."""
+        """The row of the task, with the key `owner/repo#12/3`."""
         payload: dict[str, Any] = {"owner": self.repo.owner, "repo": self.repo.name}
         payload |= {"issue": self.issue, "number": self.number, **({"title": self.title} if self.title else {})}
         key = f"{self.repo.full_name}#{self.issue}/{self.number}"
@@ -56,9 +56,9 @@ class TaskPlace:
 
 @dataclass(frozen=True, slots=True)
 class TaskStanding:
-    """How a task stands on its plan, as it was read last: with whom, and `since` when we know that.
+    """The state of a task on its plan when it was last read: its holder, and `since` when, if known.
 
-    `status` is "" where that was never read; the plan `is_open`, or was closed with the task standing so.
+    `status` is "" if it was never read; `is_open` is whether the plan is open, else it was closed in this state.
     """
 
     status: str = ""
@@ -68,31 +68,31 @@ class TaskStanding:
 
 
 def standing_of(item: WorkItem) -> TaskStanding:
-    """Return how the task of a row stands on its plan."""
+    """Return the state of the task of a row on its plan."""
     told = item.payload.get("standing")
     return TaskStanding(**told) if isinstance(told, dict) else TaskStanding()
 
 
 def place_of(item: WorkItem) -> TaskPlace:
-    """Return where the task of a row stands. Raises `KeyError` for a row of another kind."""
+    """Return the place of the task of a row. Raises `KeyError` for a row of another kind."""
     told = item.payload
     return TaskPlace(Repo(told["owner"], told["repo"]), told["issue"], told["number"], told.get("title", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOrders:
-    """What the owner says of one task: take it now, or leave it alone. Kept in its row, so that a restart keeps it."""
+    """The owner's orders for one task: take it now, or leave it alone. Stored in its row, also across restarts."""
 
     table: WorkTable
     publish: Publish
 
     async def take(self, place: TaskPlace) -> None:
-        """Let a task be taken before all others, also one that was to be left alone."""
+        """Order that a task be taken before all others, even if it was to be left alone."""
         await self._keep(place, leave=False)
         self.publish(TaskOffered())
 
     async def leave(self, place: TaskPlace) -> None:
-        """Let a task alone: the work on it ends, the claim is given back, and it is not taken again."""
+        """Order that a task be left alone: work on it ends, the claim is released, and it is not taken again."""
         await self._keep(place, leave=True)
         self.publish(TaskOffered())
 
@@ -102,9 +102,9 @@ class TaskOrders:
         return row is not None and is_left(row)
 
     async def meant(self, words: str) -> TaskPlace:
-        """Return the task that `3`, `owner/repo#12/3` or `owner/repo#12/task-3` means.
+        """Return the place of the task that `3`, `owner/repo#12/3` or `owner/repo#12/task-3` names.
 
-        Raises `SoulError` for what is none, and for a number alone where several plans, or none, are known.
+        Raises `SoulError` for any other text, and for a bare number if several plans, or none, are known.
         """
         found = _NAMED.fullmatch(words.strip())
         if found is None:
@@ -133,15 +133,15 @@ class TaskOrders:
 
 
 def is_ordered(row: WorkItem) -> bool:
-    """Return whether the owner said that the task of a row is to be taken."""
+    """Return whether the owner ordered that the task of a row be taken."""
     return row.payload.get("left") is False
 
 
 def question_of(row: WorkItem) -> str:
-    """Return the question that has to be answered before the task of a row goes on; "" where it does not wait so."""
+    """Return the question that must be answered before the task of a row continues; "" if there is none."""
     return str(row.payload.get("question") or "") if row.state == "pending" and row.outcome == ASKS else ""
 
 
 def is_left(row: WorkItem) -> bool:
-    """Return whether the owner said that the task of a row is to be left alone."""
+    """Return whether the owner ordered that the task of a row be left alone."""
     return bool(row.payload.get("left"))

@@ -1,6 +1,6 @@
-"""The rules of a claim on a task: which is free, who gets it, how long it lasts (`LEASE`), when it is renewed.
+"""The rules of a claim on a task: which task is free, who gets it, how long the claim lasts, and when it is renewed.
 
-The decision is the one that all peers make (`docs/plans.md`): logins compare in lower case, and the lowest wins. Pure.
+All peers decide in the same way (`docs/plans.md`): logins are compared in lower case, and the lowest one wins. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, P
 LEASE = timedelta(minutes=30)
 RENEWED_AFTER = timedelta(minutes=5)
 GRACE = timedelta(minutes=2)
-"""How long an expired claim is still left alone: what clocks and answers may be late by."""
+"""How long an expired claim is still respected, as clocks and answers may be late."""
 
 Decision = Literal["win", "lose", "reassert", "wait_contest", "wait_propagation"]
 
@@ -32,7 +32,7 @@ _ENDING = frozenset({"reset", "failed", "blocked", "timeout"})
 
 @dataclass(frozen=True, slots=True)
 class PlanComment:
-    """A comment on a plan: its place in the order of the service, its author's login, its text, its last change."""
+    """A comment on a plan: its id (comments are ordered by id), its author's login, its text, and its last change."""
 
     id: int
     author: str
@@ -42,7 +42,7 @@ class PlanComment:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a comment tells of a claim. A peer that speaks the older protocol names no `epoch` (0) and no `until`."""
+    """A claim in a comment. A peer with the older protocol gives no `epoch` (0) and no `until`."""
 
     comment_id: int
     soul: str
@@ -51,14 +51,14 @@ class Claim:
     until: datetime | None = None
 
     def is_live(self, now: datetime, *, grace: timedelta = timedelta()) -> bool:
-        """Return whether it still holds; one without an end holds until its task is reset."""
+        """Return whether the claim still holds; one without an end holds until its task is reset."""
         return self.until is None or now < self.until + grace
 
 
 def claim_contenders(assignees: Iterable[str], plan: Plan, number: int, me: str) -> list[str]:
-    """Return the others who are assigned to the issue and may want this task, in lower case and in order.
+    """Return the others who are assigned to the issue and may want this task, in lower case and sorted.
 
-    Who works on another task of the plan is assigned because of that.
+    An account that works on another task of the plan is assigned because of that, and is left out.
     """
     busy = {
         task.assignee.lower()
@@ -69,9 +69,9 @@ def claim_contenders(assignees: Iterable[str], plan: Plan, number: int, me: str)
 
 
 def decide_claim(line: str | None, contenders: Sequence[str], me: str, stage: Literal[1, 2]) -> Decision:
-    """Return what follows from who stands on the task's line (None or "" is nobody) and who else wants it."""
+    """Return the decision, given who is on the line of the task (None or "" is nobody) and who else wants it."""
     name, mine = (line or "").lower(), me.lower()
-    if stage == 2:  # noqa: PLR2004 - the second of two
+    if stage == 2:  # noqa: PLR2004 - the second of two stages
         return "win" if name == mine else "lose"
     if name == mine:
         return "wait_contest" if contenders else "win"
@@ -81,7 +81,7 @@ def decide_claim(line: str | None, contenders: Sequence[str], me: str, stage: Li
 
 
 def claim_marker(claim: Claim) -> str:
-    """Return the marker that tells machines of a claim. Raises `ValueError` for one that never ends."""
+    """Return the marker that describes a claim to machines. Raises `ValueError` for a claim without an end."""
     if claim.until is None:
         raise ValueError("a claim of ours ends")
     told = {"task": claim.task, "soul": claim.soul, "epoch": claim.epoch, "until": iso(claim.until)}
@@ -89,7 +89,7 @@ def claim_marker(claim: Claim) -> str:
 
 
 def with_claim_until(body: str, number: int, until: datetime) -> str:
-    """Return the text of a claim's comment with another end; an end in the past releases it."""
+    """Return the text of a claim's comment with another end; an end in the past releases the claim."""
 
     def renewed(found: re.Match[str]) -> str:
         claim = _claim(0, found[1])
@@ -101,10 +101,10 @@ def with_claim_until(body: str, number: int, until: datetime) -> str:
 
 
 def claims_on(comments: Iterable[PlanComment], number: int) -> list[Claim]:
-    """Return the claims on a task since it was last reset or failed, in the order of the service.
+    """Return the claims on a task since it was last reset or failed, in the order of the comments.
 
-    A claim counts only where its author is the SOUL that it names, and for no longer than a lease from the comment's
-    last change. Whose comments are trusted is the caller's choice.
+    A claim counts only if its author is the SOUL that it names, and for at most one lease from the last change of the
+    comment. The caller chooses whose comments are trusted.
     """
     claims: list[Claim] = []
     for comment in sorted(comments, key=lambda one: one.id):
@@ -116,12 +116,12 @@ def claims_on(comments: Iterable[PlanComment], number: int) -> list[Claim]:
 
 
 def highest_epoch(comments: Iterable[PlanComment], number: int) -> int:
-    """Return the highest epoch of any claim on a task, also of those before its last reset; 0 where there is none."""
+    """Return the highest epoch of any claim on a task, even before its last reset; 0 if there is none."""
     return max((claim.epoch for comment in comments for claim in _claims_in(comment, number)), default=0)
 
 
 def last_claim_end(comments: Iterable[PlanComment], number: int, soul: str) -> datetime | None:
-    """Return when the last claim of a SOUL on a task ends or ended, also one before its last reset; None without."""
+    """Return when the last claim of a SOUL on a task ends or ended, even before a reset; None if there is none."""
     own = (claim for comment in comments for claim in _claims_in(comment, number) if claim.soul.lower() == soul.lower())
     return max((claim.until for claim in own if claim.until), default=None)
 
@@ -137,7 +137,7 @@ def _claims_in(comment: PlanComment, number: int) -> list[Claim]:
 
 
 def _says_claimed(body: str, number: int) -> bool:
-    """Whether a peer says that it takes a task: by the marker of an event, or in words."""
+    """Return whether a peer says that it takes a task, by an event marker or in words."""
     if events := parse_task_event_markers(body):
         return any(event.task == number and event.event == "claimed" for event in events)
     name = re.compile(rf"\btask[ \t]{{1,8}}{number}(?![0-9])", re.IGNORECASE)
@@ -164,11 +164,11 @@ LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_cl
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one reading of a plan told of a task.
+    """The state of a task at one reading of its plan.
 
-    `locks` are the epochs of its lock branches, each with the time since when we have seen it; None where the service
-    has no branches to lock with. `claims` are those since the last reset, in the order of the service; `epoch` is the
-    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task.
+    `locks` maps the epochs of its lock branches to when we first saw each; None if the repository has no branches to
+    lock with. `claims` are those since the last reset, in the order of the comments; `epoch` is the highest of all
+    claims, even older ones. `has_pull_request` is whether the task has an open one.
     """
 
     at: datetime
@@ -181,38 +181,38 @@ class Snapshot:
 
     @property
     def newest_lock(self) -> int:
-        """The highest epoch of a lock, 0 where there is none."""
+        """The highest epoch of a lock, 0 if there is none."""
         return max(self.locks or (), default=0)
 
     @property
     def unclaimed_lock(self) -> int:
-        """The newest lock where no comment claims the task with it yet, 0 where there is none."""
+        """The newest lock if no comment claims the task with it yet, else 0."""
         return self.newest_lock if self.newest_lock > self.epoch else 0
 
     @property
     def orphaned_lock(self) -> int:
-        """The unclaimed lock, where it has been known for longer than a claim lasts: its maker is gone. Else 0."""
+        """The unclaimed lock if it has been known for longer than a claim lasts, so that its maker is gone; else 0."""
         epoch = self.unclaimed_lock
         return epoch if self.locks and epoch and self.at >= self.locks[epoch] + LEASE + GRACE else 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRead:
-    """The plan is to be read, or was read; the snapshot is None where that failed."""
+    """Read the plan, or the plan was read; the snapshot is None if that failed."""
 
     snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CreateLock:
-    """The lock branch of this epoch is to be made. The answer is a `LockAnswer`."""
+    """Make the lock branch of this epoch. The answer is a `LockAnswer`."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class LockAnswer:
-    """What became of it: `unsupported` where branches cannot be made here, `failed` where that is not known."""
+    """The result: `unsupported` if branches cannot be made here, `failed` if the result is unknown."""
 
     code: Literal["created", "exists", "unsupported", "failed"]
     refusal: Err | None = None
@@ -220,12 +220,12 @@ class LockAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AssignSelf:
-    """We are to be assigned to the issue. Nothing depends on the answer."""
+    """Assign us to the issue. Nothing depends on the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLine:
-    """The task is to be changed where it is as expected. The answer is a `LineAnswer`."""
+    """Change the task if it is as expected. The answer is a `LineAnswer`."""
 
     change: TaskChange
     expected: Expected
@@ -233,7 +233,7 @@ class WriteLine:
 
 @dataclass(frozen=True, slots=True)
 class LineAnswer:
-    """What became of it, and how long the request took, in seconds."""
+    """The result of the change, and how long the request took, in seconds."""
 
     code: Literal["written", "conflict", "failed"]
     took_s: float = 0.0
@@ -242,21 +242,21 @@ class LineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWait:
-    """So many seconds are to pass, or have passed."""
+    """Wait for this many seconds, or they have passed."""
 
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class PostClaim:
-    """The comment of the claim is to be written. The answer is a `ClaimAnswer`."""
+    """Write the comment of the claim. The answer is a `ClaimAnswer`."""
 
     claim: Claim
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """The id of the comment, or None where it is not known to stand."""
+    """The id of the comment, or None if it is not known to exist."""
 
     comment_id: int | None
     refusal: Err | None = None
@@ -264,7 +264,7 @@ class ClaimAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ResetLine:
-    """The task is to be nobody's again, where the line still names us."""
+    """Take the task from us, if its line still names us."""
 
     change: TaskChange
     expected: Expected
@@ -272,12 +272,12 @@ class ResetLine:
 
 @dataclass(frozen=True, slots=True)
 class UnassignSelf:
-    """We are to be unassigned from the issue."""
+    """Unassign us from the issue."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndClaim:
-    """The comment of our claim is to say that it has ended, and `note` how, "" where nothing is to be said of that."""
+    """Make the comment of our claim say that it has ended, and add `note` on how, "" for nothing."""
 
     comment_id: int
     note: str = ""
@@ -285,7 +285,7 @@ class EndClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeleteLock:
-    """The lock branch of this epoch is to be deleted."""
+    """Delete the lock branch of this epoch."""
 
     epoch: int
 
@@ -309,12 +309,12 @@ Stage = Literal["locking", "writing", "waiting", "reasserting", "claiming", "con
 
 @dataclass(frozen=True, slots=True)
 class ClaimState:
-    """How far a claim of ours is.
+    """The progress of a claim of ours.
 
-    `until` is when it ends. `epoch` is that of the claim, and `has_lock` tells whether its lock is ours. Without one,
-    `round` is the stage of the decision, and `looks` how often it was put off. `seen` is the newest claim that stood
-    before ours began. `is_busy` tells whether we work on another task of the plan. Once lost, `code` tells why, and
-    `holder` who has the task, if that is known.
+    `until` is when it ends. `epoch` is that of the claim, and `has_lock` whether its lock is ours. Without a lock,
+    `round` is the stage of the decision, and `looks` how often it was put off. `seen` is the newest claim that existed
+    before ours began. `is_busy` is whether we work on another task of the plan. If the claim is lost, `code` is why,
+    and `holder` who has the task, if known.
     """
 
     me: str
@@ -343,8 +343,8 @@ LeaseCode = Literal["keep", "renew", "restore", "lost", "over"]
 class Lease:
     """A claim of this SOUL on one task.
 
-    It is `claiming` until it is won, `held` until it is given up, and `ending` until all of it is undone. `epoch` is 0
-    until one is chosen. `comment_id` is None before its comment stands.
+    It is `claiming` until it is won, `held` until it is released, and `ending` until all of it is undone. `epoch` is 0
+    until one is chosen. `comment_id` is None until its comment exists.
     """
 
     owner: str
@@ -362,16 +362,16 @@ class Lease:
 
     @property
     def key(self) -> str:
-        """The name of its task: `owner/repo#12/task-3`."""
+        """The key of its task: `owner/repo#12/task-3`."""
         return claim_key(self.owner, self.repo, self.issue, self.number)
 
 
 def judge_lease(lease: Lease, snapshot: Snapshot | None, now: datetime) -> LeaseCode:
-    """Return what becomes of a lease that is held: asked every few minutes, and before anything is made public.
+    """Return what to do with a held lease: asked every few minutes, and before anything is published.
 
-    `over` is one that was not renewed in time, and `lost` one whose task somebody else has, or that was reset: the work
-    ends. `restore` is one whose line a late write of another claimant took away: in the first two minutes only, because
-    who empties it later means it. A plan that could not be read (None) is no reason to stop while the lease lasts.
+    `over`: it was not renewed in time. `lost`: somebody else has the task, or it was reset, so the work ends.
+    `restore`: a late write of another claimant emptied its line; only in the first two minutes, because a later change
+    is intended. A plan that could not be read (None) is no reason to stop while the lease lasts.
     """
     if now >= lease.until:
         return "over"
@@ -389,12 +389,12 @@ def judge_lease(lease: Lease, snapshot: Snapshot | None, now: datetime) -> Lease
 
 
 def renewed(lease: Lease, now: datetime) -> Lease:
-    """Return the lease as it is after its comment was renewed."""
+    """Return the lease after its comment was renewed."""
     return replace(lease, renewed_at=now, until=now + LEASE)
 
 
 def after_start(lease: Lease, now: datetime) -> Lease:
-    """Return a lease that was found at the start of the program: what was not won, or is over, is to be undone."""
+    """Return a lease as found at the start of the program: one that is not held, or is over, is to be undone."""
     goes_on = lease.stage == "held" and now < lease.until
     return lease if goes_on else replace(lease, stage="ending")
 
@@ -402,11 +402,12 @@ def after_start(lease: Lease, now: datetime) -> Lease:
 def release_actions(
     lease: Lease, *, status: Literal["pending", "blocked", "completed"], busy: bool, note: str = ""
 ) -> list[Action]:
-    """Return what gives a task back; each may be done again without harm.
+    """Return the actions that release a task; each may be repeated safely.
 
-    `busy` is work on another task of the plan, `note` what the comment of the claim says of its end.
+    `busy` is whether we work on another task of the plan, `note` what the comment of the claim says about its end.
 
-    The line is changed only where it still names us. The lock goes last: until then nobody takes a task half free.
+    The line changes only if it still names us. The lock goes last, so that nobody takes a task that is only partly
+    free.
     """
     actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id, note)]
     actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}), UNDONE_TASKS)))
@@ -415,7 +416,7 @@ def release_actions(
 
 
 def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
-    """Return the lease of a claim, at any stage of it."""
+    """Return the lease of a claim at any stage."""
     won = state.stage == "won"
     return Lease(
         owner=owner,
@@ -434,11 +435,11 @@ def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
 
 
 def dead_locks(snapshot: Snapshot, number: int) -> list[int]:
-    """Return the epochs of the locks of a task that hold nothing any more, whoever made them.
+    """Return the epochs of the locks of a task that protect nothing any more, whoever made them.
 
-    These are all but the newest, and the newest where its claim has ended long enough ago, or where it is orphaned and
-    nobody has the task. The epoch of a lock that was claimed with is never given again: the comment of the claim keeps
-    it.
+    These are all but the newest, and the newest if its claim ended longer ago than `GRACE`, or if it is orphaned and
+    nobody has the task. The epoch of a lock that was claimed with is never used again, as the comment of the claim
+    keeps it.
     """
     newest = snapshot.newest_lock
     dead = [epoch for epoch in sorted(snapshot.locks or ()) if epoch < newest]
@@ -449,9 +450,9 @@ def dead_locks(snapshot: Snapshot, number: int) -> list[int]:
 
 
 def dead_holder(snapshot: Snapshot, number: int, *, grace: timedelta = GRACE) -> str:
-    """Return the login of who has a task and whose claim has ended for `grace`, or "" where there is none.
+    """Return the login that has a task but whose claim ended at least `grace` ago; "" if there is none.
 
-    A peer of the older protocol names no end; how long its task may take is not decided here.
+    A peer with the older protocol gives no end; the time limit of its task is not decided here.
     """
     task = _task_in_work(snapshot, number)
     if task is None or snapshot.has_pull_request:
@@ -462,22 +463,22 @@ def dead_holder(snapshot: Snapshot, number: int, *, grace: timedelta = GRACE) ->
 
 
 def orphan_of_task_in_work(snapshot: Snapshot, number: int) -> int:
-    """Return the orphaned lock of a task that somebody has without a claim, 0 where there is none.
+    """Return the orphaned lock of a task that somebody has without a claim, 0 if there is none.
 
-    Who made that lock may be who has the task, and is then gone; a person may have taken it by hand.
+    The maker of the lock may have the task, and is then gone; or a person may have taken it by hand.
     """
     is_claimed = snapshot.has_pull_request or any(claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
     return 0 if is_claimed or _task_in_work(snapshot, number) is None else snapshot.orphaned_lock
 
 
 def _task_in_work(snapshot: Snapshot, number: int) -> Task | None:
-    """The task, where somebody has it."""
+    """Return the task if somebody has it, else None."""
     task = snapshot.plan.task(number) if snapshot.plan else None
     return task if task and task.assignee and task.status in ACTIVE_TASKS else None
 
 
 def _is_lost(lease: Lease, snapshot: Snapshot) -> bool:
-    """Whether a later claim was made, or our lock is gone."""
+    """Return whether a later claim was made, or our lock is gone."""
     if snapshot.epoch > lease.epoch > 0:
         return True
     if not lease.has_lock or snapshot.locks is None:
@@ -486,7 +487,7 @@ def _is_lost(lease: Lease, snapshot: Snapshot) -> bool:
 
 
 def _has_first_claim(lease: Lease, snapshot: Snapshot) -> bool:
-    """Whether our comment is the first of those that still hold."""
+    """Return whether our comment is the first of those that still hold."""
     live = [claim for claim in snapshot.claims if claim.is_live(snapshot.at)]
     return bool(live) and live[0].comment_id == lease.comment_id
 
@@ -495,10 +496,9 @@ _CLAIMABLE = frozenset({"pending", "blocked"})
 
 
 def get_claimable_tasks(plan: Plan) -> list[Task]:
-    """Return the tasks that nobody has and that wait for nothing, in the order of the plan.
+    """Return the tasks that nobody has and that wait for no other task, in the order of the plan.
 
-    A task on which somebody is said to work, but nobody in particular, counts as pending; one that is unclear is
-    nobody's to take.
+    An active task without an assignee counts as pending; one that is unclear may not be taken by anybody.
     """
     completed = {task.name for task in plan.tasks if task.status == "completed"}
     return [

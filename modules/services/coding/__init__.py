@@ -1,1 +1,1 @@
-"""Code for one task: written by the model with a few tools in a sandbox, within limits, and judged before it leaves."""
+"""Writes the code for one task: a model uses a few tools in a sandbox, within limits, and gates check the result."""

@@ -1,4 +1,4 @@
-"""The loop of a coding task: ask the model, keep what it answered, carry it out, until it ends or reaches a limit."""
+"""Runs a coding task: asks the model, stores its answer, carries it out, and repeats until an end or a limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingL
 from modules.services.skills.skills import Skills
 
 _WHOLE_CHARS = 100_000
-"""So many characters of answers are sent whole; then those before the newest third of them are cut."""
+"""Beyond this many characters, the answers before the newest third of them are shortened."""
 _CUT_ABOVE_CHARS, _CUT_PART_CHARS = 1_500, 600
 _TOLD_EVERY_STEPS = 10
 _LAST_STEPS, _LAST_S = 3, 180.0
@@ -32,9 +32,9 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CodingConversation:
-    """Renders the steps of a job.
+    """Renders the steps of a job as a conversation.
 
-    `began` is when this life began to work on it; `skill` is the page with the system prompt of the job.
+    `began` is when the work on it was started or resumed; `skill` is the page with the system prompt of the job.
     """
 
     skills: Skills
@@ -43,7 +43,7 @@ class CodingConversation:
     skill: str = SKILL
 
     def messages(self, task: str, steps: Sequence[CodingStep]) -> list[Message]:
-        """Return the conversation up to the step that is asked for next."""
+        """Return the conversation up to the next step."""
         messages, cut = [Message("user", task)], cut_before(steps)
         for at, step in enumerate(steps):
             said: tuple[Block, ...] = (*([Text(step.said)] if step.said else []), *step.calls)
@@ -63,7 +63,7 @@ class CodingConversation:
         return replace(answer, content=f"{text[:_CUT_PART_CHARS]}\n{told}\n{text[-_CUT_PART_CHARS:]}")
 
     def _left(self, steps: Sequence[CodingStep]) -> str:
-        """What is told after a step of what is left of the limits: each few steps, and after each of the last ones."""
+        """Return the text about what is left of the limits: every ten steps, and after each of the last; else ""."""
         tokens, _ = used(steps)
         after = max(used([one])[0] for one in steps)
         count, left = self.limits.steps - len(steps), max(0, self.limits.tokens - tokens)
@@ -77,7 +77,7 @@ class CodingConversation:
 
 
 def cut_before(steps: Sequence[CodingStep]) -> int:
-    """Return how many steps from the first have their answers cut. It grows in blocks as steps are added."""
+    """Return how many of the first steps have their answers shortened. It grows in blocks as steps are added."""
     sizes = [sum(len(answer.content) for answer in step.answers or ()) for step in steps]
     cut, whole = 0, 0
     for at, size in enumerate(sizes):
@@ -94,14 +94,14 @@ _SUMMARY_CHARS = 2_000
 
 
 class HeldBudget(Protocol):
-    """What sets a part of the day's budget aside for one purpose."""
+    """Reserves a part of the day's budget for one purpose."""
 
     async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
-        """Set so much aside in place of what was. Raises `BudgetExceeded` where the day has not that much left."""
+        """Reserve this much instead of the earlier amount. Raises `BudgetExceeded` if less is left of the day."""
         ...
 
     async def let_go(self, purpose: str) -> None:
-        """Give back what is left of it."""
+        """Release what is left of the reservation."""
         ...
 
 
@@ -110,7 +110,7 @@ class CodingAgent:
     """Codes one task at a time.
 
     Attributes:
-        attention: held while the model is asked; programs may run while it does something else.
+        attention: held while the model is asked; programs may run while the SOUL does something else.
         sandbox: runs programs.
 
     """
@@ -125,9 +125,9 @@ class CodingAgent:
     limits: CodingLimits
 
     async def resume(self, job: CodingJob, room: CodingRoom) -> list[CodingStep]:
-        """Return the steps that were paid for, each carried out in the room; what was done in it is not done again.
+        """Return the steps that were paid for; carry out in the room those that were not carried out there yet.
 
-        Raises `SoulError` where the sandbox does not work.
+        Raises `SoulError` if the sandbox does not work.
         """
         hands, steps = self._hands(room), list[CodingStep]()
         for step in await self.store.steps(job.key, job.epoch):
@@ -136,11 +136,11 @@ class CodingAgent:
         return steps
 
     async def work(self, job: CodingJob, room: CodingRoom, begun: Sequence[CodingStep]) -> CodingEnd:
-        """Do a job in a room, upon the steps that `resume` returned, and return how it ended.
+        """Do a job in a room, starting from the steps that `resume` returned, and return how it ended.
 
         Raises:
-            BudgetExceeded: the day has not so much left as a step may take; another call goes on where this one ended.
-            SoulError: the model or the sandbox does not work; the same holds.
+            BudgetExceeded: less is left of the day than a step may take; another call continues where this one ended.
+            SoulError: the model or the sandbox does not work; another call continues as well.
 
         """
         hands, steps = self._hands(room), list(begun)
@@ -186,7 +186,7 @@ class CodingAgent:
     async def _carried_out(
         self, job: CodingJob, hands: Hands, before: Sequence[CodingStep], step: CodingStep
     ) -> CodingStep:
-        """Carry a step out, and keep what came of it. After an end nothing more of the step is done."""
+        """Carry out a step and store the results. Calls after one that ends the job are dropped."""
         answers: list[ToolAnswer] = []
         for call in step.calls:
             if call.name == FINISH:
@@ -208,7 +208,7 @@ class CodingAgent:
     async def _finished(
         self, job: CodingJob, hands: Hands, done: Sequence[tuple[ToolCall, ToolAnswer]], call: ToolCall
     ) -> ToolAnswer:
-        """Accept that it is finished, unless something is wrong or the model has not seen what it changed."""
+        """Accept that the job is finished, unless a check fails or the model has not seen its own changes."""
         if job.is_round and not str(call.input.get(DESCRIPTION, "")).strip():
             told = self.skills.render(SKILL, "Answers", "Not Understood", reason=DESCRIPTION).strip()
             return ToolAnswer(call.id, call.name, told, is_error=True)
@@ -220,7 +220,7 @@ class CodingAgent:
 
 
 def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
-    """Return the end that the last step came to, if it did."""
+    """Return the end that the last step reached, or None."""
     if not steps or not steps[-1].calls or not steps[-1].answers:
         return None
     call = steps[-1].calls[-1]
@@ -235,7 +235,7 @@ def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
 
 
 def _is_found(call: ToolCall) -> bool:
-    """Whether the model says that all of the work was there already."""
+    """Return whether the model says that all of the work existed already."""
     return call.input.get(ALREADY_THERE) is True
 
 

@@ -1,4 +1,4 @@
-"""What a branch must be before it is pushed, in the order in which it is asked. Pure."""
+"""The checks that a branch must pass before it is pushed, in their order. Pure."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _ABOUT_CHARS = 2_000
 _FOR_FILES = frozenset(("secret", "not_text", "too_large", "hidden", "line_missing", "out_of_bounds"))
 
 GateCode = Literal[
-    "other_branch",  # the tree does not stand on the branch of the task
-    "merge_commits",  # the branch holds a merge, or not the commit that it began at
+    "other_branch",  # another branch than that of the task is checked out
+    "merge_commits",  # the branch has a merge commit, or no longer contains the commit it began at
     "no_changes",  # nothing was committed
-    "conflict_markers",  # a conflict of the merge was not resolved
-    "tests_failed",  # tests of the repository fail, and did not fail before
-    "secret",  # the added lines hold something that looks like a secret
-    "hidden",  # the added lines of a file that is no prose hold invisible characters
+    "conflict_markers",  # a file has conflict markers from a merge
+    "tests_failed",  # tests of the repository fail that did not fail before
+    "secret",  # the added lines, or a path, contain something that looks like a secret
+    "hidden",  # the added lines of a file other than prose contain invisible characters
     "not_text",  # a file is binary, a link, or a repository
-    "too_large",  # a file, or all of it, is too large to be reviewed
-    "out_of_bounds",  # files of its own program that only people change
-    "line_missing",  # a line is missing that the repository wants in one of its files
+    "too_large",  # one file, or the whole change, is too large to review
+    "out_of_bounds",  # the change touches files of its own program that only people may change
+    "line_missing",  # a line is missing that the repository requires in one of its files
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What is known of a branch.
+    """The facts about a branch that the gates check.
 
     Attributes:
-        branch: of the task.
-        changes: what was made.
-        broken: the tests that it made fail.
-        finds_secret: returns whether a text holds a secret.
-        named: the files that the task names; small pictures among them are let through.
-        unresolved: the files in which conflict markers are left.
-        lines: the lines that the repository wants added, each with the path of its file.
+        branch: the branch of the task.
+        changes: what the branch changes.
+        broken: the test runs that fail because of the changes.
+        finds_secret: returns whether a text contains a secret.
+        named: the files that the task names; small pictures among them may pass.
+        unresolved: the files that still contain conflict markers.
+        lines: the lines that the repository requires, each as (path of the file, line).
 
     """
 
@@ -62,7 +62,7 @@ class GateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A gate that is shut: which, because of the file `about` if it is one, and `detail` for the owner."""
+    """A failed gate: its code, the file `about` that failed it ("" if none did), and `detail` for the owner."""
 
     code: GateCode
     detail: str = ""
@@ -70,7 +70,7 @@ class Closed:
 
 
 def closed_gate(facts: GateFacts) -> Closed | None:
-    """Return the first gate that is shut, or None."""
+    """Return the first gate that fails, or None."""
     return next(_closed(facts), None)
 
 
@@ -96,7 +96,7 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
 
 
 def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
-    """Yield what makes changes more, or other, than a person can review."""
+    """Yield the gates that fail because a person could not review the changes."""
     changes = facts.changes
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
@@ -109,7 +109,7 @@ def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
 
 
 def gate_told(skills: Skills, closed: Closed | None) -> str:
-    """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
+    """Return what the model reads about a failed gate before it may finish; "" if the gate is not about files."""
     if closed is None or closed.code not in _FOR_FILES:
         return ""
     about = {} if closed.code == "secret" else {"about": one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)}
@@ -117,12 +117,12 @@ def gate_told(skills: Skills, closed: Closed | None) -> str:
 
 
 def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that a task names, by path, folder or pattern, and in which nothing changed."""
+    """Return those files that a task names, by path, folder or pattern, in which nothing changed."""
     return tuple(one for one in dict.fromkeys(named) if not any(any_named([one], path) for path in changed))
 
 
 def any_named(named: Iterable[str], path: str) -> bool:
-    """Return whether one of these names, each a path, a folder or a pattern, stands for a file."""
+    """Return whether one of the names, each a path, a folder or a pattern, matches the file at `path`."""
     bare = (one.strip().removeprefix("./").rstrip("/") for one in named)
     return any(fnmatchcase(path, name) or path.startswith(f"{name}/") for name in bare)
 
@@ -135,7 +135,7 @@ def _hidden(changes: BranchChanges) -> Iterator[Closed]:
 
 
 def _is_unfit(change: TreeChange, named: Sequence[str]) -> bool:
-    """Whether a file is binary, and no small picture that the task names; one that is deleted is neither."""
+    """Return whether a file is binary, except a deleted one and a small picture that the task names."""
     is_asked_for = change.is_picture and (change.size or 0) <= MOST_PICTURE_BYTES
     return change.is_binary and change.size is not None and not (is_asked_for and any_named(named, change.path))
 

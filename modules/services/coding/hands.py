@@ -1,6 +1,6 @@
 """The tools of a coding task: files of its tree, programs in the sandbox, and its repository, which no program sees.
 
-Nothing outside of the tree is reached. Git runs outside of the sandbox. What is in `/tmp` inside stays there until the
+They reach nothing outside the tree. Git runs outside the sandbox. Files in the sandbox's `/tmp` stay there until the
 task ends.
 """
 
@@ -48,12 +48,12 @@ _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS, _MOST_PATTERN_CHARS = 1_000_000, 200_000,
 _MOST_FILES, _MOST_HITS, _HIT_CHARS, _MOST_PLACES = 300, 60, 200, 20
 _SEARCH_S = 10.0
 _MOST_WALKED = 20_000
-"""So many files below a folder are looked at."""
+"""The most files below a folder that are listed or searched."""
 _NOT_LISTED = NOT_SOURCE | {"__pycache__", ".pytest_cache"}
 
 
 class RefusedCall(Exception):
-    """A call that is not carried out: the model reads the subsection `answer` of `Answers`, with these words in it."""
+    """A refused call: the model reads the subsection `answer` of `Answers`, with these words filled in."""
 
     def __init__(self, answer: str, **words: object) -> None:
         super().__init__(answer)
@@ -63,10 +63,10 @@ class RefusedCall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TreeFiles:
-    """The files below `tree`. Each method takes the input of a call and returns what the model is told.
+    """The files below `tree`. Each method takes the input of a call and returns the text for the model.
 
-    All of them raise `RefusedCall` for what cannot be done as asked, and `OSError` for what the disk refuses. One
-    search takes at most `search_s` seconds.
+    All raise `RefusedCall` for what cannot be done as requested, and `OSError` for a failure of the disk. One search
+    takes at most `search_s` seconds.
     """
 
     tree: Path
@@ -80,7 +80,7 @@ class TreeFiles:
         return "\n".join([*found[:_MOST_FILES], *left])
 
     def read_file(self, given: Mapping[str, Any]) -> str:
-        """Return the lines of a file, as many as fit, behind their numbers, and where to go on."""
+        """Return as many numbered lines of a file as fit, and the line to continue from."""
         said = given["path"]
         source = self._source(self.place(said), said)
         lines = lines_of(source.text)
@@ -97,7 +97,7 @@ class TreeFiles:
         return f"{said}: {told}\n{legible(numbered(shown, first))}"
 
     def search(self, given: Mapping[str, Any]) -> str:
-        """Return the lines that hold a text, or that a regular expression fits, and how many more there are."""
+        """Return the lines that contain a text or match a regular expression, and how many more there are."""
         pattern, glob = _pattern(given), _text(given, "glob").replace("**/", "*")
         ends, hits, total, unread = time.monotonic() + self.search_s, list[str](), 0, 0
         for path in self._files(_text(given, "path")):
@@ -123,7 +123,7 @@ class TreeFiles:
         return "\n".join([*hits, *more, *slow]) or "No line fits."
 
     def write_file(self, given: Mapping[str, Any]) -> str:
-        """Write a whole file, in the encoding and with the line ends of the one that it replaces."""
+        """Write a whole file, in the encoding and with the line ends of the file that it replaces."""
         said, content = given["path"], given["content"]
         path = self.place(said, writes=True)
         if len(content) > _MOST_WRITTEN_CHARS:
@@ -136,7 +136,7 @@ class TreeFiles:
         return source.about and f"Written as {source.about}, as the file was."
 
     def edit_file(self, given: Mapping[str, Any]) -> str:
-        """Replace a text that stands in a file once, or everywhere where `all` is set."""
+        """Replace a text that occurs once in a file, or all its occurrences if `all` is set."""
         said, old, new = given["path"], given["old"], given["new"]
         path = self.place(said, writes=True)
         source = self._source(path, said)
@@ -155,11 +155,11 @@ class TreeFiles:
         return f"Replaced {len(found)} times." if len(found) > 1 else ""
 
     def place(self, said: str, *, writes: bool = False) -> Path:
-        """Return where a path leads, which is in the tree; `writes`: to a file that may be changed."""
+        """Return the resolved path, which is in the tree; with `writes`, one that may be changed."""
         tree = self.tree.resolve()
         try:
             path = (tree / said).resolve()
-        except (ValueError, RuntimeError):  # no name of a file, or links in a circle
+        except (ValueError, RuntimeError):  # not a valid file name, or a circle of links
             path = tree.parent
         if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
             raise RefusedCall("Outside", path=said)
@@ -171,7 +171,7 @@ class TreeFiles:
         return readable_name(str(path.relative_to(self.tree.resolve())))
 
     def _files(self, said: str) -> Iterator[Path]:
-        """The files below a folder, as many as are worth looking at, or one file; links are left out."""
+        """Yield the files below a folder, up to `_MOST_WALKED`, or one file; links are left out."""
         return islice(_all_files(self.place(said)), _MOST_WALKED)
 
     def _source(self, path: Path, said: str) -> SourceText:
@@ -233,7 +233,7 @@ SKILL = "coding"
 FINISH, BLOCKED, RUN = "finish", "blocked", "run"
 READING = ("list_files", "read_file", "search")
 DESCRIPTION = "description"
-"""The argument of `finish` that a round has: what the whole pull request does now."""
+"""The argument of `finish` in a round: what the whole pull request does now."""
 ALREADY_THERE = "already_there"
 """The argument of `finish` that says that nothing had to be changed."""
 
@@ -263,7 +263,7 @@ _REMOVES = re.compile(r"\b(?:rm|rmdir|unlink|mv)\b")
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """Carries out calls in one room; `limits` are those of one program that may run as long as a test command."""
+    """Carries out calls in one room; `limits` are those of a program that may run as long as a test command."""
 
     room: CodingRoom
     sandbox: Sandbox
@@ -272,7 +272,7 @@ class Hands:
     limits: Limits = _LONGEST
 
     def specs(self, *, is_round: bool = False) -> list[ToolSpec]:
-        """Return the tools as the model sees them; `is_round` says that the work stands in a pull request already."""
+        """Return the tools as the model sees them; `is_round`: the work already has a pull request."""
         words = {"run": {"seconds": self._seconds(None), "most": self._seconds(self.limits.wall_s)}}
         described = {one: self.skills.render(SKILL, "Descriptions", one, **words.get(one, {})) for one in _ARGUMENTS}
         arguments = dict(_ARGUMENTS)
@@ -289,11 +289,11 @@ class Hands:
         ]
 
     def looking(self) -> list[ToolSpec]:
-        """Return those that read files or run programs."""
+        """Return the tools that read files or run programs."""
         return [one for one in self.specs() if one.name in {*READING, RUN}]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
-        """Return what came of a call; what it asks for wrongly is an error that the model reads."""
+        """Carry out a call and return the answer; a wrong call gives an error that the model reads."""
         try:
             text = await self._carry_out(call)
         except RefusedCall as refused:
@@ -304,7 +304,7 @@ class Hands:
         return ToolAnswer(call.id, call.name, told)
 
     async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]], named: Sequence[str]) -> str:
-        """Return the diff of what the model neither wrote, restored, removed nor saw as it is now; "" if none.
+        """Return the diff of changes that the model neither made itself nor saw as they are now; "" if none.
 
         A new file that a program left and the task does not name (`named`) is seen only once this has returned it.
         """
@@ -374,7 +374,7 @@ class Hands:
         return told
 
     def _seconds(self, asked: object) -> int:
-        """Return how many seconds a program may run for which so many are asked."""
+        """Return for how many seconds a program may run if the call asks for `asked`."""
         wanted = asked if isinstance(asked, int | float) else _RUN_SECONDS
         return int(max(1, min(wanted, self.limits.wall_s)))
 
@@ -401,7 +401,7 @@ class Hands:
 
 
 def _is_removed(path: str, commands: Iterable[str]) -> bool:
-    """Return whether one of the shell commands removes or moves a file by its name, or by that of a folder above it."""
+    """Return whether one of the shell commands removes or moves a file by its path or that of a folder above it."""
     parts = path.split("/")
     names = "|".join(re.escape("/".join(parts[:end])) for end in range(1, len(parts) + 1))
     named = re.compile(rf"[\s\"'/](?:{names})/?(?![\w./*?-])")
@@ -410,13 +410,13 @@ def _is_removed(path: str, commands: Iterable[str]) -> bool:
 
 
 def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:
-    """Return the beginning and the end of a text, and how much of it was left out."""
+    """Return a text, cut to its beginning and end if it is longer than `most` characters, with a note of the cut."""
     half, left = most // 2, len(output) - most
     return output if left <= 0 else f"{output[:half]}\n… ({left} characters left out)\n{output[-half:]}"
 
 
 def _path(call: ToolCall) -> str:
-    """The path that a call names for Git, from the root of the tree; "" for all of it. Git follows no link."""
+    """Return the path in a call for Git, relative to the root of the tree; "" means all of it. Git follows no link."""
     said = call.input.get("path", "")
     named = normpath(said) if isinstance(said, str) and said else "."
     if "\0" in named or named.startswith(("/", "..")):
@@ -425,7 +425,7 @@ def _path(call: ToolCall) -> str:
 
 
 def _told_diff(files: Iterable[TreeChange], patch: str) -> str:
-    """Return a diff file by file, of which a long one hides no other; of files that are shown whole it says so."""
+    """Return a diff file by file, in which a long part hides no other; parts in full are headed by `_whole`."""
     parts = {path_of(one): one for one in sections(patch)}
     share = fair_share(map(len, parts.values()), _DIFF_CHARS)
     told = list[str]()
@@ -438,7 +438,7 @@ def _told_diff(files: Iterable[TreeChange], patch: str) -> str:
 
 
 def _whole(change: TreeChange) -> str:
-    """The line above a file of a diff that is shown whole, which differs for each content that the file has."""
+    """Return the heading of a file that is shown in full; it is different for each content of the file."""
     return f"{change.path} ({change.blob[:_BLOB_CHARS] or 'deleted'})"
 
 

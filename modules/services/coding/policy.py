@@ -1,6 +1,6 @@
-"""When a coding task ends without the model's word: at a limit, or where it turns in circles. Pure.
+"""Ends a coding task without a decision of the model: at a limit, or when its steps repeat. Pure.
 
-Tokens are counted as those of the day are (`counted`).
+Tokens are counted like those of the day (`counted`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from modules.runtime.budget.policy import counted
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingLimits, CodingStep
 
 SAME_AGAIN = 3
-"""So often the same action with the same result, the same error, or an answer without an action may come in a row."""
+"""The number of equal actions with equal results, equal errors, or answers without an action that ends a task."""
 PAIRS = 3
-"""So often a pair of actions may alternate."""
+"""The number of times that an alternating pair of actions may occur before the task ends."""
 
 _BEGIN_TOKENS, _STEP_TOKENS = 300_000, 60_000
 
 
 def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> CodingEnd | None:
-    """Return why no further step is asked for, or None."""
+    """Return the reason to end before the next step, or None."""
     tokens, usd = used(steps)
     reached: dict[CodingEndCode, bool] = {
         "steps": len(steps) >= limits.steps,
@@ -32,22 +32,22 @@ def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> Coding
 
 
 def used(steps: Sequence[CodingStep]) -> tuple[int, float]:
-    """Return the tokens and the dollars that these steps took, as far as prices are known."""
+    """Return the tokens and dollars of the steps; dollars only where prices are known."""
     tokens = sum(counted(step.input_tokens, step.cached_tokens) + step.output_tokens for step in steps)
     return tokens, sum(step.usd or 0.0 for step in steps)
 
 
 def set_aside(steps: Sequence[CodingStep], limits: CodingLimits) -> int:
-    """Return how many tokens of the day are set aside before a step: some for a beginning, later enough for the step.
+    """Return how many tokens of the day to reserve before a step: more for the first steps, later enough for one step.
 
-    A task whose day ends goes on where it was on the next one, so that it need not fit into what is left of a day.
+    A task that reaches the end of the day's budget continues on the next day, so it need not fit into what is left.
     """
     tokens, _ = used(steps)
     return min(limits.tokens - tokens, max(_BEGIN_TOKENS - tokens, _STEP_TOKENS))
 
 
 def is_stuck(steps: Sequence[CodingStep]) -> bool:
-    """Return whether the last steps turn in circles: one action, one error, or a pair of actions, again and again."""
+    """Return whether the last steps repeat: the same action, the same error, or an alternating pair of actions."""
     prints = [_print(step) for step in steps[-2 * PAIRS :]]
     errors = [_errors(step) for step in steps[-SAME_AGAIN:]]
     last = prints[-SAME_AGAIN:]
@@ -59,7 +59,7 @@ def is_stuck(steps: Sequence[CodingStep]) -> bool:
 
 
 def _print(step: CodingStep) -> str:
-    """What was done, and what came of it."""
+    """Return the calls of a step and their results, as text that can be compared."""
     done = [(call.name, call.input) for call in step.calls]
     came = [(answer.content, answer.is_error) for answer in step.answers or ()]
     return json.dumps([done, came], sort_keys=True)

@@ -1,8 +1,8 @@
 """Runs the tests of a Python repository inside the sandbox, with the Python of that repository.
 
-It is handed to that Python as text, so it imports nothing of ours. pytest runs them, with the options that the
-repository sets; without pytest, unittest does, provided that all files of tests are written for it. What they print
-goes to stderr; stdout gets one line of JSON at the end, with the names that failed and how many passed.
+That Python receives this module as text, so it imports nothing of the project. pytest runs the tests with the options
+of the repository; without pytest, unittest does if all test files are written for it. Their output goes to stderr;
+stdout gets one line of JSON at the end, with the names of failed tests and the number of passed ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_NAMES, _NAME_CHARS = 5_000, 400
 
 
 class Reported(Protocol):
-    """What pytest tells of a test or of a file of tests."""
+    """The report of pytest on a test or a test file."""
 
     failed: bool
     passed: bool
@@ -35,7 +35,7 @@ class Reported(Protocol):
 
 
 class PythonReport:
-    """The names of the tests that failed and the number of those that passed; for pytest it is a plugin."""
+    """The names of the failed tests and the number of passed ones; it serves pytest as a plugin."""
 
     def __init__(self) -> None:
         self.failed: dict[str, None] = {}
@@ -52,7 +52,7 @@ class PythonReport:
 
 
 def run_pytest(pytest_main: Callable[..., int]) -> tuple[int, PythonReport]:
-    """Run pytest over all tests: no failure, and no file that cannot be read, keeps the others from being run."""
+    """Run pytest on all tests: neither a failure nor an unreadable file stops it."""
     report = PythonReport()
     options = ["-q", "-rfE", "--color=no", "--maxfail=0", "--continue-on-collection-errors"]
     cache = Path(tempfile.mkdtemp(), "cache")
@@ -60,8 +60,8 @@ def run_pytest(pytest_main: Callable[..., int]) -> tuple[int, PythonReport]:
 
 
 def run_unittest(files: list[Path]) -> tuple[int, PythonReport]:
-    """Run unittest in each folder that holds tests, or in the one above the package that the folder belongs to."""
-    import unittest  # noqa: PLC0415 - only here
+    """Run unittest in each folder that contains tests, or in the folder above its package."""
+    import unittest  # noqa: PLC0415 - needed only here
 
     suite, report = unittest.TestSuite(), PythonReport()
     for start in sorted({str(_top(file.parent)) for file in files}):
@@ -74,7 +74,7 @@ def run_unittest(files: list[Path]) -> tuple[int, PythonReport]:
 
 
 def main(stdout: int) -> int:
-    """Return the exit code: that of pytest, or `MISSING` where nothing here runs the tests."""
+    """Run the tests, report to the file descriptor, and return the code of pytest, or `MISSING` without a runner."""
     sys.argv[0] = "pytest"
     source = Path("src").resolve()
     if source.is_dir() and not (source / "__init__.py").exists():

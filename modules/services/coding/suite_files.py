@@ -1,4 +1,4 @@
-"""How a repository tests itself, and which tests it declares, by what stands in its files. Pure."""
+"""Finds in the files of a repository the commands that test it and the tests that it declares. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 PACKAGES = ".soul-packages"
 CARGO, GO = f"{PACKAGES}/cargo", f"{PACKAGES}/go"
-"""Where the packages of Cargo and Go are in a tree."""
+"""The folders in a tree for the packages of Cargo and Go."""
 NOT_SOURCE = frozenset({".git", "node_modules", ".venv", "target", PACKAGES})
-"""Folders that hold no files of the repository itself."""
+"""Folders without files of the repository itself."""
 _NO_TESTS = "no test specified"
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _RULE = re.compile(r"^([\w./-]+)[ \t]*:(?!=)(.*)(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
@@ -42,11 +42,11 @@ _PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 
 
 def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the commands that test a repository, each with what it stands for in the files.
+    """Return the commands that test a repository, each with its definition in the files.
 
     Args:
-        names: of all files.
-        texts: what stands in the small ones of its root, and in those that set its tests up.
+        names: the names of all files.
+        texts: the contents of the small files in the root and of the files that set up tests.
 
     """
     definitions = {
@@ -60,7 +60,7 @@ def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[st
 
 
 def declared_tests(path: str, text: str) -> Iterator[str]:
-    """Yield the names of the tests that a file declares and does not skip; none where it is no file of tests."""
+    """Yield the names of the tests that a file declares and does not skip; none if it is not a test file."""
     pattern, attributes, owner = test_pattern(path), "", ""
     for line in text.split("\n") if pattern else ():
         if line.lstrip().startswith(_COMMENT):
@@ -80,13 +80,13 @@ def declared_tests(path: str, text: str) -> Iterator[str]:
 
 
 def checks_of(text: str) -> tuple[int, int]:
-    """Return how many lines check something, and how many leave tests out."""
+    """Return how many lines contain a check, and how many skip tests."""
     lines = text.split("\n")
     return sum(bool(_CHECK.search(line)) for line in lines), sum(bool(_SKIP.search(line)) for line in lines)
 
 
 def test_pattern(path: str) -> re.Pattern[str] | None:
-    """Return what a declaration of a test looks like in a file; None where it is no file of tests."""
+    """Return the pattern of a test declaration in a file; None if it is not a test file."""
     *folders, name = path.split("/")
     is_script = _SCRIPT_TESTS.fullmatch(name) or (_SCRIPT_FOLDERS.intersection(folders) and _SCRIPT.fullmatch(name))
     kinds = (
@@ -118,7 +118,7 @@ def _npm_definition(texts: Mapping[str, str]) -> str | None:
 
 
 def _make_definition(text: str) -> str:
-    """What `make test` stands for: its rule, those that it needs, and what the file sets for all; "" without one."""
+    """Return the definition of `make test`: its rule, the rules it needs, and global settings; "" if it has no rule."""
     rules, told, left = {found[1]: found for found in _RULE.finditer(text)}, dict[str, str](), ["test"]
     while left:
         name = left.pop()
@@ -129,7 +129,7 @@ def _make_definition(text: str) -> str:
 
 
 def _pytest_definition(texts: Mapping[str, str]) -> str:
-    """What the files of the root set for pytest; a file that cannot be read as what it is counts whole."""
+    """Return the pytest settings in the files of the root; `pyproject.toml` in full if it cannot be parsed."""
     try:
         project = tomllib.loads(texts.get("pyproject.toml", "")).get("tool", {}).get("pytest", {})
     except (tomllib.TOMLDecodeError, AttributeError):
@@ -140,7 +140,7 @@ def _pytest_definition(texts: Mapping[str, str]) -> str:
 
 
 def _set_up(texts: Mapping[str, str], *, of_python: bool) -> dict[str, str]:
-    """Return the files that set up the tests of Python, or of scripts."""
+    """Return the files that set up tests of Python (`of_python`), or of scripts."""
     names = [path for path in texts if SET_UP.fullmatch(path.rpartition("/")[2])]
     return {path: texts[path].strip() for path in names if path.endswith(".py") is of_python}
 

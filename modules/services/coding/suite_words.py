@@ -1,4 +1,4 @@
-"""What is told of the tests of a repository: how they ran, and what was done to them. Pure."""
+"""Describes the tests of a repository for people and models: how they ran, and how a change affected them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITHOUT_RESULT: tuple[SuiteOutcome, ...] = ("missing", "empty", "timeout", "mem
 
 
 def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
-    """Yield what is told, one line each; not what the changes broke."""
+    """Yield what a change did to the tests and how they ran, one line each; not which suites it broke."""
     before, after = suites.before, suites.after
     passed = "github.tests_passed" if after.declared else "github.tests_hollow"
     without_result = {
@@ -54,22 +54,22 @@ def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
 
 
 def command_names(runs: Iterable[SuiteRun]) -> str:
-    """Return the commands of runs, in one line."""
+    """Return the commands of the runs, separated by commas."""
     return ", ".join(one.command for one in runs)
 
 
 def outcomes(runs: Iterable[SuiteRun]) -> str:
-    """Return the commands of runs, each with how it ended, in one line for a model."""
+    """Return the commands and outcomes of the runs in one line, for a model."""
     return ", ".join(f"{one.command} ({one.outcome})" for one in runs)
 
 
 def printed(runs: Iterable[SuiteRun]) -> str:
-    """Return what runs wrote, each behind its command and how it ended, for a model."""
+    """Return the output of each run below its command and outcome, for a model."""
     return "\n\n".join(f"{one.command} ({one.outcome})\n{one.output}" for one in runs)
 
 
 def failures(runs: Iterable[SuiteRun]) -> str:
-    """Return for a model which tests fail in runs: all names, or the output where it tells none."""
+    """Return the failing tests of each run, for a model: their names, or the output of a run that names none."""
     return "\n\n".join(
         f"{one.command} ({one.outcome}), {len(one.failing)} of its tests:\n{_names(one)}"
         if one.failing
@@ -85,6 +85,6 @@ def _names(run: SuiteRun) -> str:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Return names that others chose as code of Markdown, which they cannot leave."""
+    """Return untrusted names as inline code of Markdown, with nothing in them that could end the code."""
     told = [f"`{without_mentions(one_line(one, _LINE_CHARS)).replace('`', '')}`" for one in names[:_MOST_LISTED]]
     return ", ".join([*told, *(["…"] if len(names) > _MOST_LISTED else [])])

@@ -1,4 +1,4 @@
-"""The tests that a repository has of its own: found by its files, run in the sandbox, compared before and after."""
+"""Finds the test suites of a repository, runs them in the sandbox, and compares them before and after a change."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from modules.services.coding.suite_files import (
 from modules.services.coding.test_output import RunVerdict, SuiteOutcome, passed_commands, verdict_of, verdict_of_report
 
 SuiteState = Literal[
-    "passed",  # at least one ran, and all that ran passed
-    "failed",  # one fails, or ends without a result, by what was changed
-    "failing_before",  # what fails, or ends without a result, did so before
-    "unrun",  # there are some, and none came to a result
-    "none",  # the repository has none
+    "passed",  # at least one suite ran, and all that ran passed
+    "failed",  # a suite fails, or ends without a result, because of the change
+    "failing_before",  # the suites that fail, or end without a result, did so before
+    "unrun",  # there are suites, and none had a result
+    "none",  # the repository has no tests
 ]
 
 SUITE_SECONDS, SUITE_BYTES = 600.0, 2048 * MIB
-_TMP_SHARE = 16  # of that, for /tmp
+_TMP_SHARE = 16  # the part of the memory that /tmp may use
 _MOST_TEST_CHARS, _MOST_TESTS = 50_000_000, 100_000
 _MOST_BYTES = 200_000
 _PYTHON = "pytest"
@@ -52,14 +52,14 @@ _ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never", "PYT
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A run of tests.
+    """A run of one test suite.
 
     Attributes:
-        command: what ran them.
+        command: the command that ran the tests.
         outcome: how it ended.
-        output: the part of what was written that people and models are shown.
-        failing: the names of all tests that failed, as far as they are told.
-        passing: how many tests passed; None where that is not told.
+        output: the part of the output that people and models are shown.
+        failing: the names of all failed tests, as far as the output gives them.
+        passing: how many tests passed; None if the output does not say.
 
     """
 
@@ -82,14 +82,14 @@ class SuiteRun:
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """The tests of a tree.
+    """The test suites of a tree.
 
     Attributes:
-        definitions: what each command stands for in the files: the script, the target, the options.
+        definitions: the definition of each command in the files: the script, the target, the options.
         declared: the tests that the files declare and do not skip, each as `path: name`.
-        runs: how the commands ended.
-        checks: of each file of tests how many lines check something, and how many leave tests out.
-        lacks: why something that the repository depends on is not installed; "" where all is.
+        runs: the results of the commands.
+        lacks: why some dependency of the repository is not installed; "" if all are.
+        checks: for each test file, how many lines contain a check and how many skip tests.
 
     """
 
@@ -102,26 +102,26 @@ class Suites:
 
 @dataclass(frozen=True, slots=True)
 class SuiteChange:
-    """What work did to the tests of a repository, read from files and runs, never from what is said."""
+    """The effect of a change on the tests of a repository, read from files and runs, never from what the model says."""
 
     before: Suites
     after: Suites
 
     @property
     def broken(self) -> tuple[SuiteRun, ...]:
-        """The suites that came to less than before: a test fails that did not, or there is no result any more."""
+        """The suites with a worse result than before: a test fails that did not, or there is no result any more."""
         return tuple(one for one in self.after.runs if _is_broken(self._before(one), one))
 
     @property
     def newly_failing(self) -> tuple[str, ...]:
-        """The names of the tests that fail and did not before, as far as they are told."""
+        """The names of the tests that fail and did not before, as far as the outputs give them."""
         before = {one.command: one.failing for one in self.before.runs}
         found = (sorted(one.failing - before.get(one.command, frozenset())) for one in self.broken)
         return tuple(dict.fromkeys(name for names in found for name in names))
 
     @property
     def mended(self) -> tuple[str, ...]:
-        """The names of the tests that failed before and pass now, as far as both runs tell them."""
+        """The names of the tests that failed before and pass now, as far as both outputs give them."""
         after = {one.command: one for one in self.after.runs if one.has_result}
         return tuple(
             name
@@ -138,13 +138,13 @@ class SuiteChange:
 
     @property
     def still_unnamed(self) -> tuple[SuiteRun, ...]:
-        """Those of `still_failing` whose failed tests are told by no name, so that they could not be compared."""
+        """Those of `still_failing` that give no names of failed tests, so that these could not be compared."""
         before = {one.command: one for one in self.before.runs}
         return tuple(one for one in self.still_failing if not (one.failing and before[one.command].failing))
 
     @property
     def without_result(self) -> tuple[SuiteRun, ...]:
-        """The suites that end without a result, as they did before."""
+        """The suites that end without a result, as before."""
         return tuple(one for one in self._kept if not one.has_result)
 
     @property
@@ -154,28 +154,28 @@ class SuiteChange:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The tests that are new."""
+        """The tests that were added."""
         return tuple(sorted(self.after.declared - self.before.declared))
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """The tests that are gone, renamed or skipped."""
+        """The tests that were removed, renamed or skipped."""
         return tuple(sorted(self.before.declared - self.after.declared))
 
     @property
     def new_commands(self) -> tuple[str, ...]:
-        """The commands that there were none of."""
+        """The test commands that did not exist before."""
         return tuple(one for one in self.after.definitions if one not in self.before.definitions)
 
     @property
     def changed_commands(self) -> tuple[str, ...]:
-        """The commands that are gone, or stand for something else."""
+        """The test commands that were removed or whose definition changed."""
         after = self.after.definitions
         return tuple(name for name, text in self.before.definitions.items() if after.get(name) != text)
 
     @property
     def weaker(self) -> tuple[str, ...]:
-        """The files of tests that are gone, check less or leave out more; not those of which `removed` names a test."""
+        """The test files that are gone, check less or skip more; not those with a test in `removed`."""
         return tuple(
             path
             for path, (checking, skipping) in sorted(self.before.checks.items())
@@ -186,17 +186,17 @@ class SuiteChange:
 
     @property
     def weakened(self) -> tuple[str, ...]:
-        """What the work took from the tests: tests, files of them, and commands."""
+        """The removed tests, the weaker test files, and the changed commands."""
         return (*self.removed, *self.weaker, *self.changed_commands)
 
     @property
     def needs_look(self) -> bool:
-        """Whether somebody must look at it before it counts as tested."""
+        """Whether a person must review the change before it counts as tested."""
         return bool(self.weakened)
 
     @property
     def state(self) -> SuiteState:
-        """What the tests came to, all together; those that ran count, and what could not run is told beside."""
+        """The result of all suites together; only suites that ran count."""
         if self.broken:
             return "failed"
         if not any(one.has_result for one in self.after.runs):
@@ -210,7 +210,7 @@ class SuiteChange:
 
 
 def _is_broken(was: SuiteRun | None, now: SuiteRun) -> bool:
-    """Whether a run came to less than the one before the changes."""
+    """Return whether the run `now` has a worse result than the run `was` before the changes."""
     had_result = was is not None and was.has_result
     if now.outcome in {"missing", "empty"}:
         return had_result
@@ -225,7 +225,7 @@ def _is_broken(was: SuiteRun | None, now: SuiteRun) -> bool:
 
 
 async def read_suites(tree: Path) -> Suites:
-    """Return what stands in the files of a tree, and run nothing."""
+    """Return the suites that the files of a tree define, without running anything."""
     return await asyncio.to_thread(_read, tree)
 
 
@@ -238,9 +238,9 @@ async def suite_change(
     network: bool,
     seconds: float = SUITE_SECONDS,
 ) -> SuiteChange:
-    """Return what was done to the tests from the tree `base` on; those that do not pass in `tree` run there too.
+    """Return how the tests changed from the tree `base` to `tree`; suites that do not pass in `tree` run in `base` too.
 
-    `install` installs what a tree depends on, and returns why something is not. Raises `SoulError` where the sandbox
+    `install` installs the dependencies of a tree and returns why some are missing. Raises `SoulError` if the sandbox
     does not work.
     """
     lacks = await install(tree)
@@ -264,14 +264,14 @@ async def run_suites(
     only: Collection[str] | None = None,
     gate: str = "",
 ) -> Suites:
-    """Run the tests of a tree: all, those of the commands `only`, or one `gate` instead. Each has `seconds`.
+    """Run the tests of a tree: all, those of the commands `only`, or one `gate` instead. Each may take `seconds`.
 
-    Without `only`, a command is left out that an earlier one ran itself and passed, such as pytest in `make test`.
-    Where that failed, each runs, because a recipe ends at its first failure and so may not name all that fail.
+    Without `only`, a command that an earlier one ran and passed is skipped, such as pytest in `make test`. If the
+    earlier one failed, each command runs: a recipe ends at its first failure and so may not name all failing tests.
 
-    Raises `SoulError` where the sandbox does not work.
+    Raises `SoulError` if the sandbox does not work.
     """
-    await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have closed files
+    await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have made files unreadable
     suites, runs, covered = await read_suites(tree), list[SuiteRun](), set[str]()
     if gate:
         suites = replace(suites, definitions={gate: suites.definitions.get("make test", "")})
@@ -287,7 +287,7 @@ async def run_suites(
 
 
 def suite_limits(seconds: float, memory: int = SUITE_BYTES) -> Limits:
-    """Return what one program of a repository may take that runs for at most `seconds`, in `memory` bytes."""
+    """Return the limits of one program of a repository that may run for `seconds` and use `memory` bytes."""
     wide = Limits(memory_bytes=memory, disk_bytes=2048 * MIB, tmp_bytes=memory // _TMP_SHARE, output_bytes=8 * MIB)
     return replace(wide, wall_s=seconds, cpu_s=int(4 * seconds) + 1)
 
@@ -299,7 +299,7 @@ def _verdict(name: str, ran: Ran) -> RunVerdict:
 
 
 def in_tree(command: str) -> list[str]:
-    """Return a command as it runs in a tree: what was installed there is found first."""
+    """Return a shell command that finds the packages installed in the tree first."""
     return ["/bin/sh", "-c", f"{_INSTALLED}\n{command}"]
 
 
@@ -326,7 +326,7 @@ def _read(tree: Path) -> Suites:
 
 
 def read_small(tree: Path) -> dict[str, str]:
-    """Return what stands in the small files of the root of a tree."""
+    """Return the contents of the small files in the root of a tree, by name."""
     return {path.name: _text(path) for path in tree.iterdir() if path.is_file() and not path.is_symlink()}
 
 

@@ -1,4 +1,4 @@
-"""What a run of tests tells: how it ended, which tests failed, how many passed, and the lines that say why. Pure."""
+"""Reads the result of a test run: outcome, failed tests, count of passed tests, and the lines that explain it. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from modules.services.coding.python_tests import EMPTY, MISSING
 SuiteOutcome = Literal[
     "passed",  # tests ran, and all of them passed
     "failed",  # tests ran, and some failed
-    "empty",  # no tests were found, or all were left out
-    "missing",  # what runs the tests is not here
-    "timeout",  # they took longer than they may
-    "memory",  # they needed more memory than they may use
-    "crashed",  # what ran them ended by itself without a result
+    "empty",  # no tests were found, or all were skipped
+    "missing",  # the program that runs the tests is not installed
+    "timeout",  # the run took too long
+    "memory",  # the run used too much memory
+    "crashed",  # the test runner ended by itself without a result
 ]
 
 _MOST_LINES, _LINE_CHARS, _LAST_LINES = 14, 200, 8
@@ -42,7 +42,7 @@ _FAILED = re.compile(
 _CHANGING = re.compile(
     r"(?:\(line \d+\)|\(\d+(?:\.\d+)?\s?m?s\)|\t\d+\.\d+s|\[(?:build|setup) failed\])$|^\[\s{0,9}[\d.]+s\]"
 )
-"""What of a name differs from run to run: how long it took, and in which line it stands."""
+"""The parts of a test name that change from run to run: durations and line numbers."""
 _HEADINGS = frozenset({"failing tests", "Console", "Test suite failed to run"})
 _COUNTS = re.compile(
     r"^(?:[#ℹ] pass (?P<tap>\d+)"  # noqa: RUF001 - the sign of node's reporter
@@ -58,7 +58,7 @@ _PASSED = {
     "cargo test": re.compile(r"^test result: ok\. [1-9]\d* passed;"),
     "go test ./...": re.compile(r"^ok\s+\S+\s+(?:\(cached\)|[\d.]+s)"),
 }
-"""How these commands tell that tests passed."""
+"""The line by which each of these commands reports that tests passed."""
 _MAKE_ENDED = re.compile(r"^make(?:\[\d+\])?: \*\*\* \[.*\] (?:Error (?P<code>\d+)|.+)$", re.MULTILINE)
 _ABORTED = 134
 _OF_SIGNALS = range(129, 160)
@@ -68,7 +68,7 @@ _TELLING = re.compile(r"^E\s|\b\w*(?:Error|Exception)\b|\b(?:assert|expected|act
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What a run came to; `output` is the part of what was written that is shown."""
+    """The result of a test run; `output` is the part of its output that is shown."""
 
     outcome: SuiteOutcome
     output: str
@@ -77,7 +77,7 @@ class RunVerdict:
 
 
 def verdict_of(ended: Ended, code: int, output: str) -> RunVerdict:
-    """Return what a run came to, by its exit code and by what it wrote; `code` is a shell's."""
+    """Return the result of a run by its output and `code`, the exit code as a shell returns it."""
     code = _code_of_recipe(code, output)
     failing, passing = failing_tests(output), passed_tests(output)
     shown = _shown(output) or f"{ended}, {code}"
@@ -96,7 +96,7 @@ def verdict_of(ended: Ended, code: int, output: str) -> RunVerdict:
 
 
 def verdict_of_report(ended: Ended, code: int, report: str, output: str) -> RunVerdict:
-    """Return what a run of `python_tests` came to, by its report; without one it did not come to its end."""
+    """Return the result of a run of `python_tests` by its JSON report; a run without one counts as crashed."""
     shown = _shown(output) or f"{ended}, {code}"
     if ended != "exited":
         return RunVerdict(ended if ended in {"timeout", "memory"} else "crashed", shown)
@@ -113,10 +113,10 @@ def verdict_of_report(ended: Ended, code: int, report: str, output: str) -> RunV
 
 
 def failing_tests(output: str) -> list[str]:
-    """Return the names of the tests that an output tells as failed.
+    """Return the names of the tests that failed according to the output.
 
-    Those of pytest, unittest, node, TAP, Jest, Vitest, Mocha, AVA, Go and Cargo are known; of Go also the packages,
-    and of Cargo the targets, as two of them may hold tests of one name.
+    Reads the output of pytest, unittest, node, TAP, Jest, Vitest, Mocha, AVA, Go and Cargo. For Go it also returns
+    packages, and for Cargo targets, as two of them may have tests of the same name.
     """
     found = (_FAILED.match(line.rstrip()) for line in _lines(output))
     names = dict.fromkeys(name for one in found if one and (name := _lasting(next(filter(None, one.groups()), ""))))
@@ -124,34 +124,34 @@ def failing_tests(output: str) -> list[str]:
 
 
 def passed_tests(output: str) -> int | None:
-    """Return how many tests an output tells as passed; None where it tells no number."""
+    """Return how many tests passed according to the output; None if it gives no number."""
     found = [one for line in _lines(output) if (one := _COUNTS.match(line.rstrip()))]
     return sum(int(next(filter(str.isdecimal, filter(None, one.groups())), "0")) for one in found) if found else None
 
 
 def passed_commands(output: str) -> frozenset[str]:
-    """Return the commands whose tests ran and passed within another one, such as pytest within `make test`."""
+    """Return the commands whose tests ran and passed within another command, such as pytest within `make test`."""
     lines = _lines(output)
     return frozenset(name for name, told in _PASSED.items() if any(map(told.match, lines)))
 
 
 def essential_lines(output: str) -> str:
-    """Return the lines of an output that tell what failed and why; its last lines where none does."""
+    """Return the lines of the output that say what failed and why; its last lines if none does."""
     lines = [line.rstrip()[:_LINE_CHARS] for line in _lines(output) if line.strip()]
     telling = dict.fromkeys(line for line in lines if _FAILED.match(line) or _TELLING.search(line))
     return clean("\n".join(list(telling)[:_MOST_LINES] or lines[-_LAST_LINES:]))
 
 
 def _code_of_recipe(code: int, output: str) -> int:
-    """The exit code of what `make` ran: it tells that in words, and always ends with 2 itself."""
-    found = _MAKE_ENDED.search(output) if code == 2 else None  # noqa: PLR2004 - that of make
+    """Return the exit code of the command that `make` ran: make itself always exits with 2 and prints the code."""
+    found = _MAKE_ENDED.search(output) if code == 2 else None  # noqa: PLR2004 - the exit code of make
     if found is None:
         return code
     return int(found["code"]) if found["code"] else _ABORTED
 
 
 def _shown(output: str) -> str:
-    """An output, or where it is long the lines that matter and its end."""
+    """Return the output, shortened to the lines that matter and its end if it is long."""
     text = _bare(output).strip()
     if len(text) <= 2 * _TAIL_CHARS:
         return text
@@ -159,7 +159,7 @@ def _shown(output: str) -> str:
 
 
 def _lasting(name: str) -> str:
-    """Return what of a name is the same in each run; "" for a heading."""
+    """Return the part of a test name that is the same in each run; "" for a heading."""
     name = name[: 2 * _LINE_CHARS].strip(" :")
     for _ in range(_MOST_CHANGING):
         name = _CHANGING.sub("", name).strip(" :")

@@ -1,4 +1,4 @@
-"""The steps of coding tasks, in `soul.db`: what was paid for is kept before it is carried out, and not asked again."""
+"""Stores the steps of coding tasks in `soul.db`: an answer that was paid for is kept before it is carried out."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from modules.services.coding.types import CodingStep
 KEPT = timedelta(days=90)
 
 _COLUMNS = "number, at, said, calls, answers, input_tokens, output_tokens, cached_tokens, usd"
-_PUT = f"INSERT OR REPLACE INTO coding_steps (task, epoch, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - ours
+_PUT = f"INSERT OR REPLACE INTO coding_steps (task, epoch, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept."""
+    """The store of steps. Each method is one transaction, and raises `StorageError` if it fails."""
 
     database: Database
 
     async def put(self, task: str, epoch: int, step: CodingStep) -> None:
-        """Keep a step, or what came of it; with the first step of a task those of long ago are forgotten."""
+        """Store a step, or its results; the first step of a task also deletes steps older than 90 days."""
         row = (task, epoch, *_row(step))
         forgotten = iso(parse_iso(step.at) - KEPT) if step.number == 1 else ""
 
@@ -37,11 +37,11 @@ class Trajectories:
         await self.database.run(work)
 
     async def steps(self, task: str, epoch: int) -> list[CodingStep]:
-        """Return the steps under one claim, the first first."""
+        """Return the steps under one claim, in order."""
         return await self.database.read(lambda connection: _steps(connection, task, epoch))
 
     async def steps_before(self, task: str, epoch: int) -> list[CodingStep]:
-        """Return the steps under the newest claim before `epoch`."""
+        """Return the steps under the newest claim before `epoch`, in order."""
 
         def read(connection: sqlite3.Connection) -> list[CodingStep]:
             query = "SELECT max(epoch) FROM coding_steps WHERE task = ? AND epoch < ?"
@@ -52,7 +52,7 @@ class Trajectories:
 
 
 def step_of(result: ChatResult, number: int, at: datetime, answers: tuple[ToolAnswer, ...] | None) -> CodingStep:
-    """Return an answer of the model as a step, with what it cost."""
+    """Return an answer of the model as a step, with its cost."""
     usage = result.usage
     return CodingStep(
         number=number,
@@ -74,9 +74,9 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
 
 
 def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
-    """Return the tokens and the dollars of all steps of a task, of its documents, and of the rounds after its reviews.
+    """Return the tokens and dollars of all steps of a task, its documents and the rounds after its reviews.
 
-    They count as far as they are kept, the dollars as far as prices are known; tokens count as those of a task's limit.
+    Only steps that are still stored and known prices count. Tokens are counted as for the limit of a task.
     """
     query = (
         "SELECT input_tokens, cached_tokens, output_tokens, usd FROM coding_steps"

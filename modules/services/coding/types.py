@@ -1,4 +1,4 @@
-"""One coding task: what it may take, its steps, and how it ends."""
+"""The types of a coding task: its limits, its steps, and its end."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from modules.services.coding.suites import SUITE_BYTES, SUITE_SECONDS
 PURPOSE = "coding"
 
 CodingEndCode = Literal[
-    "finished",  # the model says that it is done, and the tests do not fail
+    "finished",  # the model says that it is done, and the checks pass
     "blocked",  # the model says why it cannot be done
-    "stuck",  # it does the same again and again
-    "steps",  # it took as many steps as a task may
-    "tokens",  # it used as many tokens
-    "money",  # it cost as much
-    "time",  # it took as long
-    "length",  # what was done so far is longer than the model takes
+    "stuck",  # the model repeats itself
+    "steps",  # it reached the limit of steps
+    "tokens",  # it reached the limit of tokens
+    "money",  # it reached the limit of cost
+    "time",  # it reached the time limit
+    "length",  # the conversation is longer than the model accepts
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CodingLimits:
-    """What one task may take; `usd` None: as much as the day allows. `network` lets its programs reach the network.
+    """The limits of one task; `usd` None: only the day's budget. `network` lets its programs reach the network.
 
-    `suite_seconds` and `suite_bytes` are how long one run of tests may take, and how much memory.
+    `suite_seconds` and `suite_bytes` limit the time and the memory of one test run.
     """
 
     steps: int
@@ -44,10 +44,10 @@ class CodingLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodingStep:
-    """One answer of the model, paid for. `answers` is None until its calls were carried out.
+    """A paid answer of the model. `answers` is None until its calls were carried out.
 
-    `usd` is what it cost, None while no price is known; `cached_tokens` is the part of `input_tokens` that the service
-    had kept.
+    `usd` is its cost, None if no price is known; `cached_tokens` is the part of `input_tokens` that the service had
+    cached.
     """
 
     number: int
@@ -63,13 +63,13 @@ class CodingStep:
 
 @dataclass(frozen=True, slots=True)
 class CodingRoom:
-    """Where a job is done.
+    """The place where a job is done.
 
     Attributes:
-        worktree: the files, and their repository, which no program that runs for the job sees.
-        base: the commit that changes are held against.
-        start: the commit that the job begins at, "" where that is `base`.
-        scratch: the folder that is `/tmp` to the programs, for as long as the job lasts.
+        worktree: the files and their repository; programs that run for the job do not see the repository.
+        base: the commit that changes are compared with.
+        start: the commit that the job begins at; "" means `base`.
+        scratch: the folder that programs see as `/tmp`, for as long as the job lasts.
         is_bound: returns whether a file, by its path from the root, may not be changed.
 
     """
@@ -88,13 +88,13 @@ class CodingRoom:
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """How a job reports what it finds. Such a job only looks at files and runs programs; its changes are thrown away.
+    """How a job reports its findings. Such a job only reads files and runs programs; its changes are discarded.
 
     Attributes:
-        skill: the page that holds its system prompt.
+        skill: the page with its system prompt.
         specs: its own tools. One of them is `finish`, which ends the job once its `check` finds nothing wrong.
-        answer: carries out a call of another of them; it is also given all earlier calls of the job.
-        facts: what the service that reads facts is told.
+        answer: carries out a call of one of the other tools; it also receives all earlier calls of the job.
+        facts: the facts for the service that reads them.
 
     """
 
@@ -106,18 +106,18 @@ class Reporting:
 
 @dataclass(frozen=True, slots=True)
 class CodingJob:
-    """What is to be coded.
+    """A job for the coding agent.
 
     Attributes:
-        key: of the task, as in `claim_key`.
-        epoch: of the claim; another claim begins anew.
-        title: of the task, for the service that reads facts; `files` are those it names.
-        message: all that the model is told of it, what others wrote in frames.
-        is_new: the files are as they were before the first step: what was done is done again.
-        check: returns what the model is told is wrong as the files are now, "" if nothing is; asked before an end is
+        key: the key of the task, as in `claim_key`.
+        epoch: the epoch of the claim; another claim starts from the beginning.
+        title: the title of the task, for the service that reads facts; `files` are the files that the task names.
+        message: all that the model reads about the task; text by others is framed.
+        is_new: whether the files are as before the first step, so that all steps have to be carried out again.
+        check: returns what is wrong with the current files, for the model; "" if nothing is. Called before an end is
             accepted.
-        check_found: the same where the model says that all of it was there already; None where that cannot be.
-        is_round: the work stands in a pull request already, whose text the model writes anew as it ends.
+        check_found: the same if the model says that all of it existed already; None if that is not possible.
+        is_round: whether the work already has a pull request, whose text the model rewrites at the end.
         reporting: set for a job that reports instead of changing files.
 
     """
@@ -136,10 +136,10 @@ class CodingJob:
 
 @dataclass(frozen=True, slots=True)
 class CodingEnd:
-    """How it ended; `text` is the model's summary or reason, for people only after it was cleaned.
+    """The end of a job; `text` is the model's summary or reason, for people only after it was cleaned.
 
-    `is_found` says of what is finished that all of it was there already. `description` says after a round what the
-    whole pull request does, "" where the model did not say.
+    `is_found` says that all of a finished job existed already. `description` says after a round what the whole pull
+    request does; "" if the model did not say.
     """
 
     code: CodingEndCode

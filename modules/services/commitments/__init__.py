@@ -1,1 +1,1 @@
-"""Commitments, and how they are fulfilled."""
+"""Stores commitments and fulfils them."""

@@ -1,7 +1,7 @@
-"""Which public acts fulfil a commitment: the acts leave by the outbox, one part after the other.
+"""Determines the public acts that fulfil a commitment; they leave by the outbox, one part after the other.
 
-Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed. The plan of
-a commitment to a plan is made ready before its issue is proposed.
+Each act has a target of its own, so the outbox lets none happen twice, however often it is proposed. The plan of a
+commitment to a plan is prepared before its issue is proposed.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 COMMITMENTS, ABANDONED = "commitments", "abandoned"
-"""The loop of the journal's entries on commitments, and the act of the one that was given up: its id is `promise`."""
+"""The loop of the journal entries on commitments, and the act of one that was given up, whose id is in `promise`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentsReady(Event):
-    """Some commitment can be worked at now: it is new, the room confirmed it, or what it waited for is there."""
+    """A commitment may now be due: it is new, the room confirmed it, or what it waited for is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentKept(Event):
-    """A commitment was completed, and that is on the disk."""
+    """A commitment was completed, and that is stored on disk."""
 
     commitment: QueuedCommitment
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentAbandoned(Event):
-    """A commitment was given up, and that is on the disk. Published once for each."""
+    """A commitment was given up, and that is stored on disk. Published once for each."""
 
     commitment: QueuedCommitment
 
@@ -84,9 +84,9 @@ _HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
 
 @dataclass(frozen=True, slots=True)
 class CommitmentWork:
-    """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`).
+    """The acts to be done, in order, or why it is impossible (`problem`) or has to wait (`waits`).
 
-    `plan_for` is the repository for which a plan has to be made first.
+    `plan_for` is the repository for which a plan must be made first.
     """
 
     actions: tuple[ProposedAction, ...] = ()
@@ -103,14 +103,14 @@ def work_of(
     github: bool = True,
     social_only: bool = False,
 ) -> CommitmentWork:
-    """The acts of one commitment.
+    """Return the acts of one commitment.
 
     Args:
         commitment: the commitment.
         phrase: returns operational texts.
-        default_repo: taken where it names none.
-        github: whether there is an account to write as.
-        social_only: whether this life keeps away from GitHub.
+        default_repo: the repository for a commitment that names none.
+        github: whether there is a GitHub account to write with.
+        social_only: whether this SOUL does nothing on GitHub.
 
     """
     params = commitment.params
@@ -132,12 +132,12 @@ def work_of(
 
 
 def announcement_target(commitment_id: str) -> str:
-    """The target of the act that tells in the room that a commitment is fulfilled."""
+    """Return the target of the act that announces in the room that a commitment is fulfilled."""
     return f"{commitment_id}#announced"
 
 
 class Origin(TypedDict):
-    """The fields by which the rules know the reason of an act."""
+    """The fields that tell the rules at admission why an act is proposed."""
 
     commitment_id: str
     source: str
@@ -146,10 +146,10 @@ class Origin(TypedDict):
 
 
 def origin(commitment: QueuedCommitment) -> Origin:
-    """The fields that every act of a commitment carries, so that the rules at admission know its reason.
+    """Return the fields that tell the rules at admission the reason for every act of a commitment.
 
-    Whoever is in the same network can open a room and be its host: a commitment made there weighs no more than one
-    that a stranger talked us into.
+    Anybody in the same network can open a room and be its host: a commitment made in a found room counts no more than
+    one that a stranger asked for.
     """
     found = commitment.params.found_room
     host_request = commitment.params.host_request and not found
@@ -159,7 +159,7 @@ def origin(commitment: QueuedCommitment) -> Origin:
 
 
 def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str, Any]:
-    """What came of the acts that are done, as the queue keeps it."""
+    """Return the result of the acts that are done, as the queue stores it."""
     match commitment.type:
         case "create_issue":
             issues = [
@@ -180,12 +180,12 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
 
 
 def plan_result(number: int, url: str) -> dict[str, Any]:
-    """What came of a commitment to a plan, as the queue keeps it."""
+    """Return the result of a commitment to a plan, as the queue stores it."""
     return {"issueNumber": number, "issueUrl": url}
 
 
 def _plan(commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> CommitmentWork:
-    """The issue of a plan that was made; before that, nothing but the plan to be made."""
+    """Return the issue of a plan; if the plan is not made yet, only the repository to make it for."""
     if params.plan is None:
         return CommitmentWork(plan_for=repo)
     title, body = params.plan.title, params.plan.body
@@ -201,7 +201,7 @@ def _plan(commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Commi
 
 
 def _issues(commitment: QueuedCommitment, params: IssueParams, repo: Repo, phrase: Phrase) -> CommitmentWork:
-    """The issues; more than one only where the owner, or the host of a room, asked for them."""
+    """Return the issues; more than one only if the owner or the host of a room asked for them."""
     count = min(params.count or 1, MOST_ISSUES) if params.host_request else 1
     body = texts.issue_body(commitment, text_of(commitment), phrase)
     if not params.memo:
@@ -255,7 +255,7 @@ def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBod
 
 
 def _held(commitment: QueuedCommitment) -> str:
-    """Why a post waits for approval: others may talk us into committing to one, but not into publishing it."""
+    """Return why a post waits for approval: others may talk us into committing to one, but not into publishing it."""
     if commitment.params.found_room:
         return _HELD_POST
     if commitment.params.host_request:
@@ -268,17 +268,17 @@ _LOOP = "commitment-fulfillment"
 
 @dataclass(frozen=True, slots=True)
 class PlanMaker:
-    """Makes plans ready.
+    """Prepares plans.
 
     Attributes:
-        github: what stands in the repository.
+        github: reads the repository.
         composer: asks the model for a plan.
-        skills: the words that every plan has.
-        attention: held while it thinks; one mind does one thing at a time.
-        journal: keeps who asked for a plan that stands already.
+        skills: the texts that every plan has.
+        attention: held during the call of the model; the SOUL does one thing at a time.
+        journal: records who asked for a plan that exists already.
         clock: the time.
         phrase: returns operational texts.
-        publish: receives `CommitmentsReady` when a plan that found no attention may have it.
+        publish: receives `CommitmentsReady` once a plan that had to wait can have the attention.
 
     """
 
@@ -292,7 +292,7 @@ class PlanMaker:
     publish: Publish
 
     async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
-        """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
+        """Return the plan to be stored with the commitment (`prepared`), or `done` if such a plan exists already."""
         if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
@@ -332,9 +332,9 @@ def _is_on_bluesky(commitment: QueuedCommitment) -> bool:
 
 
 async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:
-    """Return the plan with the checks that every plan has and, in a workspace, the tasks that make its pages.
+    """Return the plan with the standard checks and, in a workspace, with the tasks that make its pages.
 
-    A page that a plan makes which is open `beside` it is left to that one.
+    A page is left out if one of the open plans `beside` it makes that page.
     """
     words = plan_words(skills, repo.full_name)
     plan = replace(plan, verification=plan.verification or words.verification)
@@ -351,6 +351,6 @@ async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, 
 
 
 def issue_of_plan(plan: Plan) -> dict[str, str]:
-    """Return the `title` and the `body` of the issue of a plan, which notify nobody."""
+    """Return the `title` and the `body` of the issue of a plan, which mention nobody."""
     title = without_mentions(f"{TITLE_MARK} {plan.title}")
     return {"title": title[:TITLE_CHARS], "body": without_mentions(generate_plan_markdown(plan))}

@@ -1,7 +1,7 @@
-"""Takes each commitment one step further, and tells what became of it to the journal, the room and those who wait.
+"""Takes each commitment one step further, and reports the result to the journal, the room and waiting conversations.
 
-A step reads once what the outbox knows of the acts. What survives a crash lies with the queue and the outbox: what left
-is not sent again, and what waits is waited for. The rest is told again or not at all.
+A step reads once the state of the acts in the outbox. The queue and the outbox keep what must survive a crash: an act
+that left is not sent again, and one that waits is waited for. Everything else is reported again or not at all.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ _RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 @dataclass(slots=True)
 class CommitmentPresence:
-    """Shows it. What cannot be said is not said later, for the room would learn nothing from it, but that we rest.
+    """Shows the room what the SOUL works on. A message that cannot be sent is dropped, except that the SOUL is idle.
 
     Attributes:
         room: the room; None: there is none.
-        clock: tells when.
-        redactor: knows what must not be told, in an error as anywhere.
-        silence: why nothing may be told just now, "" if something may.
-        is_trusted_room: whether the owner named the room; one that was only found is told of what was made there alone.
+        clock: the time.
+        redactor: finds secrets in what is sent, also in errors.
+        silence: returns why nothing may be sent now, "" if something may.
+        is_trusted_room: whether the owner named the room; one that was only found is told of its own commitments alone.
 
     """
 
@@ -91,12 +91,12 @@ class CommitmentPresence:
     _acting: bool = field(default=False, init=False)
 
     def holder(self, commitment: QueuedCommitment) -> str:
-        """Who else works at it; "" if nobody does."""
+        """Return the name of another member that works on it; "" if nobody does."""
         room = self._active() if self._concerns(commitment) else None
         return (room.has_active_claim(commitment.type, claim_target(commitment)) or "") if room else ""
 
     async def begins(self, commitment: QueuedCommitment) -> None:
-        """Claim the commitment in the room, and show that we act."""
+        """Claim the commitment in the room, and set the state to acting."""
         if (room := self._listening(commitment)) is None:
             return
         await self._acts(room, commitment)
@@ -104,7 +104,7 @@ class CommitmentPresence:
         self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self.clock.monotonic()
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
-        """Renew the claim on a commitment that is worked at, every 30 s and for ten minutes at most."""
+        """Renew the claim on a commitment in progress, every 30 s and for ten minutes at most."""
         room, last = self._listening(commitment), self._claimed_at.get(commitment.id)
         now = self.clock.monotonic()
         if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
@@ -117,7 +117,7 @@ class CommitmentPresence:
         self._claimed_at[commitment.id] = now
 
     async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
-        """A try ended, well if there is no `error`."""
+        """Report the result of a try, a success if there is no `error`, and stop renewing the claim."""
         self.let_go(commitment)
         if room := self._listening(commitment):
             told = "" if not error else _FAILED if self.redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
@@ -126,12 +126,12 @@ class CommitmentPresence:
             )
 
     def let_go(self, commitment: QueuedCommitment) -> None:
-        """Stop renewing the claim, which then runs out: the commitment is not worked at for now."""
+        """Stop renewing the claim, which then expires: no work on the commitment is in progress."""
         self._begun_at.pop(commitment.id, None)
         self._claimed_at.pop(commitment.id, None)
 
     async def rests(self) -> None:
-        """Tell who saw us act that nothing is being done any more, as soon as that may be told; a room left forgets."""
+        """Set the state to idle if the room saw us act and nothing is in progress, as soon as that may be sent."""
         if self._begun_at:
             return
         if (room := self._active()) is None:
@@ -148,7 +148,7 @@ class CommitmentPresence:
         return self.room if self.room is not None and self.room.is_active else None
 
     def _listening(self, commitment: QueuedCommitment) -> CommitmentRoom | None:
-        """The room, if it may be told something of a commitment."""
+        """Return the room if it may be told something about a commitment, else None."""
         return None if self.silence() or not self._concerns(commitment) else self._active()
 
     def _concerns(self, commitment: QueuedCommitment) -> bool:
@@ -163,17 +163,17 @@ _SAID_CHARS = 300
 _LOOK_SOON_S = 1.0
 _TRACE_CHARS = 4_000
 _BROKEN = "something went wrong while it was being done"
-"""What a room hears of an error of ours, which stands in the journal."""
+"""The text that a room reads about an internal error, whose details are in the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentCase:
-    """A commitment as a step finds it.
+    """A commitment at the beginning of a step.
 
     Attributes:
-        commitment: what is to be kept.
-        work: the acts that keep it, or why there are none.
-        acts: how each of the acts stands.
+        commitment: the commitment.
+        work: the acts that fulfil it, or why there are none.
+        acts: the state of each act.
 
     """
 
@@ -183,7 +183,7 @@ class CommitmentCase:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an act is done, or may still be."""
+        """Whether an act is done, or may still be done."""
         return any(one.active for one in self.acts)
 
     @property
@@ -193,29 +193,29 @@ class CommitmentCase:
 
     @property
     def intent_id(self) -> str | None:
-        """The id of the latest act."""
+        """The id of the latest intent."""
         return next((one.intent.id for one in reversed(self.acts) if one.intent), None)
 
 
 @dataclass(slots=True)
 class CommitmentHandler(Handler, Perceiver):
-    """Keeps commitments.
+    """Fulfils commitments.
 
     Attributes:
         queue: the commitments.
         outbox: the only way out.
-        clock: tells when.
+        clock: the time.
         phrase: returns operational texts.
-        announcer: tells that they are fulfilled.
-        presence: what the room sees of it.
+        announcer: announces that commitments are fulfilled.
+        presence: shows the room what is done.
         journal: records each step.
-        has_github: whether there is an account on GitHub to write as.
-        plans: makes plans ready; without it commitments to plans wait.
-        default_repo: returns the repository where a commitment names none, if there is one.
-        social_only: whether this life keeps away from GitHub.
+        has_github: whether there is a GitHub account to write with.
+        plans: prepares plans; without it commitments to plans wait.
+        default_repo: returns the repository for a commitment that names none, if there is one.
+        social_only: whether this SOUL does nothing on GitHub.
         publish: receives `CommitmentKept`.
-        knows_room: whether we know what others in the room made while we were away.
-        was_delivered: whether the room with this id ("" is any) is known to have received these words of ours since.
+        knows_room: whether we know what others in the room did while we were away.
+        was_delivered: whether the room with this id ("" is any) is known to have received these words since.
 
     """
 
@@ -240,7 +240,7 @@ class CommitmentHandler(Handler, Perceiver):
     was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
 
     async def perceive(self) -> None:
-        """Leave alone where nothing works, and forget what is long over."""
+        """Start cooldowns of repositories that keep failing, and forget old commitments."""
         for cooldown in self.queue.check_and_apply_repo_cooldown():
             summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
             await self.journal.record(Entry("decision", COMMITMENTS, summary, "warn", cooldown.reason))
@@ -248,7 +248,7 @@ class CommitmentHandler(Handler, Perceiver):
         await self.presence.rests()
 
     async def handle(self, item: WorkItem) -> Disposition:
-        """Take one commitment a step further; how it is left then says how long it waits for the next."""
+        """Take one commitment a step further; the disposition says when the next step is due."""
         try:
             disposition = await self._take_step(item)
         except (Fatal, Transient):
@@ -273,7 +273,7 @@ class CommitmentHandler(Handler, Perceiver):
             pending = waiting_lines(one for one in self.queue.live() if one.status != "in_progress")
             case = replace(case, commitment=await self.queue.mark_in_progress(commitment.id))
             if case.commitment.status != "in_progress":
-                # NOTE(self): the room withdrew it while something else was awaited.
+                # NOTE(self): the room withdrew it during an await.
                 return self._left(item)
             await self._tell(case, "life", f"Commitments: {pending}", line="queue")
             await self.presence.begins(case.commitment)
@@ -288,7 +288,7 @@ class CommitmentHandler(Handler, Perceiver):
         return await self._settle(case, progress, item)
 
     async def _ends_late(self, case: CommitmentCase) -> bool:
-        """Give up what nobody waits for any more, or end a try that takes too long; return whether it was so."""
+        """Give up a stale commitment, or end a try that takes too long; return whether either happened."""
         commitment, now = case.commitment, self.clock.now()
         if is_stale(commitment, now):
             reason = commitment.error or STALE
@@ -310,7 +310,7 @@ class CommitmentHandler(Handler, Perceiver):
         return self._left(item)
 
     def _left(self, item: WorkItem) -> Disposition:
-        """Return how a commitment is left."""
+        """Return the disposition for the current state of the commitment."""
         commitment = self.queue.get(item.key)
         if commitment is None or commitment.status == "abandoned":
             return Disposition("dropped", "abandoned")
@@ -332,7 +332,7 @@ class CommitmentHandler(Handler, Perceiver):
         return CommitmentCase(commitment, work, tuple(acts))
 
     async def _hindrance(self, case: CommitmentCase) -> str:
-        """Return why a commitment is not begun, or ""; what was begun is always brought to its end."""
+        """Return why a commitment cannot begin, or ""; one with an act that is done or on its way always continues."""
         commitment, work = case.commitment, case.work
         if work.waits or case.is_begun:
             return work.waits
@@ -348,7 +348,7 @@ class CommitmentHandler(Handler, Perceiver):
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
 
     async def _why_room_waits(self, commitment: QueuedCommitment) -> str:
-        """Return why a commitment made in a room is not begun, or ""."""
+        """Return why a commitment made in a room cannot begin, or ""."""
         if not self.knows_room():
             return "others in the room may have made it while we were away"
         if not commitment.params.undelivered:
@@ -362,7 +362,7 @@ class CommitmentHandler(Handler, Perceiver):
         return NEVER_DELIVERED if is_late else "the room has not received it yet"
 
     async def _advance(self, case: CommitmentCase) -> Progress:
-        """Let the next missing act be done, if one can be. What was begun is never begun twice."""
+        """Propose the next missing act, if there is one. An act that was begun is never begun again."""
         commitment, work = case.commitment, case.work
         if work.plan_for and isinstance(commitment.params, PlanParams):
             if self.plans is None:
@@ -384,7 +384,7 @@ class CommitmentHandler(Handler, Perceiver):
         failed = known.intent if known.code == "left_alone" else None
         if failed and self._is_of_this_try(failed, commitment):
             return Progress("put_off" if failed.state == "expired" else "failed", known.reason, so_far)
-        # NOTE(self): each try of the commitment is one of the act.
+        # NOTE(self): each try of the commitment is one try of the act.
         act = await self.outbox.do_once(action, known.tries + 1)
         if act.active:
             proposed = act if act.is_new else None
@@ -398,7 +398,7 @@ class CommitmentHandler(Handler, Perceiver):
         return Progress("unwelcome" if act.advice.code == "silence" else "failed", act.reason, so_far, proposed=act)
 
     def _is_of_this_try(self, row: Intent, commitment: QueuedCommitment) -> bool:
-        """Whether the act was proposed since the try began; a later time than now is of a clock that was set back."""
+        """Return whether the act was proposed since the try began; a future time means that the clock was set back."""
         began = parse_iso_or_none(commitment.last_attempt_at)
         return began is not None and began <= parse_iso(row.created_at) <= self.clock.now()
 
@@ -428,7 +428,7 @@ class CommitmentHandler(Handler, Perceiver):
         return self._left(item)
 
     async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
-        """Tell it first: what was told is never told again, what was written down as kept would never be told."""
+        """Announce it, then mark it completed: in this order a crash neither loses nor repeats the announcement."""
         commitment = case.commitment
         told = await self.announcer.announce(commitment, progress.result)
         if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
@@ -447,7 +447,7 @@ class CommitmentHandler(Handler, Perceiver):
     async def _wait_until(
         self, case: CommitmentCase, not_before: datetime | None, reason: str, result: Mapping[str, Any]
     ) -> None:
-        """Leave it until `not_before`, or look again with the next step."""
+        """Wait until `not_before`; None: look again at the next step."""
         if not_before is not None:
             self.presence.let_go(case.commitment)
             await self.queue.wait_until(case.commitment.id, not_before, result)
@@ -467,7 +467,7 @@ class CommitmentHandler(Handler, Perceiver):
         await self._tell(case, "decision", summary, reason, line="warn", act="failed")
 
     async def _gave_up(self, case: CommitmentCase, reason: str) -> None:
-        """Silence in the room: what failed is told to the owner only."""
+        """Report a commitment that was given up to the owner only, not to the room."""
         commitment = case.commitment
         self.presence.let_go(commitment)
         why = f"{reason}; it {commitment.waits_for}" if commitment.waits_for else reason
@@ -475,12 +475,12 @@ class CommitmentHandler(Handler, Perceiver):
         await self._tell(case, "decision", summary, why, line="warn", act=ABANDONED)
 
     async def _waits(self, case: CommitmentCase, reason: str) -> None:
-        """Keep why it waits, and tell it once."""
+        """Store the reason to wait, and record it once in the journal."""
         if await self.queue.note_waiting(case.commitment.id, reason):
             await self._tell(case, "decision", "A commitment waits", reason, line="queue", act="waits")
 
     async def _tell_why(self, case: CommitmentCase) -> None:
-        """For the explanation of the act: the words in which the commitment was made."""
+        """Record the words in which the commitment was made, for the explanation of the act."""
         said = " ".join(case.commitment.source_reply_text.split())[:_SAID_CHARS]
         reason = f"said in {case.commitment.source_thread_uri}: “{said}”"
         await self._tell(case, "decision", "Fulfilling a commitment", reason, line=None, act="begun")

@@ -1,4 +1,4 @@
-"""What a commitment is and what it is about, and the keys by which two are the same. Pure."""
+"""The types of a commitment and of its progress, and the keys that identify equal commitments. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "aba
 CommitmentSource = Literal["bluesky", "space"]
 
 LIVE: frozenset[CommitmentStatus] = frozenset({"pending", "in_progress", "failed"})
-"""States of a commitment that is still to be fulfilled."""
+"""The states of a commitment that is still to be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class QueuedCommitment:
     Attributes:
         id: `commitment-<epoch ms>-<16 hex>`.
         created_at: ISO-8601 UTC.
-        description: what is to be done, as the commitment was made; at its creation the title, or the words themselves.
+        description: what is to be done; at its creation the title, or the words of the commitment.
         source_thread_uri: the conversation, `at://…` or `space://conversation/…`.
         source_reply_text: the words in which it was made.
-        params: what it is about; their type is the kind of act that keeps it.
+        params: its parameters; their type is the kind of act that fulfils it.
         source: where it was made.
-        status: how far it is.
-        attempt_count: tries that failed for good reason or brought the result.
+        status: its state.
+        attempt_count: the number of tries that counted: those that failed and the one that fulfilled it.
         last_attempt_at: when the last try began, ISO-8601 UTC.
         error: why the last try failed.
-        not_before: while it is `pending`, when a try may begin at the earliest, ISO-8601 UTC; None if at once.
-        waits_for: why it was last said to wait, since its last try began; None if nothing hindered it.
+        not_before: when a `pending` commitment may be tried at the earliest, ISO-8601 UTC; None if at once.
+        waits_for: the last reason to wait that was noted since its last try began; None if there was none.
         result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
 
     """
@@ -72,13 +72,13 @@ class QueuedCommitment:
 
     @property
     def type(self) -> CommitmentType:
-        """The kind of act that keeps it."""
+        """The kind of act that fulfils it."""
         return self.params.type
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentRequest:
-    """A commitment as it is handed in."""
+    """A commitment as it is passed to the queue."""
 
     description: str
     source_thread_uri: str
@@ -88,13 +88,13 @@ class CommitmentRequest:
 
     @property
     def type(self) -> CommitmentType:
-        """The kind of act that keeps it."""
+        """The kind of act that fulfils it."""
         return self.params.type
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """What the queue said: the commitment that now stands, and whether it is new; `reason` is why it is not."""
+    """The answer of the queue: the commitment that is now queued, whether it is new, and as `reason` why it is not."""
 
     commitment: QueuedCommitment | None
     new: bool
@@ -103,18 +103,17 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a commitment is.
+    """The progress of a commitment after one step.
 
     Attributes:
-        state: `done`; `prepared`, with its parameters as they are then; `waits` for an act that is
-            on its way; `held`, an act waits for the owner's approval; `failed` for good reason; `put_off`, and it was
-            nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner;
-            `unwelcome` where it was to be done, and never to be tried again.
+        state: `done`; `prepared`, with new parameters in `prepared`; `waits` for an act that is on its way; `held`, an
+            act waits for the owner's approval; `failed`; `put_off`, failed without its own fault; `later`, the outbox
+            asks to propose it again; `refused` by the owner; `unwelcome` in its place, and never to be tried again.
         reason: why it is not done.
         result: what came of it so far.
-        not_before: of `later`, when to propose it again.
-        prepared: see above.
-        proposed: the act that was proposed in this step, as it stands.
+        not_before: for `later`, when to propose it again.
+        prepared: the new parameters.
+        proposed: the act that was proposed in this step, with its state.
 
     """
 
@@ -127,7 +126,7 @@ class Progress:
 
 
 class CommitmentRoom(Protocol):
-    """The agent space, as far as fulfilling a commitment needs it. Every call answers at once and is never fatal."""
+    """The agent space, as far as commitments need it. Every call returns quickly, and no failure is fatal."""
 
     @property
     def is_active(self) -> bool: ...
@@ -141,12 +140,12 @@ class CommitmentRoom(Protocol):
     ) -> ApiResult[None]: ...
 
     def has_active_claim(self, action: str, target: str) -> str | None:
-        """Who else holds it."""
+        """Return the name of another member that holds the claim, or None."""
         ...
 
 
 NO_REPO = "no_workspace_context"
-"""The error of a commitment for GitHub that names no repository where there is no other to take."""
+"""The error of a commitment for GitHub that names no repository when there is no default."""
 
 _TARGET_UNITS = 50
 _HASH_CHARS = 16
@@ -159,9 +158,9 @@ WorkKey = tuple[str, str, str]
 
 
 def resolve_repo(named: str, owner: str = "", default: Repo | None = None) -> Repo | None:
-    """The repository that is meant by a name or an address; an explicit `owner` wins.
+    """Return the repository that a name or a URL means, or None; an explicit `owner` wins.
 
-    What is incomplete is completed from `default`, for example the repository of the active workspace.
+    What is missing is taken from `default`, for example the repository of the active workspace.
     """
     path = _LINK.sub("", named.strip())
     before, _, name = path.rpartition("/")
@@ -175,26 +174,26 @@ def resolve_repo(named: str, owner: str = "", default: Repo | None = None) -> Re
 
 
 def repo_of(params: CommitmentParams, default: Repo | None = None) -> Repo | None:
-    """The repository that a commitment is for, else `default`; None for a post."""
+    """Return the repository that a commitment is for, or else `default`; None for a post."""
     if isinstance(params, PostParams):
         return None
     return resolve_repo(params.repo_name or params.repo, params.owner, default)
 
 
 def repo_key(params: GitHubParams) -> str:
-    """`owner/name` in lower case, as far as it is known."""
+    """Return `owner/name` in lower case, as far as it is known."""
     repo = repo_of(params)
     return (repo.full_name if repo else params.repo_name or params.repo).lower()
 
 
 def number_in(*texts: str) -> int | None:
-    """The first issue that is named in `texts` as `#N`."""
+    """Return the number of the first issue that is named in `texts` as `#N`, or None."""
     found = next(filter(None, (_NUMBER.search(text) for text in texts)), None)
     return int(found[1]) if found else None
 
 
 def extract_fulfillment_url(kind: CommitmentType, result: Mapping[str, Any] | None) -> str:
-    """The link to what came of a commitment; "" if there is none."""
+    """Return the link to the result of a commitment; "" if there is none."""
     if not result:
         return ""
     match kind:
@@ -211,12 +210,12 @@ def extract_fulfillment_url(kind: CommitmentType, result: Mapping[str, Any] | No
 
 
 def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """The title of a commitment; the description where there is none."""
+    """Return the title of a commitment, or its description if it has none."""
     return commitment.params.title or commitment.description
 
 
 def text_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """What a commitment will publish, as it was written."""
+    """Return the text that a commitment will publish, as it was written."""
     match commitment.params:
         case CommentParams(body=body) as params:
             said = body or params.description or params.content
@@ -228,7 +227,7 @@ def text_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
 
 
 def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """What was claimed when the commitment was made, and is claimed again while it is fulfilled."""
+    """Return the target that was claimed when the commitment was made, and is claimed again while it is fulfilled."""
     params = commitment.params
     if params.target:
         return params.target
@@ -237,30 +236,30 @@ def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
 
 
 def target_of(repo: str, title: str) -> str:
-    """What a claim names: `<owner/name>#<the first 50 units of the title>`, with `unknown` for a partial repository."""
+    """Return the target of a claim: `<owner/name>#<first 50 UTF-16 units of title>`, `unknown` for a partial `repo`."""
     owner, _, name = repo.partition("/")
     return f"{repo if owner and name else 'unknown'}#{u16_slice(title, _TARGET_UNITS)}"
 
 
 def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
-    """16 hex digits by which two commitments of one conversation are the same; case and white space do not matter."""
+    """Return 16 hex digits that are equal for equal commitments of one conversation, ignoring case and white space."""
     said = " ".join(description.lower().split())
     return hashlib.sha256(f"{source_thread_uri}:{said}".encode(errors="replace")).hexdigest()[:_HASH_CHARS]
 
 
 def request_hash(request: CommitmentRequest) -> str:
-    """The hash of a request; it ends the id of the commitment that is made of it."""
+    """Return the hash of a request, which is also the end of the id of its commitment."""
     return generate_commitment_hash(request.source_thread_uri, request.description)
 
 
 def free_id(request: CommitmentRequest, now: datetime, taken: Container[str]) -> str:
-    """`commitment-<epoch ms>-<hash>`; the same commitment made anew within a millisecond gets the next one."""
+    """Return an unused id, `commitment-<epoch ms>-<hash>`; if it is taken, the milliseconds are counted up."""
     made_ms = int(now.timestamp() * SECOND_MS)
     return next(name for ms in count(made_ms) if (name := f"commitment-{ms}-{request_hash(request)}") not in taken)
 
 
 def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
-    """What a commitment will make, however it was worded: kind, place, and normalized title or words."""
+    """Return a key of the result of a commitment, whatever its wording: kind, place, and normalized title or text."""
     match commitment.params:
         case CommentParams() as params:
             text, place = text_of(commitment), f"{repo_key(params)}#{params.issue_number or ''}"

@@ -1,6 +1,6 @@
-"""What a commitment is about, by its kind: the object `params` of a line of `pending_commitments.jsonl`.
+"""The parameters of a commitment, by its kind: the object `params` of a line of `pending_commitments.jsonl`.
 
-A model may have written them: a value that is not of its type says nothing, and what has another name is kept as it is.
+A model may have written them: a value of a wrong type counts as absent, and unknown names are kept unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int | None:
-    """Return a number of at least 1, also one in words such as `#7`."""
+    """Convert a number of at least 1, also from a text such as `#7`; None for anything else."""
     if isinstance(value, str):
         digits = value.strip().removeprefix("#")
         value = int(digits) if digits.isdecimal() and len(digits) <= _NUMBER_DIGITS else None
@@ -42,25 +42,25 @@ Number = Annotated[int | None, BeforeValidator(_number)]
 
 
 class ReadyPlan(BaseModel):
-    """A plan as its issue will be."""
+    """A plan as its issue will contain it."""
 
     title: str
     body: str
 
 
 class _Params(BaseModel):
-    """What every commitment may hold.
+    """The parameters that every commitment may have.
 
     Attributes:
-        title: what it is called.
+        title: its title.
         description: the body of what is made.
-        content: the same, as a model may call it.
-        target: what was claimed for it in the room, letter by letter.
+        content: another name for it that models use.
+        target: the exact target that was claimed for it in the room.
         host_request: the host of a room, or the owner, asked for it.
         host_named: the host of a room named the repository in its own words.
-        found_room: it was made in a room that we came upon and the owner never named.
+        found_room: it was made in a room that was only discovered, and that the owner never named.
         undelivered: the room has not echoed the words in which it was made.
-        room_id: the room in which it was made; "" where that room told none.
+        room_id: the room in which it was made; "" if the room gave no id.
 
     """
 
@@ -79,12 +79,12 @@ class _Params(BaseModel):
     room_id: Text = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the line holds: whatever says something, under its name there."""
+        """Return the object in the line: all values that are not the default, under the names used there."""
         return self.model_dump(by_alias=True, exclude_defaults=True)
 
 
 class _OnGitHub(_Params):
-    """`repo` or `repo_name` may hold the whole address of a repository; an explicit `owner` wins."""
+    """The repository; `repo` or `repo_name` may contain its whole URL, and an explicit `owner` wins."""
 
     repo: Text = ""
     owner: Text = ""
@@ -92,7 +92,7 @@ class _OnGitHub(_Params):
 
 
 class IssueParams(_OnGitHub):
-    """How many issues; `memo`: it is the record of a talk."""
+    """The number of issues; `memo`: the issue records a conversation."""
 
     type: Literal["create_issue"] = Field(default="create_issue", exclude=True)
     count: Number = None
@@ -107,7 +107,7 @@ class PlanParams(_OnGitHub):
 
 
 class CommentParams(_OnGitHub):
-    """Where to comment; `body` is what to say, where `description` is not."""
+    """The issue to comment on; `body` is the text if there is no `description`."""
 
     type: Literal["comment_issue"] = Field(default="comment_issue", exclude=True)
     issue_number: Number = None
@@ -115,7 +115,7 @@ class CommentParams(_OnGitHub):
 
 
 class PostParams(_Params):
-    """`text` is what to post, where `content` is not."""
+    """The post; `text` is used if there is no `content`."""
 
     type: Literal["post_bluesky"] = Field(default="post_bluesky", exclude=True)
     text: Text = ""
@@ -130,5 +130,5 @@ _READ: TypeAdapter[CommitmentParams] = TypeAdapter(
 
 
 def read_params(kind: CommitmentType, given: Mapping[str, Any]) -> CommitmentParams:
-    """Return the parameters of a commitment of that kind."""
+    """Return the parameters of a commitment of this kind."""
     return _READ.validate_python({**given, "type": kind})

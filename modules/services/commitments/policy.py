@@ -1,6 +1,6 @@
-"""What becomes of a commitment: when it is taken in, tried, given up, and left alone for a while after failures. Pure.
+"""The rules for commitments: when one is accepted, tried and given up, and when a repository gets a cooldown. Pure.
 
-Values in, values out: nothing here reads a clock or a file.
+Nothing here reads a clock or a file.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def judged(
     social_only: bool = False,
     leaks: bool = False,
 ) -> Enqueued:
-    """What becomes of a request: a new commitment, the known one that makes it needless, or neither, with the reason.
+    """Return the answer to a request: a new commitment, a known one that makes it needless, or only a reason.
 
     Args:
-        request: as it was handed in.
-        known: every commitment that is remembered, by its id.
+        request: the request.
+        known: every stored commitment, by its id.
         now: aware UTC.
-        social_only: whether this life must not commit to anything that needs GitHub.
+        social_only: whether this SOUL must not commit to anything that needs GitHub.
         leaks: whether the request contains a secret.
 
     """
@@ -91,10 +91,10 @@ def judged(
 def duplicate_of(
     known: Iterable[QueuedCommitment], request: CommitmentRequest, now: datetime
 ) -> tuple[QueuedCommitment, str] | None:
-    """The commitment that makes a new one needless, and why; None if there is none.
+    """Return the commitment that makes a new one needless, and why; None if there is none.
 
-    It is one that still is to be fulfilled, or was fulfilled within a day: in the same words in the same conversation,
-    or with the same work to do anywhere.
+    It is still to be fulfilled, or was fulfilled within a day, and has the same words in the same conversation or the
+    same work to do anywhere.
     """
     made_hash, made_work = request_hash(request), work_key(request)
     for one in known:
@@ -109,24 +109,24 @@ def duplicate_of(
 
 
 def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
-    """Whether it can have been made in that room; where either id is unknown, nothing speaks against it."""
+    """Return whether the commitment may have been made in that room; True if either id is unknown."""
     made_in = commitment.params.room_id
     return not (made_in and room_id) or made_in == room_id
 
 
 def concerns_room(commitment: QueuedCommitment, *, is_trusted: bool) -> bool:
-    """Whether the room that we are in may hear of a commitment, and has a say in it.
+    """Return whether the room that we are in may be told about a commitment and may affect it.
 
-    One that was only found, whose words are strangers': of what was made in such a room, and of nothing else.
+    A room that was only found, whose members are strangers, is told only about commitments made in such a room.
     """
     return is_trusted or commitment.params.found_room
 
 
 def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
-    """Seconds until a commitment is to be tried; None if it is not waiting to be.
+    """Return the seconds until a commitment is due; None if it is not waiting for a try.
 
-    After a failure it waits a minute, then five; what the outbox put off waits until then. A time further ahead than
-    any wait means that the clock was set back.
+    After a failure it waits one minute, then five; what the outbox put off waits until that time. A time further ahead
+    than any wait means that the clock was set back, and counts as due.
     """
     if commitment.status == "pending":
         earliest = parse_iso_or_none(commitment.not_before)
@@ -144,12 +144,12 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 
 
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
-    """Return the commitment as a try begins."""
+    """Return the commitment with a try begun."""
     return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None, waits_for=None)
 
 
 def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether it waits for another try after a failed one that was not a moment ago."""
+    """Return whether it waits after a failed try that began at least 15 seconds ago."""
     last = parse_iso_or_none(commitment.last_attempt_at)
     waits = commitment.status == "failed" and bool(due_in_s(commitment, now))
     return waits and last is not None and now - last >= _A_MOMENT
@@ -161,13 +161,13 @@ def retried_now(commitment: QueuedCommitment) -> QueuedCommitment:
 
 
 def kept(commitment: QueuedCommitment, result: Mapping[str, Any]) -> QueuedCommitment:
-    """Return the commitment as fulfilled, with what came of it."""
+    """Return the commitment as fulfilled, with its result."""
     attempts = commitment.attempt_count + 1
     return replace(commitment, status="completed", attempt_count=attempts, error=None, result=result, waits_for=None)
 
 
 def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-    """A try failed for good reason; the third such ends it."""
+    """Return the commitment after a failed try; the third one abandons it."""
     attempts = commitment.attempt_count + 1
     status: CommitmentStatus = "abandoned" if attempts >= COMMITMENT_MAX_ATTEMPTS else "failed"
     result = partial if partial is not None else commitment.result
@@ -175,17 +175,17 @@ def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] 
 
 
 def delivered(commitment: QueuedCommitment) -> QueuedCommitment:
-    """Return the commitment without its mark of an undelivered message: it may be carried out."""
+    """Return the commitment without its mark `undelivered`, so that it may be fulfilled."""
     return replace(commitment, params=commitment.params.model_copy(update={"undelivered": False}))
 
 
 def may_still_be_delivered(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether the room's record may still show the words."""
+    """Return whether the room may still deliver the message that made it."""
     return not _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_UNDELIVERED_MAX_MS)
 
 
 def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-    """A try came to nothing through no fault of the commitment: no attempt is used."""
+    """Return the commitment after a try that failed without its fault: no attempt is counted."""
     result = partial if partial is not None else commitment.result
     return replace(commitment, status="failed", error=error, result=result)
 
@@ -193,13 +193,13 @@ def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any]
 def waiting(
     commitment: QueuedCommitment, not_before: datetime, soonest: datetime, partial: Mapping[str, Any] | None = None
 ) -> QueuedCommitment:
-    """The outbox asks to propose its act again at `not_before`: it waits until then, but at least until `soonest`."""
+    """Return the commitment waiting until `not_before`, but at least until `soonest`, as the outbox asked."""
     result = partial if partial is not None else commitment.result
     return replace(commitment, status="pending", not_before=iso(max(not_before, soonest)), result=result)
 
 
 def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
-    """The process ended while it was being fulfilled: it is looked at again at once, and no attempt is used."""
+    """Return the commitment after the process ended during a try: it is due at once, and no attempt is counted."""
     return replace(commitment, status="failed", error=INTERRUPTED, last_attempt_at=None)
 
 
@@ -209,31 +209,31 @@ def given_up(commitment: QueuedCommitment, reason: str) -> QueuedCommitment:
 
 
 def is_young(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether a try began within the last 90 seconds."""
+    """Return whether a try began within the last 90 seconds."""
     last = parse_iso_or_none(commitment.last_attempt_at)
     return commitment.status == "in_progress" and not _older(last, now, _YOUNG_MS)
 
 
 def is_timed_out(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether a try has taken longer than ten minutes."""
+    """Return whether a try has taken longer than ten minutes."""
     last = parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
     return commitment.status == "in_progress" and _older(last, now, COMMITMENT_IN_PROGRESS_TIMEOUT_MS)
 
 
 def is_stale(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether it was made so long ago that nobody waits for it any more."""
+    """Return whether it is still to be fulfilled 24 hours after it was made."""
     return commitment.status in LIVE and _older(
         parse_iso_or_none(commitment.created_at), now, COMMITMENT_STALE_THRESHOLD_MS
     )
 
 
 def is_forgotten(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether it is over, and so old that it need not be kept."""
+    """Return whether it has ended and is older than a week."""
     return commitment.status in _OVER and _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_RETENTION_MS)
 
 
 def ended_at(commitment: QueuedCommitment) -> datetime | None:
-    """When the last try began, the nearest that is known of when it ended."""
+    """Return when the last try began, the best known time of its end."""
     return parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
 
 
@@ -243,7 +243,7 @@ def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def _older(moment: datetime | None, now: datetime, limit_ms: float) -> bool:
-    """A moment that nobody can read is long past."""
+    """Return whether a moment is longer ago than the limit; None, for one that cannot be read, is."""
     return moment is None or now - moment > timedelta(milliseconds=limit_ms)
 
 
@@ -258,7 +258,7 @@ _FAILED: frozenset[CommitmentStatus] = frozenset({"failed", "abandoned"})
 
 @dataclass(frozen=True, slots=True)
 class RepoCooldown:
-    """Until `until` (ISO-8601 UTC) no commitment is begun in a repository; `reason` is a pattern."""
+    """The time (ISO-8601 UTC) until which no commitment is begun in a repository; `reason` lists the failures."""
 
     owner: str
     repo: str
@@ -267,10 +267,10 @@ class RepoCooldown:
 
 
 def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> AttentionNeeds:
-    """Return what deserves attention: the live ones, each with when it goes stale, and what keeps failing.
+    """Return what deserves attention: the live commitments, each with when it goes stale, and what keeps failing.
 
-    That is what failed more than once in one place of the commitments of the last 7 days. They were made in public, so
-    nothing of them is private.
+    That is a kind of commitment that failed more than once in one place in the last 7 days. Commitments are public, so
+    none of this is private.
     """
     known = sorted(commitments, key=lambda one: one.created_at)
     failures = [one for one in known if one.status in _FAILED and _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
@@ -292,9 +292,9 @@ def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> Atte
 def new_cooldowns(
     commitments: Iterable[QueuedCommitment], standing: Sequence[RepoCooldown], now: datetime
 ) -> list[RepoCooldown]:
-    """The repositories in which five commitments failed lately, and that are not left alone already.
+    """Return cooldowns for the repositories in which five commitments failed in two days and that have none yet.
 
-    What failed before a cooldown is older than that cooldown when it ends, so it does not begin another.
+    Failures from before a cooldown are too old to start another one when it ends.
     """
     tried = [
         one
@@ -315,7 +315,7 @@ def new_cooldowns(
 
 
 def cooldown_of(cooldowns: Iterable[RepoCooldown], owner: str, repo: str, now: datetime) -> RepoCooldown | None:
-    """The cooldown under which a repository stands, if it does."""
+    """Return the active cooldown of a repository, or None."""
     meant = f"{owner}/{repo}".lower()
     return next(
         (one for one in cooldowns if f"{one.owner}/{one.repo}".lower() == meant and not is_over(one, now)), None
@@ -323,7 +323,7 @@ def cooldown_of(cooldowns: Iterable[RepoCooldown], owner: str, repo: str, now: d
 
 
 def is_over(cooldown: RepoCooldown, now: datetime) -> bool:
-    """Whether it has ended; one whose end nobody can read has."""
+    """Return whether a cooldown has ended; one whose end cannot be read has."""
     until = parse_iso_or_none(cooldown.until)
     return until is None or until <= now
 

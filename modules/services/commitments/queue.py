@@ -1,8 +1,7 @@
-"""The commitments of a SOUL: rows of work, and a file that shows them to people: `.memory/pending_commitments.jsonl`.
+"""Stores the commitments of a SOUL as rows of work, and shows them to people in `.memory/pending_commitments.jsonl`.
 
-A change is a row on the disk before anything else follows from it: a crash loses at most the change that it
-interrupted. A commitment that was being fulfilled when the process ended is looked at again at once; no attempt is
-used.
+A change is stored on disk before anything else follows from it: a crash loses at most the change that it interrupted. A
+commitment that was in progress when the process ended is due again at once, and no attempt is counted.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _ALL = TypeAdapter(list[RepoCooldown], config=ConfigDict(defer_build=True))
 
 
 class Cooldowns:
-    """Repositories that are left alone for two days, in a list that people can read and edit.
+    """Repositories on which no commitment is begun for two days, in a list that people can read and edit.
 
-    Read once; written in one step whenever it changes. Raises `StorageError`.
+    Read once; written atomically at each change. Raises `StorageError`.
 
     Attributes:
         notice: a line for the owner if the file could not be understood and was set aside.
@@ -60,11 +59,11 @@ class Cooldowns:
         return [one for one in self._known if not is_over(one, now)]
 
     def of(self, owner: str, repo: str, now: datetime) -> RepoCooldown | None:
-        """The one of a repository, if it stands."""
+        """Return the active cooldown of a repository, or None."""
         return cooldown_of(self._known, owner, repo, now)
 
     def add(self, new: Iterable[RepoCooldown], now: datetime) -> None:
-        """Begin these, and forget those that have ended."""
+        """Add these cooldowns, and drop those that have ended."""
         after = [*self.standing(now), *new]
         if after == self._known:
             return
@@ -87,7 +86,7 @@ class Cooldowns:
 
 
 COMMITMENT = "commitment"
-"""The kind of the rows."""
+"""The kind of these rows of work."""
 FILE = "pending_commitments.jsonl"
 _MOST_ROWS = 20_000
 AUDIT_LOG = "commitment-queue.log"
@@ -102,14 +101,14 @@ _WHERE_THERE_IS_ONE = {"not_before", "waits_for"}
 
 
 class CommitmentQueue:
-    """Takes commitments in, and remembers how far each is.
+    """Accepts commitments and stores their state.
 
     Args:
-        folder: where the file lies; its log lies in `logs` below.
-        table: where the rows are; `open` reads them before anything else is asked, and then nobody else changes them.
-        clock: tells when.
-        social_only: whether this life must not commit to anything that needs GitHub.
-        redactor: knows what must not be written down.
+        folder: the folder of the file; its log is in `logs` below.
+        table: the rows of work; `open` must read them before any other call, and then nobody else changes them.
+        clock: the time.
+        social_only: whether this SOUL must not commit to anything that needs GitHub.
+        redactor: finds secrets, which are not stored.
         publish: receives `CommitmentsReady` and `CommitmentAbandoned`.
 
     Attributes:
@@ -143,7 +142,7 @@ class CommitmentQueue:
         self._known: dict[str, QueuedCommitment] = {}
 
     async def open(self) -> None:
-        """Read the rows."""
+        """Read the rows, and end the tries that were interrupted."""
         stored = await self._table.database.run(commitments_in)
         self._known = {one.id: one for one in stored if not policy.is_forgotten(one, self._clock.now())}
         for one in self.live():
@@ -153,7 +152,7 @@ class CommitmentQueue:
             self._show()
 
     async def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
-        """Take a commitment in, unless it is made already, was fulfilled a moment ago, or cannot be made here."""
+        """Queue a commitment, unless it is queued already, was fulfilled within a day, or cannot be made here."""
         answer = policy.judged(
             request,
             self._known,
@@ -175,7 +174,7 @@ class CommitmentQueue:
         return self._known.get(commitment_id)
 
     def all(self) -> list[QueuedCommitment]:
-        """Every commitment that is remembered, oldest first."""
+        """Return every stored commitment, oldest first."""
         return sorted(self._known.values(), key=lambda one: one.created_at)
 
     def live(self) -> list[QueuedCommitment]:
@@ -183,7 +182,7 @@ class CommitmentQueue:
         return [one for one in self.all() if one.status in LIVE]
 
     def in_conversation(self, source_thread_uri: str, room_id: str = "") -> list[QueuedCommitment]:
-        """All that were made in one conversation, oldest first; with `room_id`, none of another room's."""
+        """Return the commitments made in one conversation, oldest first; with `room_id`, none of another room."""
         made = [one for one in self.all() if one.source_thread_uri == source_thread_uri]
         return [one for one in made if policy.is_of_room(one, room_id)]
 
@@ -194,22 +193,22 @@ class CommitmentQueue:
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
     async def attention(self) -> AttentionNeeds:
-        """Return what of them deserves attention."""
+        """Return the commitments that deserve attention, and what keeps failing."""
         return attention_of(self._known.values(), self._clock.now())
 
     async def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
-        """Begin a try. One that has ended stays as it is, here and in what ends a try without keeping it.
+        """Begin a try. A commitment that has ended stays unchanged, here and in the methods that end a try otherwise.
 
-        Raises `KeyError` for an unknown commitment, as do the methods below.
+        Raises `KeyError` for an unknown commitment, like the methods below.
         """
         return await self._put_live(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
     async def keep_prepared(self, commitment_id: str, params: CommitmentParams) -> QueuedCommitment:
-        """Keep what was made ready for its act among its parameters."""
+        """Store what was prepared for the act among the parameters."""
         return await self._put(replace(self._known[commitment_id], params=params), "prepared")
 
     async def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
-        """Mark a commitment as fulfilled; `result` is what came of it."""
+        """Mark a commitment as fulfilled, with its `result`."""
         return await self._put(policy.kept(self._known[commitment_id], result), "completed")
 
     async def mark_failed(
@@ -223,7 +222,7 @@ class CommitmentQueue:
     async def give_up(
         self, commitment_id: str, error: str, partial: PartialResult = None, action: str = "given_up"
     ) -> QueuedCommitment:
-        """Abandon a commitment at once: no other try could end better. The log tells it as `action`."""
+        """Abandon a commitment at once, as no other try could end better. The log calls this `action`."""
         after = policy.given_up(policy.put_off(self._known[commitment_id], error, partial), error)
         return await self._put_live(after, action, error=error)
 
@@ -234,13 +233,13 @@ class CommitmentQueue:
     async def wait_until(
         self, commitment_id: str, not_before: datetime, partial: PartialResult = None
     ) -> QueuedCommitment:
-        """Let a commitment wait until `not_before`, but at least a minute of this life; no attempt is counted."""
+        """Make a commitment wait until `not_before`, but at least one lived minute; no attempt is counted."""
         soonest = self._clock.now() + self._clock.real(_SHORTEST_WAIT)
         after = policy.waiting(self._known[commitment_id], not_before, soonest, partial)
         return await self._put_live(after, "waits", not_before=after.not_before)
 
     async def note_waiting(self, commitment_id: str, reason: str) -> bool:
-        """Keep why a commitment waits; returns whether that is new."""
+        """Store why a commitment waits; return whether the reason is new."""
         commitment = self._known[commitment_id]
         is_new = commitment.status in LIVE and commitment.waits_for != reason
         if is_new:
@@ -248,7 +247,7 @@ class CommitmentQueue:
         return is_new
 
     async def withdraw(self, commitment_id: str, reason: str) -> bool:
-        """Abandon a commitment without telling anybody. Returns False, and changes nothing, once a try has begun."""
+        """Abandon a commitment without publishing an event. Return False, and change nothing, once a try has begun."""
         commitment = self._known.get(commitment_id)
         if commitment is None or commitment.status not in {"pending", "failed"}:
             return False
@@ -256,37 +255,37 @@ class CommitmentQueue:
         return True
 
     async def mark_delivered(self, commitment_id: str) -> None:
-        """Record that the room received the message that made it: it may be fulfilled."""
+        """Record that the room received the message that made the commitment, so that it may be fulfilled."""
         commitment = self._known.get(commitment_id)
         if commitment is not None and commitment.params.undelivered:
             await self._put(policy.delivered(commitment), "delivered")
             self._publish(CommitmentsReady())
 
     async def withdraw_undelivered(self, commitment_id: str) -> bool:
-        """Withdraw a commitment whose message the room never received, once it is too late; False before."""
+        """Withdraw a commitment whose message the room did not receive in time; return False before that."""
         commitment = self._known[commitment_id]
         late = not policy.may_still_be_delivered(commitment, self._clock.now())
         return late and await self.withdraw(commitment_id, policy.NEVER_DELIVERED)
 
     async def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
-        """Withdraw the commitments claimed as `action` on `target`; returns whether there was one."""
+        """Withdraw the commitments claimed as `action` on `target`; return whether there was one."""
         meant = [one for one in self.live() if (one.type, claim_target(one)) == (action, target)]
         return any([await self.withdraw(one.id, reason) for one in meant])
 
     def kept_already(self, request: CommitmentRequest) -> QueuedCommitment | None:
-        """The commitment that did this work within a day, if one did."""
+        """Return the commitment that did this work within the last day, or None."""
         found = policy.duplicate_of(self._known.values(), request, self._clock.now())
         return found[0] if found and found[0].status == "completed" else None
 
     async def retry_now(self, source_thread_uri: str) -> None:
-        """Try again now what waits for another try in that conversation, because somebody asked after it."""
+        """Make the failed commitments of a conversation due now, because somebody asked about them."""
         now = self._clock.now()
         for one in self.in_conversation(source_thread_uri):
             if policy.can_retry_now(one, now):
                 await self._put(policy.retried_now(one), "retried_now")
 
     def periodic_queue_cleanup(self) -> int:
-        """At most once an hour, forget what is over and a week old; returns how many went."""
+        """Forget commitments that have ended and are a week old, at most once an hour; return how many."""
         now = self._clock.now()
         if self._cleaned_at is not None and timedelta(0) <= now - self._cleaned_at < _CLEANUP_EVERY:
             return 0
@@ -299,25 +298,25 @@ class CommitmentQueue:
         return gone
 
     def is_repo_cooled_down(self, owner: str, repo: str) -> RepoCooldown | None:
-        """The cooldown under which a repository stands, if it does."""
+        """Return the active cooldown of a repository, or None."""
         return self._cooldowns.of(owner, repo, self._clock.now())
 
     def check_and_apply_repo_cooldown(self) -> list[RepoCooldown]:
-        """Leave repositories alone in which commitments keep failing; returns those that are new."""
+        """Start a cooldown for repositories in which commitments keep failing; return the new cooldowns."""
         now = self._clock.now()
         found = new_cooldowns(self._known.values(), self._cooldowns.standing(now), now)
         self._cooldowns.add(found, now)
         return found
 
     async def _put_live(self, after: QueuedCommitment, action: str, **more: str | None) -> QueuedCommitment:
-        """Keep a change to a commitment; one that has ended stays as it is."""
+        """Store a change to a commitment; one that has ended stays unchanged."""
         before = self._known[after.id]
         return await self._put(after, action, tell=True, **more) if before.status in LIVE else before
 
     async def _put(
         self, commitment: QueuedCommitment, action: str, *, tell: bool = True, **more: object
     ) -> QueuedCommitment:
-        # NOTE(self): what is asked meanwhile is told of the change; the rows are written one after the other.
+        # NOTE(self): readers see the change at once; the rows are written one after the other.
         before = self._known.get(commitment.id)
         self._known[commitment.id] = commitment
         try:
@@ -334,13 +333,13 @@ class CommitmentQueue:
         return commitment
 
     def _show(self) -> None:
-        """Write the file anew, which people and other programs read, and stamp its version beside it."""
+        """Rewrite the file for people and other programs, and its version beside it."""
         write_atomic(self._path, b"".join(json_line(as_json(one)) for one in self._known.values()))
         if not check_jsonl_version(self._path):
             stamp_jsonl_version(self._path)
 
     def _row(self, commitment: QueuedCommitment) -> NewWork:
-        """Return the row of a commitment, which its handler lets wait; it is a person's where they alone wanted it."""
+        """Return the row of a commitment; its author is the person on Bluesky if no host or owner asked for it."""
         at = parse_at_uri(commitment.source_thread_uri)
         over: dict[str, WorkState] = {"completed": "done", "abandoned": "dropped"}
         return NewWork(
@@ -358,16 +357,16 @@ class CommitmentQueue:
 
 
 def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
-    """Return the stored commitments, oldest first, as a step of a caller's transaction.
+    """Return the stored commitments, oldest first, within a transaction of the caller.
 
-    Of more than 20,000 the newest; a row that cannot be read is left out.
+    Of more than 20,000 only the newest; a row that cannot be read is left out.
     """
     rows = newest(connection, COMMITMENT, _MOST_ROWS, key_prefix="")
     return sorted(filter(None, (commitment_in(row.payload) for row in rows)), key=lambda one: one.created_at)
 
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
-    """Return the line's object, its keys in order; `notBefore` and `waitsFor` only where there is one."""
+    """Return the object in the line, its keys in order; `notBefore` and `waitsFor` only if they are set."""
     told = {name: getattr(commitment, name) for name in _NAMES} | {"params": commitment.params.as_json()}
     return {
         to_camel(name): dict(value) if isinstance(value, Mapping) else value
@@ -377,7 +376,7 @@ def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
 
 
 def commitment_in(payload: Mapping[str, Any]) -> QueuedCommitment | None:
-    """Return the commitment of such an object; None where it is none."""
+    """Return the commitment in such an object; None if it contains none."""
     try:
         given = payload.get("params")
         params = read_params(payload["type"], given if isinstance(given, Mapping) else {})
@@ -392,6 +391,6 @@ def _ended(commitment: QueuedCommitment) -> str:
 
 
 def waiting_lines(commitments: Iterable[QueuedCommitment]) -> str:
-    """How many wait, and of which kinds: `2 pending: create_issue, post_bluesky`."""
+    """Return how many wait and their kinds: `2 pending: create_issue, post_bluesky`."""
     kinds = [one.type for one in commitments]
     return f"{len(kinds)} pending: {', '.join(dict.fromkeys(kinds))}"

@@ -1,4 +1,4 @@
-"""What a commitment says in public: the bodies of issues, and the line in its room."""
+"""The public texts of a commitment: the bodies of issues, and the line in its room."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from modules.services.voice_phrases.regenerate import Phrase
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256
 ASKED_AS_ISSUE = "<!-- soul:asked-as-issue -->"
-"""In an issue that somebody asked for as an issue: it goes into no plan before work on it is asked for."""
+"""The mark of an issue that somebody asked for as an issue: it goes into no plan until work on it is requested."""
 
 _QUOTED_CHARS = 1_000
 _DONE_BY = {"create_issue": "issue opened: ", "create_plan": "plan stands: "}
 
 
 def issue_body(commitment: QueuedCommitment, text: str, phrase: Phrase) -> str:
-    """The body of an issue: what is wanted, a rule, the words of the commitment, and where they were said."""
+    """Return the body of an issue: the text, a rule, the words of the commitment, and where they were said."""
     said = one_line(commitment.source_reply_text, _QUOTED_CHARS)
     quoted = f"> {without_mentions(said)}\n\n" if said else ""
     return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(told_origin(commitment, phrase))}"
 
 
 def numbered_title(title: str, number: int, count: int) -> str:
-    """One line that GitHub takes, with ` (2/3)` where there are several."""
+    """Return the title in one line that GitHub accepts, with ` (2/3)` if there are several issues."""
     mark = f" ({number}/{count})" if count > 1 else ""
     line = " ".join(title.split())
     room = TITLE_CHARS - len(mark)
@@ -33,9 +33,9 @@ def numbered_title(title: str, number: int, count: int) -> str:
 
 
 def done_line(commitment: QueuedCommitment, url: str) -> str:
-    """What the room is told: `Done — <title>: <url>`, which other members read.
+    """Return the line that other members of the room read: `Done — <title>: <url>`.
 
-    Of what is only written down, to be done, the words before the title say that.
+    For an issue or a plan, words before the title say that it was only opened.
     """
     what = _DONE_BY.get(commitment.type, "")
     title = f"{what}{one_line(title_of(commitment), ANNOUNCED_CHARS)}"
@@ -43,7 +43,7 @@ def done_line(commitment: QueuedCommitment, url: str) -> str:
 
 
 def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:
-    """Return the line that tells where a commitment was made, with a link where that is public."""
+    """Return the line that says where a commitment was made, with a link if that place is public."""
     if commitment.source == "space":
         return phrase("github.committed_in_room")
     link = web_url(commitment.source_thread_uri)

@@ -1,7 +1,7 @@
-"""Asks the model for words about commitments: which were made, what a thin one means in full, how to announce one.
+"""Asks the model about commitments: to find them in replies, to write a body for a short one, and to announce one.
 
-Each call is one request with its deadline at the gateway; what fails leaves things as they were. What was made is taken
-into the queue, and what was kept is announced once, where it was made.
+Each call is one request with a deadline at the gateway; if it fails, nothing changes. Commitments that are found go to
+the queue, and a fulfilled one is announced once, where it was made.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _PROMISE = lazy_regex(
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a model's answer holds: commitments, and items that are none; in `error`, why it could not be read."""
+    """The content of a model's answer: commitments, and invalid items; `error` says why it could not be read."""
 
     found: tuple[ExtractedCommitment, ...] = ()
     left_out: tuple[Dropped, ...] = ()
@@ -106,14 +106,14 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentWriter:
-    """What the model says of commitments.
+    """Asks the model about commitments.
 
     Attributes:
-        agent_name: who speaks.
+        agent_name: the name of the SOUL.
         gateway: the model.
-        sentences: asks it for what is said in public.
-        skills: has the words.
-        journal: records what could not be asked, and what of an answer was not taken.
+        sentences: asks the model for public texts.
+        skills: the prompts.
+        journal: records failed questions, and items of an answer that were left out.
         rng: draws the boundaries of untrusted text.
 
     """
@@ -128,13 +128,13 @@ class CommitmentWriter:
     async def extract_commitments(
         self, replies: Sequence[str], *, context: str = "", repo: str = "", done: Sequence[CommitmentType] = ()
     ) -> tuple[ExtractedCommitment, ...]:
-        """The commitments in our own words; none where no word speaks of one, or the model cannot be asked.
+        """Return the commitments in replies of ours; none if no reply sounds like one or the model cannot be asked.
 
         Args:
-            replies: what we said.
-            context: what others said before it.
-            repo: `owner/name` of the repository that is talked about, if known.
-            done: kinds of work that were done in the same breath, so that nothing of it is still to be done.
+            replies: our replies.
+            context: what others said before.
+            repo: `owner/name` of the repository that the conversation is about, if known.
+            done: kinds of work done in the same turn, which are therefore no longer to be done.
 
         """
         said = [reply for reply in replies if contains_promise(reply)]
@@ -164,7 +164,7 @@ class CommitmentWriter:
         return tuple(one for one in read.found if not _why_not(one, done))
 
     async def enrich(self, commitment: Commitment, conversation: str) -> str:
-        """A full body for a thin one; the body as it is where that is not needed, or not to be had."""
+        """Return a full body for a short one, or the body unchanged if that is not needed or not possible."""
         thin = commitment.description
         if commitment.type not in {"create_issue", "create_plan"} or len(thin) >= THIN_CHARS:
             return thin
@@ -181,9 +181,9 @@ class CommitmentWriter:
         return body if len(body) > RICH_CHARS else thin
 
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
-        """A post that tells, in the SOUL's own words, that a commitment was fulfilled; it ends in the link.
+        """Return a post, in the SOUL's own words, that a commitment was fulfilled; it ends with the link.
 
-        "" where the model has no words that fit.
+        "" if the words of the model do not fit.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -204,7 +204,7 @@ class CommitmentWriter:
         return fit_post_text(words, url) if words else ""
 
     async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> ChatResult | None:
-        """The answer; None where there is none for now, which is told."""
+        """Return the answer, or None after recording a failure."""
         try:
             return await self.gateway.chat_with_tools(
                 [Message("user", asked)],
@@ -230,12 +230,12 @@ class CommitmentWriter:
 
 
 def contains_promise(text: str) -> bool:
-    """Whether `text` speaks of what its author is about to do."""
+    """Return whether the author of `text` says what they are going to do."""
     return _PROMISE.search(" ".join(normalize_quotes(text).split())) is not None
 
 
 def read_extracted(answer: str) -> Extraction:
-    """The commitments in a model's answer: those of its JSON array, whatever stands around it."""
+    """Return the commitments in the JSON array of a model's answer, whatever text is around it."""
     items = _array(answer)
     if items is None:
         return Extraction(error="it holds no JSON array of commitments")
@@ -251,13 +251,13 @@ def read_extracted(answer: str) -> Extraction:
 def as_commitments(
     extracted: Sequence[ExtractedCommitment], *, repo: str = "", social_only: bool = False
 ) -> CommitmentValidation:
-    """The same as a decision's commitments, so that they pass the same checks; `repo` where none is named."""
+    """Convert extracted commitments to those of a decision, with the same checks; `repo` if none is named."""
     checked = validate_commitments([_raw(one) for one in extracted], social_only=social_only)
     return replace(checked, valid=tuple(_placed(one, repo) for one in checked.valid))
 
 
 def _whole_body(answer: ChatResult) -> str:
-    """The Markdown of an answer, without a block of code around it; "" where it is cut off or goes round in a loop."""
+    """Return the Markdown of an answer without a fence around it; "" if it is cut off or repeats itself."""
     lines = unwrapped(clean(answer.text).strip().split("\n"))
     body = "\n".join(lines).strip()
     return "" if answer.stop_reason == "max_tokens" or outline(lines).open_fence or begins_alike(body) else body
@@ -272,7 +272,7 @@ def _placed(commitment: Commitment, repo: str) -> Commitment:
 
 
 def _array(answer: str) -> list[Any] | None:
-    """The first array with an object in it; where there is none, an empty one that stands before any object."""
+    """Return the first array that contains an object, or else an empty one before any object, or None."""
     decoder, empty, place = json.JSONDecoder(), None, answer.find("[")
     while place >= 0:
         try:
@@ -296,7 +296,7 @@ def _why_not(one: ExtractedCommitment, done: Sequence[CommitmentType]) -> str:
 
 
 def _listed(left_out: Sequence[Dropped]) -> str:
-    """Each with why, on one line."""
+    """Return each item with the reason, on one line."""
     return one_line("; ".join(f"{_shown(one.raw)}: {one.reason}" for one in left_out), _REASON_CHARS)
 
 
@@ -311,16 +311,16 @@ _LOOK_AGAIN, _HELD_AGAIN = timedelta(minutes=1), timedelta(minutes=15)
 
 @dataclass(slots=True)
 class Announcer:
-    """Tells it.
+    """Announces that a commitment is fulfilled.
 
     Attributes:
         outbox: the only way out.
         clock: the time.
         phrase: returns operational texts.
-        writer: finds words for Bluesky; without it nothing is told there.
-        attention: held while it thinks; one mind does one thing at a time.
-        publish: receives `CommitmentsReady` when news that found no attention may have it.
-        where: the room in which these words of ours were said, for what must be told there and nowhere else.
+        writer: writes the text for Bluesky; without it nothing is announced there.
+        attention: held during the call of the model; the SOUL does one thing at a time.
+        publish: receives `CommitmentsReady` once an announcement that had to wait can have the attention.
+        where: returns the room in which these words of ours were said, for announcements that belong only there.
 
     """
 
@@ -333,9 +333,9 @@ class Announcer:
     where: Callable[[str], str] | None = None
 
     async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
-        """Hand the news to the outbox, unless it has it already.
+        """Submit the announcement to the outbox, unless it is there already.
 
-        Of what is `done`, the reason says why it was not told. What `waits` was not tried; `later` asks for a new try.
+        For `done`, the reason says why it was not announced. `waits` was not tried; `later` asks for a new try.
         """
         url = extract_fulfillment_url(commitment.type, result)
         if commitment.source == "space":
@@ -385,9 +385,9 @@ class Announcer:
         return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
 
     async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Progress:
-        """Return the latest of what we said below our reply; or that it is told there, or waits for other words there.
+        """Return our latest reply below `ours`; a progress if it is announced there or another reply must leave first.
 
-        One reply may hold several commitments, and each post is answered once: each news stands below the one before.
+        One reply may contain several commitments, and each post gets one answer: each announcement answers the last.
         """
         while True:
             rows = await self.outbox.by_target("reply", ours.result_uri or "")
@@ -403,7 +403,7 @@ class Announcer:
             ours = other
 
     def _plain(self, commitment: QueuedCommitment, url: str) -> str:
-        """The words for it where the model finds none."""
+        """Return the fixed text for the announcement if the model finds no words."""
         named = f"fulfillment.{commitment.type}"
         return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
 
@@ -414,7 +414,7 @@ class Announcer:
         return Progress("done", "" if submitted.accepted else submitted.reason)
 
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
-        """Our own reply to the post that the commitment answered."""
+        """Return our reply to the post that the commitment answered, if it was sent."""
         ours = (await self.outbox.standing("reply", commitment.source_thread_uri)).active
         return ours if ours and ours.state == "done" and ours.result_uri and ours.made("record") else None
 
@@ -424,7 +424,7 @@ def _tells_of(row: Intent, commitment: QueuedCommitment) -> bool:
 
 
 def _settled(rows: Sequence[Intent]) -> bool:
-    """Whether the news was admitted once, or refused by the owner; what a rule refused may be proposed again."""
+    """Return whether the announcement was admitted once, or refused by the owner; not if only a rule refused it."""
     return any(row.state != "blocked" or row.rejected for row in rows)
 
 
@@ -443,16 +443,16 @@ def commitment_request(
     host_request: bool = False,
     more: dict[str, Any] | None = None,
 ) -> CommitmentRequest:
-    """A commitment as the queue takes it; what says nothing is left out of its parameters.
+    """Return a commitment as a request for the queue; empty parameters are left out.
 
     Args:
         commitment: as decided; its description is the body of the artefact.
         source: where it was made.
         thread: the conversation, `space://conversation/…` or the `at://` uri of the post that was answered.
         said: the words of the commitment.
-        default_repo: `owner/name` where the commitment names no repository and needs one.
+        default_repo: `owner/name` if the commitment names no repository and needs one.
         description: the body, if it was written in full since.
-        target: what was claimed for it in the room.
+        target: the target that was claimed for it in the room.
         host_request: whether the host of the room asked for it.
         more: other parameters, for example `count`.
 
@@ -478,13 +478,13 @@ def commitment_request(
 
 @dataclass(frozen=True, slots=True)
 class ReplyCommitments:
-    """Looks for commitments in the replies that were sent on Bluesky, and takes them in.
+    """Finds commitments in the replies that were sent on Bluesky, and queues them.
 
     Attributes:
-        queue: where commitments are stored.
+        queue: stores them.
         writer: finds them.
         journal: records each.
-        social_only: whether this life keeps away from GitHub.
+        social_only: whether this SOUL does nothing on GitHub.
 
     """
 
@@ -502,12 +502,12 @@ class ReplyCommitments:
         done: Sequence[CommitmentType] = (),
         to_owner: bool = False,
     ) -> list[QueuedCommitment]:
-        """Take in the commitments that `reply` makes.
+        """Queue the commitments that `reply` makes, and return the new ones.
 
         Args:
-            reply: what we wrote.
+            reply: our reply.
             to_uri: the post that it answers.
-            conversation: what others said there before.
+            conversation: what others said before.
             done: kinds of work that a tool did in the same turn.
             to_owner: whether it answers the owner.
 

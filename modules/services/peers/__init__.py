@@ -1,1 +1,1 @@
-"""Whom the SOUL knows, and how well."""
+"""Keeps the peers and people that the SOUL knows, and how well it knows them."""

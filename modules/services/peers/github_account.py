@@ -1,4 +1,4 @@
-"""Whether the token for GitHub works, is that of the account that was set, and what it may do."""
+"""Checks whether the GitHub token works, belongs to the configured account, and has the rights that are needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCOPES_NEEDED = ("repo", "notifications", "read:org", "user:follow")
 
 @dataclass(frozen=True, slots=True)
 class AccountProblem:
-    """What is wrong with the account on GitHub, in words, and how the owner mends it."""
+    """A problem of the GitHub account, in words, and how the owner fixes it."""
 
     message: str
     remedy: str
@@ -28,7 +28,7 @@ class AccountProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What a SOUL does on GitHub, and the scopes of a classic token of which one lets it; without it a little less."""
+    """An activity of a SOUL on GitHub, and the scopes of a classic token of which it needs one."""
 
     what: str
     scopes: tuple[str, ...]
@@ -46,7 +46,7 @@ _TOO_MUCH = ("delete_repo", "admin:enterprise", "site_admin", "admin:org_hook", 
 
 
 async def check_account(github: GitHub) -> TokenRights | AccountProblem:
-    """Ask GitHub who we are, 10 s at most. Returns what the token is where it is that of the account that was set."""
+    """Ask GitHub for the rights of the token, within 10 s; return a problem if the token is of another account."""
     try:
         async with asyncio.timeout(_DEADLINE_S):
             found = await github.rights()
@@ -62,7 +62,7 @@ async def check_account(github: GitHub) -> TokenRights | AccountProblem:
 
 
 def told_rights(rights: TokenRights) -> str:
-    """What a token may do, for the owner: of a classic one scope by scope."""
+    """Return what a token may do, for the owner; for a classic token by scope."""
     if rights.kind == "classic":
         listed = ", ".join(rights.scopes) or "none"
         can = [need.what for need in _NEEDS if _lets(rights, need)]
@@ -74,7 +74,7 @@ def told_rights(rights: TokenRights) -> str:
 
 
 def problems_of_rights(rights: TokenRights) -> list[AccountProblem]:
-    """What a token may not do that a SOUL does, and what it may do that no SOUL should; one problem each."""
+    """Return the rights that a token lacks, and those that no SOUL should have, one problem each."""
     if rights.kind != "classic":
         return _problems_of_other_tokens(rights)
     remedy = f"{_HOW_TO_MAKE_ONE} {', '.join(_SCOPES_NEEDED)}, and put it into AGENT_GITHUB_TOKEN."
@@ -92,12 +92,12 @@ def problems_of_rights(rights: TokenRights) -> list[AccountProblem]:
 
 
 def lacks_vital_right(rights: TokenRights) -> bool:
-    """Whether a token is known to let nothing be written."""
+    """Return whether a token is known to allow no writing."""
     return rights.kind == "classic" and not all(_lets(rights, need) for need in _NEEDS if need.is_vital)
 
 
 def problem_of_shared_account(login: str, peers: Iterable[Peer]) -> AccountProblem | None:
-    """What follows from another SOUL that says it is `login` on GitHub too; None if none does."""
+    """Return the problem if another SOUL says that it is `login` on GitHub too; None if none does."""
     others = sorted({peer.bluesky_handle or peer.github_username for peer in peers if _claims(peer, login)})
     if not others:
         return None
@@ -107,9 +107,9 @@ def problem_of_shared_account(login: str, peers: Iterable[Peer]) -> AccountProbl
 
 
 async def warn_of_account(github: GitHub, peers: Iterable[Peer], journal: Journal) -> None:
-    """Journal one warning for each right that the token lacks, and one for SOULs among `peers` with our account.
+    """Journal one warning for each problem with the token's rights, and one for SOULs in `peers` with our account.
 
-    Where the account cannot be used at all, that alone is told. Without an account nothing is asked.
+    If the account cannot be used at all, only that is reported. Without an account nothing is asked.
     """
     if not github.configured:
         return

@@ -1,9 +1,9 @@
-"""Counts what peers and we did together in public, on Bluesky and on GitHub, and tells a prompt of it.
+"""Counts what peers and we did together in public, on Bluesky and on GitHub, and describes it for a prompt.
 
-The counts are kept in `.memory/peer_histories.json`. They are made from what the inbox, the outbox, the registry and
-the journal keep, so that an act counts whatever happened to the process after it, and only once it was done. GitHub is
-asked who wrote what we commented on or reviewed, and who wrote on what is ours: a few requests a look, and never about
-a private repository. Whoever is muted or forgotten is left out.
+The counts are kept in `.memory/peer_histories.json`. They are made from the inbox, the outbox, the registry and the
+journal, so that an act counts even if the process ends after it, and only once it was done. GitHub is asked who wrote
+what we commented on or reviewed, and who wrote on our issues and pull requests: a few requests at a time, and never
+about a private repository. Accounts that are muted or forgotten are left out.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills, interpolate
 
 MOST_TOLD = 5
-"""Of how many peers one prompt is told."""
+"""The most peers that one prompt describes."""
 _SKILL = "peer-awareness"
 _SHOWN_PLACES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HistoriesTold:
-    """Reads `histories`; a peer is named by its DID, or by its name on GitHub as `registry` links it."""
+    """Describes `histories` for a prompt; a peer is named by its DID, or by its GitHub name in `registry`."""
 
     histories: PeerHistories
     registry: PeerRegistry
@@ -60,7 +60,7 @@ class HistoriesTold:
     skills: Skills
 
     async def text(self, peers: Collection[str], *, least: Provenance) -> str:
-        """Return a line for each of `peers` with whom there is something; "" where words of a peer may not be told."""
+        """Return a line for each of `peers` with a history; "" if `least` does not allow words of peers."""
         if least > Provenance.PEER or not peers:
             return ""
         dids = list(dict.fromkeys(filter(None, map(self._did_of, peers))))
@@ -93,7 +93,7 @@ class HistoriesTold:
 
 LOOP = "peer-histories"
 MOST_REQUESTED = 6
-"""How many of our acts and works on GitHub one look asks about."""
+"""The most acts and works of ours on GitHub that one run asks about."""
 _INTERVAL_MS = 10 * MINUTE_MS
 _OVERLAP = timedelta(hours=1)
 _WORK_LOOKED_AT_EVERY = timedelta(hours=6)
@@ -143,7 +143,7 @@ class PeerHistoriesLoop(Loop):
         return [peer for peer in linked if peer.bluesky_did not in hidden]
 
     def _meet(self, peer: Peer) -> None:
-        """Take in what the registry knows: follow, announcement, and the plans that both are assigned to."""
+        """Store what the registry knows: follow, announcement, and the plans that both are assigned to."""
         did, handle = peer.bluesky_did or "", peer.bluesky_handle or ""
         self.histories.meet(did, handle, followed=peer.followed_on_bluesky, announced=peer.announced_on_bluesky)
         for context in peer.contexts:
@@ -151,7 +151,7 @@ class PeerHistoriesLoop(Loop):
                 self.histories.share_work(did, handle, context)
 
     async def _replies(self, now: datetime) -> int:
-        """Count our replies to what peers wrote."""
+        """Count our replies to posts by peers."""
         counted = 0
         for intent, body in _done(await self.outbox.since(["reply"], now - LOOKED_BACK)):
             if not isinstance(body, ReplyBody) or body.about_rights:
@@ -166,7 +166,7 @@ class PeerHistoriesLoop(Loop):
         return counted
 
     async def _answers(self, now: datetime) -> int:
-        """Count what peers answered to words of ours."""
+        """Count the stances in peers' replies to posts of ours."""
         counted, own = 0, f"at://{self.own_did()}/"
         since = max(now - LOOKED_BACK, self._since - _OVERLAP) if self._since else now - LOOKED_BACK
         for said in await self.database.run(partial(received.taken_in_since, moment=iso(since))):
@@ -181,7 +181,7 @@ class PeerHistoriesLoop(Loop):
         return counted
 
     async def _is_peer(self, said: received.ReceivedPost) -> bool:
-        """Whether a peer wrote it; False where its row does not tell its author any more."""
+        """Return whether a peer wrote it; False if its row no longer names its author."""
         is_peer = bool(said.handle) and self.etiquette.is_peer(Actor(said.author_did, said.handle))
         return is_peer and not await self.preferences.hidden({said.author_did})
 
@@ -202,7 +202,7 @@ class PeerHistoriesLoop(Loop):
 
     @answering
     async def _on_github(self, peers: Mapping[str, Peer], now: datetime) -> Err | None:
-        """Ask about some of what we did and made; returns what went wrong."""
+        """Ask GitHub about some of our acts and works; return the error, if any."""
         if not peers or not self.github.enough_for_loops:
             return None
         self._asked = {key: at for key, at in self._asked.items() if now - at < LOOKED_BACK}
@@ -213,14 +213,14 @@ class PeerHistoriesLoop(Loop):
         return None
 
     async def _acts(self, now: datetime) -> list[Intent]:
-        """What we did and made on GitHub, what was asked about longest ago first."""
+        """Return our acts and works on GitHub, those asked about longest ago first."""
         found = [intent for intent, _ in _done(await self.outbox.since([*_OURS, *_WORKS], now - LOOKED_BACK))]
         return sorted(
             found, key=lambda one: (iso(self._asked[one.id]) if one.id in self._asked else "", one.created_at)
         )
 
     def _is_due(self, intent: Intent) -> bool:
-        """Our acts are asked about once in a life of the process, our works again and again: others come later."""
+        """Return whether to ask about an intent: once per process about acts, repeatedly about works."""
         asked = self._asked.get(intent.id)
         return asked is None or (intent.kind in _WORKS and self.clock.since(asked) >= _WORK_LOOKED_AT_EVERY)
 
@@ -241,7 +241,7 @@ class PeerHistoriesLoop(Loop):
         return Ok(None)
 
     async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
-        """We commented on something, or reviewed it: whose is it?"""
+        """Look up the author of what we commented on or reviewed, and count it if that is a peer."""
         issue = (await self.github.get_issue(repo, number)).or_raise()
         if peer := peers.get(issue.author.lower()):
             if intent.kind == "review":
@@ -265,7 +265,7 @@ class PeerHistoriesLoop(Loop):
 
 
 def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:
-    """Those that are done, but for upkeep of workspaces; oldest first, each with its body."""
+    """Yield the intents that are done, except upkeep of workspaces; oldest first, each with its body."""
     for intent in reversed(intents):
         is_upkeep = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
         if intent.state == "done" and not is_upkeep:
@@ -274,7 +274,7 @@ def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:
 
 HISTORIES_FILE = "peer_histories.json"
 LOOKED_BACK = timedelta(days=7)
-"""An act that is older is not counted any more."""
+"""An act older than this is not counted any more."""
 KEPT_PEERS, KEPT_KEYS, KEPT_PLACES = 500, 100, 50
 _MAX_CHARS = 200
 _KEY_CHARS = 16
@@ -282,23 +282,23 @@ PeerAct = Literal["built_on", "reviews_given", "reviews_received", "claims_won"]
 
 
 class PeerHistory(FileRecord):
-    """What one peer and we did.
+    """The history of one peer and us.
 
     Attributes:
         did: its account.
-        handle: as it was last seen.
+        handle: its handle when it was last seen.
         agreements: how often one of us agreed with the other in a thread.
         productive_disagreements: how often one of us contradicted the other and said why.
-        built_on: how often we answered what it said.
+        built_on: how often we answered its posts.
         reviews_given: our reviews of its pull requests.
-        reviews_received: its reviews of ours.
+        reviews_received: its reviews of our pull requests.
         claims_won: how often it was first to claim a task that we tried to claim.
         shared_work: issues and plans of both, `owner/name#1`, newest last.
         followed: we follow it.
-        announced: we told of it.
+        announced: we announced it.
         last_interaction: when the latest of these acts was done.
-        counted: keys of the acts that were counted, each with when it was done.
-        counted_until: what was done up to then is not counted any more; None before keys had to go.
+        counted: keys of the counted acts, each with when it was done.
+        counted_until: acts done up to then are no longer counted; None if no key was dropped yet.
 
     """
 
@@ -319,14 +319,14 @@ class PeerHistory(FileRecord):
 
     @property
     def acts(self) -> int:
-        """How much there is, to tell who is close."""
+        """The number of all acts, which tells how close the peer is."""
         talk = self.agreements + self.productive_disagreements + self.built_on
         work = self.reviews_given + self.reviews_received + self.claims_won + len(self.shared_work)
         return talk + work + self.followed + self.announced
 
 
 class PeerHistories:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """The store of histories. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -334,30 +334,30 @@ class PeerHistories:
         self.notice = self._file.notice
 
     def get(self, did: str) -> PeerHistory | None:
-        """What one account and we did."""
+        """Return the history with one account, or None."""
         return self._file.records.get(did)
 
     def count(self, did: str, handle: str, act: PeerAct, key: str, at: datetime) -> bool:
-        """Count an act with the key `key`, done `at`; False if it was counted before."""
+        """Count an act with the key `key`, done `at`; return False if it was counted before or is too old."""
         known = self._known(did, handle)
         return self._counted(known, key, at, **{act: getattr(known, act) + 1})
 
     def take_stance(self, did: str, handle: str, stance: Stance, key: str, at: datetime) -> bool:
-        """One of us agreed with the other, or disagreed and said why; else as `count`."""
+        """Count that one of us agreed, or disagreed and said why; otherwise as `count`."""
         known = self._known(did, handle)
         if stance == "agrees":
             return self._counted(known, key, at, agreements=known.agreements + 1)
         return self._counted(known, key, at, productive_disagreements=known.productive_disagreements + 1)
 
     def share_work(self, did: str, handle: str, place: str) -> None:
-        """We both worked on the issue or plan `place`."""
+        """Record that we both worked on the issue or plan `place`."""
         known = self._known(did, handle)
         if place not in known.shared_work:
             places = (*known.shared_work, one_line(place, _MAX_CHARS))[-KEPT_PLACES:]
             self._keep(known.replace(shared_work=places, last_interaction=self._clock.now()))
 
     def meet(self, did: str, handle: str, *, followed: bool, announced: bool) -> None:
-        """Note whether we follow a peer, and told of it; a peer of which neither holds gets no entry for it."""
+        """Record whether we follow a peer and announced it; if neither, no entry is added."""
         known = self.get(did)
         if known or followed or announced:
             known = self._known(did, handle)
@@ -387,7 +387,7 @@ class PeerHistories:
         return True
 
     def _keep(self, after: PeerHistory) -> None:
-        """Write what changed; of too many peers those go with whom we did least, longest ago."""
+        """Store an entry; of too many peers, those with the fewest and oldest acts are dropped."""
         if self._file.records.get(after.did) == after:
             return
         records = {**self._file.records, after.did: after}

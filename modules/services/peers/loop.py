@@ -33,15 +33,15 @@ from modules.services.pinned_names.store import PinnedNames
 
 CAUSE = "peer-announcement"
 _OVER = frozenset({"done", "refused"})
-"""An act that is done, or that the owner does not want."""
+"""An act that is done, or that the owner refused."""
 ANNOUNCEMENTS_PER_DAY = 3
 
 
 @dataclass(slots=True, kw_only=True)
 class Introductions:
-    """Proposes the next follow and the next announcement; `note` is told of the profiles that it reads.
+    """Proposes the next follow and the next announcement; `note` receives the profiles that are read.
 
-    Nothing is announced at night, where there is one.
+    Nothing is announced in the quiet hours of `timezone`.
     """
 
     atproto: Atproto
@@ -58,7 +58,7 @@ class Introductions:
     _wordless: dict[str, tuple[int, datetime | None]] = field(default_factory=dict, init=False)
 
     async def follow_next(self) -> bool:
-        """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
+        """Follow the first peer that is due; return whether a follow was proposed."""
         await self._note_parting()
         unfollowed = self.registry.get_unfollowed_peers()
         muted = await self.muted(peer.bluesky_did or "" for peer in unfollowed)
@@ -87,7 +87,7 @@ class Introductions:
         return False
 
     async def announce_next(self) -> bool:
-        """Tell of the first peer that is to be told of now; returns whether an announcement was proposed.
+        """Announce the first peer that is due; return whether an announcement was proposed.
 
         Raises:
             SoulError: the model or the budget does not allow it now.
@@ -118,7 +118,7 @@ class Introductions:
         return False
 
     async def _note_parting(self) -> None:
-        """Read the profile of one peer: whether it follows us, and whether our follow of it was taken back."""
+        """Read the profile of one peer: whether it follows us, and whether our follow was taken back."""
         peer = self.registry.due_for_profile()
         if peer is None or peer.bluesky_did is None:
             return
@@ -129,7 +129,7 @@ class Introductions:
         self.note(profile.data)
         is_followed = profile.data.is_followed
         if peer.followed_on_bluesky and not is_followed:
-            # NOTE(self): what shows profiles lags behind; our own records decide.
+            # NOTE(self): the service that shows profiles lags behind; our own records decide.
             stands = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
             if isinstance(stands, Err):
                 return
@@ -148,7 +148,7 @@ class Introductions:
         await self.journal.record(entry)
 
     async def _follows_since(self, peer: Peer) -> list[Intent]:
-        """The intents to follow a peer, newest first, without those that were done before we parted."""
+        """Return the intents to follow a peer, newest first, without those that were done before we parted."""
         intents = await self.outbox.by_target("follow", peer.bluesky_did or "")
         parted = peer.unfollowed_at
         return [one for one in intents if parted is None or one.state != "done" or parse_iso(one.created_at) > parted]
@@ -168,7 +168,7 @@ class Introductions:
         return submitted.accepted
 
     async def _may_post(self, told: Sequence[Intent]) -> bool:
-        """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
+        """Return whether an announcement may be posted now: it must delay no other post, and three a day are enough."""
         now, day = self.clock.now(), timedelta(days=1)
         if is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours):
             return False
@@ -207,7 +207,7 @@ def _subject_is(did: str) -> Callable[[Record], bool]:
 
 
 def _tells_of(peer: Peer) -> Callable[[Record], bool]:
-    """Whether a post of ours names the handle and the address on GitHub of a peer already."""
+    """Return a test whether a post of ours names the handle and the GitHub URL of a peer already."""
     handle, url = f"@{peer.bluesky_handle}".lower(), github_url(peer.github_username).lower()
 
     def matches(record: Record) -> bool:
@@ -222,7 +222,7 @@ _LISTED = "SOUL_PEERS"
 
 @dataclass(slots=True)
 class PeerLoop(Loop):
-    """Says who we are, looks for identity posts, follows and announces. Runs in every mode.
+    """Posts who we are, looks for identity posts, follows and announces. Runs in every mode.
 
     Nothing happens before `ready`, and nothing is said or done in public while `standing` forbids it. `listed` are the
     handles of the peers in the owner's settings.
@@ -267,7 +267,7 @@ class PeerLoop(Loop):
 
 
 def ourselves_of(settings: Settings) -> Ourselves:
-    """Return who is never a peer."""
+    """Return the accounts that are never peers: ours and the owner's."""
     return Ourselves(
         handle=settings.agent_bluesky_username,
         owner_handle=settings.owner_bluesky_social_handle,
@@ -279,7 +279,7 @@ def ourselves_of(settings: Settings) -> Ourselves:
 def open_peers(
     memory: Path, settings: Settings, clock: Clock, names: PinnedNames
 ) -> tuple[PeerRegistry, PeerHistories]:
-    """Return the registry of the home whose `.memory` folder is given, and what was done with peers.
+    """Return the registry of peers and the histories with them, from the `.memory` folder of a home.
 
     A peer that the owner listed is the account for which its handle stands in `names`.
     """

@@ -1,8 +1,8 @@
-"""The SOUL's own identity post: there exactly once for the GitHub username in its settings.
+"""Keeps exactly one identity post of the SOUL on Bluesky, for the GitHub username in its settings.
 
-`.memory/identity_post.json` remembers where it stands. The network decides: our own records are looked through there,
-and nothing is written while they cannot be read. An intent that is on its way counts as the post. The SOUL's own words
-in it, and about a peer, come from the model.
+`.memory/identity_post.json` keeps its address. The network decides: our own records are searched there, and nothing is
+written while they cannot be read. An intent that is on its way counts as the post. The SOUL's own words in the post,
+and about a peer, come from the model.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _MOST_OF_A_KIND, _LINE_CHARS = 2, 200
 
 @dataclass(frozen=True, slots=True)
 class PeerVoice:
-    """What the SOUL says of itself and of its peers; `read_self` reads SELF.md."""
+    """The SOUL's words about itself and its peers; `read_self` reads SELF.md."""
 
     sentences: SentenceAsker
     skills: Skills
     read_self: Callable[[], SelfExtract]
 
     async def introduce(self, username: str) -> str:
-        """The identity post; "" if what the model wrote cannot be one.
+        """Return the text of the identity post; "" if the words of the model do not fit.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -71,7 +71,7 @@ class PeerVoice:
         return text if is_identity_text(text, username) else ""
 
     async def announce(self, peer: Peer) -> str:
-        """The post that tells of `peer`; "" if what the model wrote cannot be one.
+        """Return the post that announces `peer`; "" if the words of the model do not fit.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -91,19 +91,19 @@ class PeerVoice:
 
 
 def _pages(known: SelfExtract) -> str:
-    """Return what SELF.md says of what the SOUL is there for and busy with, a few lines."""
+    """Return a few lines of SELF.md on the purpose of the SOUL and its current interests."""
     lists = (known.current_focus, known.explorations, known.questions, known.values)
     lines = [known.purpose, *(line for each in lists for line in each[:_MOST_OF_A_KIND])]
     return "\n".join(f"- {one_line(line, _LINE_CHARS)}" for line in lines if line)
 
 
 def _bare(said: str) -> str:
-    """The model's words on one line, without the signs that only the fixed parts have."""
+    """Return the model's words on one line, without the characters that only the fixed parts have."""
     return one_line(said, MOST_CHARS).replace(IDENTITY_POST_MARKER, " ").replace("`", "")
 
 
 def is_identity_text(text: str, username: str) -> bool:
-    """Whether a text keeps the form that others read: marker, the username in backticks, the link last."""
+    """Return whether a text has the form that others read: marker, the username in backticks, the link last."""
     return (
         text.startswith(f"{IDENTITY_POST_MARKER}`{username}`")
         and text.endswith(github_url(username))
@@ -119,7 +119,7 @@ _MAX_PAGES = 10
 async def find_own_record(
     atproto: Atproto, collection: str, matches: Callable[[Record], bool]
 ) -> ApiResult[Record | None]:
-    """The newest record of a kind that matches, among the latest 1,000; an `Err` if not all of these could be read."""
+    """Return the newest matching record of a kind among the latest 1,000; an `Err` if they could not all be read."""
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         page = (await atproto.list_records(collection, cursor=cursor)).or_raise()
@@ -132,7 +132,7 @@ async def find_own_record(
 
 
 def text_of(record: Record) -> str:
-    """The text of a post; "" if it has none."""
+    """Return the text of a post; "" if it has none."""
     text = record.value.get("text")
     return text if isinstance(text, str) else ""
 
@@ -145,7 +145,7 @@ _OPEN = frozenset({"held", "pending", "sending"})
 
 @dataclass(slots=True, kw_only=True)
 class OwnIdentity:
-    """Sees to it that the identity post stands, and tells the registry whether it does."""
+    """Keeps the identity post in place, and tells the registry whether it exists."""
 
     username: str
     path: Path
@@ -167,7 +167,7 @@ class OwnIdentity:
         self.notice, self._state = loaded.notice, loaded.data
 
     async def note_feed(self, posts: Iterable[Post]) -> None:
-        """Take it from our own feed that the post stands, where the feed shows it: then nobody need look for it."""
+        """Note from our own feed that the post exists, if the feed shows it, so that it need not be looked up."""
         ours = [post for post in posts if is_identity_post(post) and self._names_us(post.text)]
         if ours and self.username:
             oldest = min(ours, key=lambda post: (post.created_at, post.uri))
@@ -175,7 +175,7 @@ class OwnIdentity:
             await self._remember(oldest.uri)
 
     async def ensure(self, *, may_speak: bool) -> str:
-        """Look whether the post stands, and propose it if it does not and `may_speak`; returns how things stand.
+        """Look up the post, and propose it if it does not exist and `may_speak`; return the state as a text.
 
         Raises:
             SoulError: the model or the budget does not allow it now.
@@ -207,7 +207,7 @@ class OwnIdentity:
         return await self._propose(sum(intent.state == "done" for intent in intents))
 
     async def _propose(self, gone: int) -> str:
-        """`gone` identity posts of ours were sent and stand no more."""
+        """Propose the post; `gone` is how many identity posts of ours were sent and no longer exist."""
         self._failures += 1
         pause_s = retry_after(self._failures).total_seconds()
         self._retry_at = self.clock.monotonic() + self.clock.real(pause_s)
@@ -228,7 +228,7 @@ class OwnIdentity:
                 "decision",
                 LOOP,
                 f"Says who it is: github.com/{self.username}",
-                line=None if submitted.held else "social",  # the outbox has told of the draft
+                line=None if submitted.held else "social",  # the outbox has reported the draft
                 reason=submitted.reason or "so that other SOULs can find it",
                 intent_id=submitted.intent.id,
                 data={"act": "posted"},
@@ -238,7 +238,7 @@ class OwnIdentity:
 
     @answering
     async def _look(self, intents: list[Intent]) -> ApiResult[str | None]:
-        """Where the post stands; `Ok(None)` only if the network says that it stands nowhere."""
+        """Return the address of the post; `Ok(None)` only if the network says that it does not exist."""
         known = [str(self._state.get(_URI, "")), *(self._uri(one) for one in intents if one.state == "done")]
         for uri in dict.fromkeys(known):
             if not uri.startswith(f"at://{self.atproto.did}/"):
@@ -258,7 +258,7 @@ class OwnIdentity:
         await self.journal.record(Entry("life", LOOP, summary, line="mem", trigger_uri=uri))
 
     async def _intents(self) -> list[Intent]:
-        """Those that were to be this post, newest first."""
+        """Return the intents for this post, newest first."""
         prefix = f"once:{self._key}:"
         return [one for one in await self.outbox.by_cause(CAUSE) if one.dedup_key.startswith(prefix)]
 

@@ -1,6 +1,6 @@
-"""What becomes of the registry of peers: pure, a registry and an event in, the next registry out.
+"""The rules of the registry of peers. Pure: a registry and an event in, the next registry out.
 
-Linked peers are kept under their GitHub username in lower case, candidates under their handle.
+Linked peers are stored under their GitHub username in lower case, candidates under their handle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from modules.services.peers.types import Confidence, Linked, Peer, PeerClaim, Pe
 VERIFY_AFTER = timedelta(hours=24)
 PROFILE_AGAIN_AFTER = timedelta(hours=24)
 STANDS_FOR = timedelta(days=7)
-"""How long a link counts without its identity post having been seen again."""
+"""How long a link counts after its identity post was last seen."""
 RETRY_FIRST = timedelta(minutes=15)
 RETRY_LAST = timedelta(hours=6)
 KEPT_PEERS = 500
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def sighted(peers: Peers, seen: Sighting, now: datetime) -> dict[str, Peer]:
-    """The registry after an account came to our notice: known better, or kept as a candidate."""
+    """Return the registry after an account was seen: its entry is updated, or added as a candidate."""
     key = key_of(peers, seen.handle) or seen.handle.lower()
     known = peers.get(key) or _new(key, seen.via, now)
     # NOTE(self): who speaks to us again may be looked at again soon, but not at each word.
@@ -52,7 +52,7 @@ def sighted(peers: Peers, seen: Sighting, now: datetime) -> dict[str, Peer]:
 
 
 def worked_with(peers: Peers, login: str, via: Via, context: str, now: datetime) -> dict[str, Peer]:
-    """The registry after an account on GitHub worked beside us; of its account on Bluesky nothing is known by that."""
+    """Return the registry after a GitHub account worked with us; that says nothing about its account on Bluesky."""
     key = login.lower()
     known = peers.get(key) or _new(login, via, now).replace(bluesky_handle=None)
     after = known.replace(
@@ -73,16 +73,16 @@ def link(
     reserved: Collection[str] = (),
     github_id: int | None = None,
 ) -> tuple[dict[str, Peer], Linked]:
-    """The registry after an identity post was seen, and what came of it.
+    """Return the registry after an identity post was seen, and the result of its claim.
 
     Args:
         peers: the registry.
-        claim: what the post says.
+        claim: the claim in the post.
         now: when it was seen.
-        listed: dids of the peers in the owner's settings: where two claim a name, theirs it is.
-        reserved: names on GitHub that are nobody else's: ours and the owner's, in lower case.
-        github_id: the GitHub account, where it names the account that claims it; else None. That decides between two
-            who are not listed.
+        listed: DIDs of the peers in the owner's settings: if two accounts claim a name, it is theirs.
+        reserved: GitHub names that nobody else may have: ours and the owner's, in lower case.
+        github_id: the GitHub account, if it names the account that claims it; else None. That decides between two who
+            are not listed.
 
     """
     confirmed = github_id is not None
@@ -104,21 +104,21 @@ def link(
 
 
 def not_found(peers: Peers, key: str, now: datetime) -> dict[str, Peer]:
-    """The registry after a feed was read that holds no identity post: what rested on one rests on nothing now."""
+    """Return the registry after a feed without an identity post was read: the entry is no longer verified."""
     known = peers[key]
     after = known.replace(last_scan_at=now, failed_scans=known.failed_scans + 1, last_verified_at=None)
     return {**_without_rival(peers, known.bluesky_did), key: after}
 
 
 def unread(peers: Peers, key: str, now: datetime) -> dict[str, Peer]:
-    """The registry after a feed could not be read, which says nothing about whose it is."""
+    """Return the registry after a feed could not be read, which says nothing about its identity post."""
     return {**peers, key: peers[key].replace(last_scan_at=now, failed_scans=max(1, peers[key].failed_scans))}
 
 
 def clean(peers: Peers) -> dict[str, Peer]:
-    """The registry with one entry for each handle, the best of them, with what the others knew.
+    """Return the registry with one entry for each handle: the best one, with what the others knew.
 
-    Who is not known any more contests no name.
+    An account that is no longer known contests no name.
     """
     cleaned: dict[str, Peer] = {}
     by_handle: dict[str, str] = {}
@@ -135,7 +135,7 @@ def clean(peers: Peers) -> dict[str, Peer]:
 
 
 def merge(kept: Peer, other: Peer) -> Peer:
-    """One entry of two: the name, the account and its verification of `kept`; what either has done stays done."""
+    """Return one entry made of two: name, account and verification of `kept`; what was done with either stays done."""
     first = min(kept, other, key=lambda one: one.discovered_at)
     return kept.replace(
         discovered_at=first.discovered_at,
@@ -152,7 +152,7 @@ def merge(kept: Peer, other: Peer) -> Peer:
 
 
 def related(peers: Peers, key: str, now: datetime, *, is_followed: bool, follows_us: bool) -> dict[str, Peer]:
-    """The registry after a profile was read; `is_followed`: our follow of it stands."""
+    """Return the registry after a profile was read; `is_followed`: our follow of it exists."""
     known = peers[key]
     parted = (known.followed_on_bluesky and not is_followed) or (known.follows_us and not follows_us)
     after = known.replace(
@@ -165,22 +165,22 @@ def related(peers: Peers, key: str, now: datetime, *, is_followed: bool, follows
 
 
 def is_profile_due(peer: Peer, since: Since) -> bool:
-    """Whether its profile is to be read now: once a day."""
+    """Return whether its profile is to be read now, which is once a day."""
     return peer.profile_read_at is None or since(peer.profile_read_at) >= PROFILE_AGAIN_AFTER
 
 
 def may_follow(peer: Peer, since: Since, cooldown: timedelta) -> bool:
-    """Whether it may be followed now: it is not followed, and no parting lies less than `cooldown` back."""
+    """Return whether it may be followed now: it is not followed, and any parting is at least `cooldown` ago."""
     return not peer.followed_on_bluesky and not is_parted(peer, since, cooldown)
 
 
 def is_parted(peer: Peer, since: Since, cooldown: timedelta) -> bool:
-    """Whether a parting lies less than `cooldown` back."""
+    """Return whether there was a parting less than `cooldown` ago."""
     return peer.unfollowed_at is not None and since(peer.unfollowed_at) < cooldown
 
 
 def scan_due(peer: Peer, since: Since) -> bool:
-    """Whether its feed is to be read now: verified less than 24 hours ago, or read in vain a while ago, it is not."""
+    """Return whether its feed is due: not within 24 hours of a verification, nor soon after a failed reading."""
     if not peer.bluesky_handle:
         return False
     if peer.last_verified_at is not None and since(peer.last_verified_at) <= VERIFY_AFTER:
@@ -191,20 +191,20 @@ def scan_due(peer: Peer, since: Since) -> bool:
 
 
 def retry_after(failed: int) -> timedelta:
-    """How long to leave a feed alone after so many readings in vain: 15 minutes, doubling up to 6 hours."""
+    """Return how long to leave a feed alone after `failed` vain readings: 15 minutes, doubled up to 6 hours."""
     doublings: int = min(max(failed, 1) - 1, _DOUBLINGS)
     return min(RETRY_LAST, RETRY_FIRST * (1 << doublings))
 
 
 def standing_by(intents: Sequence[Intent], since: Since) -> ActStanding:
-    """Return how an act stands that is done once, by its intents, newest first; each next try comes later."""
+    """Return the state of an act that is done once, by its intents, newest first; each further try waits longer."""
     return standing_of(intents, 1, retry_after(len(intents)), since)
 
 
 def due_for_scan(peers: Peers, since: Since, most: int) -> list[str]:
-    """The keys of those whose feeds are to be read now, at most so many.
+    """Return the keys of the entries whose feeds are due, at most `most`.
 
-    First those that were introduced to us, then those that were read longest ago: no crowd of strangers keeps them.
+    Introduced peers come first, then those read longest ago, so that many strangers cannot delay them.
     """
     due = [(key, peer) for key, peer in peers.items() if scan_due(peer, since)]
     due.sort(key=lambda item: (not item[1].was_introduced, item[1].last_scan_at or item[1].discovered_at))
@@ -212,7 +212,7 @@ def due_for_scan(peers: Peers, since: Since, most: int) -> list[str]:
 
 
 def standing(peers: Peers, since: Since) -> frozenset[str]:
-    """Dids and handles of those whose identity posts were seen, the last time within a week."""
+    """Return the DIDs and handles of peers whose identity posts were seen within the last week."""
     found = [
         peer
         for peer in peers.values()
@@ -222,14 +222,14 @@ def standing(peers: Peers, since: Since) -> frozenset[str]:
 
 
 def key_of(peers: Peers, handle: str) -> str | None:
-    """The key under which a handle is known; a linked entry before a candidate."""
+    """Return the key of the entry with a handle, a linked entry before a candidate; None if it is unknown."""
     wanted = handle.lower()
     keys = [key for key, peer in peers.items() if _handle(peer) == wanted]
     return min(keys, key=lambda key: not peers[key].is_linked, default=None)
 
 
 def summary(peers: Peers) -> PeerSummary:
-    """Its numbers."""
+    """Return the counts of the registry."""
     linked = [peer for peer in peers.values() if peer.stands]
     return PeerSummary(
         total=len(peers),
@@ -240,7 +240,7 @@ def summary(peers: Peers) -> PeerSummary:
 
 
 def _linked(peers: Peers, claim: PeerClaim, now: datetime, github_id: int | None) -> tuple[dict[str, Peer], Linked]:
-    """The entry of an account under its name, with all that was known of it under others."""
+    """Return the registry with an account's entry under its name, merged with its other entries, and the result."""
     name, handle = claim.username.lower(), claim.handle.lower()
     before = peers.get(name)
     others = [peer for key, peer in peers.items() if key != name and _is_of(peer, claim)]
@@ -265,7 +265,7 @@ def _linked(peers: Peers, claim: PeerClaim, now: datetime, github_id: int | None
 
 
 def _demoted(peers: Peers, claim: PeerClaim, now: datetime, *, claims: str | None = None) -> dict[str, Peer]:
-    """The registry in which the account of a claim that counts for nothing is a candidate, left alone for a while."""
+    """Return the registry in which the account of a failed claim is a candidate, left alone for a while."""
     handle = claim.handle.lower()
     own = [peer for peer in peers.values() if _is_of(peer, claim)]
     merged = own[0] if own else _new(handle, "social", now)
@@ -285,7 +285,7 @@ def _demoted(peers: Peers, claim: PeerClaim, now: datetime, *, claims: str | Non
 
 
 def _without_holder(peers: Peers, name: str) -> dict[str, Peer]:
-    """The registry in which who held a name is a candidate again."""
+    """Return the registry in which the holder of a name is a candidate again."""
     holder = peers[name]
     handle = _handle(holder) or name
     changes = {"last_verified_at": None, "contested_by": (), "github_id": None}
@@ -305,7 +305,7 @@ def _new(handle: str, via: Via, now: datetime) -> Peer:
 
 
 def _without_rival(peers: Peers, did: str | None) -> dict[str, Peer]:
-    """The registry in which an account contests no name."""
+    """Return the registry in which an account contests no name."""
     return {key: _uncontested(peer, did) for key, peer in peers.items()}
 
 
@@ -316,12 +316,12 @@ def _uncontested(peer: Peer, did: str | None) -> Peer:
 
 
 def _is_free(peer: Peer) -> bool:
-    """Whether an entry names no account at all."""
+    """Return whether an entry names no account at all."""
     return not (peer.bluesky_did or peer.bluesky_handle)
 
 
 def _is_of(peer: Peer, claim: PeerClaim) -> bool:
-    """Whether an entry is of the account that claims; an entry that knows no did goes by the handle."""
+    """Return whether an entry is of the account that claims; without a DID its handle decides."""
     if peer.bluesky_did:
         return peer.bluesky_did == claim.did
     return _handle(peer) == claim.handle.lower()
@@ -337,7 +337,7 @@ def _score(key: str, peer: Peer) -> int:
 
 
 def _within_measure(peers: dict[str, Peer]) -> dict[str, Peer]:
-    """At most so many: candidates that nobody introduced go first, whom we saw longest ago before others."""
+    """Return at most `KEPT_PEERS`: candidates that nobody introduced go first, those seen longest ago before others."""
     if len(peers) <= KEPT_PEERS:
         return peers
 
@@ -350,5 +350,5 @@ def _within_measure(peers: dict[str, Peer]) -> dict[str, Peer]:
 
 
 def _with(known: tuple[T, ...], one: T) -> tuple[T, ...]:
-    """`known` with `one` as the newest of them, each once."""
+    """Return `known` with `one` as the newest element, each element once."""
     return (*(each for each in known if each != one), one)

@@ -1,7 +1,7 @@
-"""The registry of other SOULs: `.memory/discovered_peers.json`.
+"""Stores the registry of other SOULs in `.memory/discovered_peers.json`.
 
-Written in one step after each change, and kept across versions: whom we followed or announced is never forgotten. What
-a crash loses at most is the change that it interrupted; what caused it is read again.
+Written atomically after each change, and kept across versions, so that follows and announcements are never forgotten. A
+crash loses at most the change that it interrupted; its cause is read again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REGISTRY_FILE = "discovered_peers.json"
 
 
 def read_peers(path: Path) -> tuple[Peer, ...]:
-    """Return the entries of a registry's file that can be read, without changing anything."""
+    """Return the readable entries of a registry's file, without changing it."""
     try:
         entries = json.loads(read_bounded(path, STATE_MAX_BYTES)).get("peers", {}).values()
     except (OSError, ValueError, RecursionError, AttributeError):
@@ -46,11 +46,11 @@ def read_peers(path: Path) -> tuple[Peer, ...]:
 
 
 class PeerRegistry:
-    """The store. `notice` is a line for the owner if the file was not as expected.
+    """The store of peers. `notice` is a line for the owner if the file was not as expected.
 
-    `listed` returns the dids of the peers in the owner's settings; `reserved` are the names on GitHub that are ours or
-    the owner's. Who unfollowed us, or is followed no more, is not to be followed for `unfollow_cooldown_days`.
-    `is_mutual`: our own identity post stands, so that others can find us too.
+    `listed` returns the DIDs of the peers in the owner's settings; `reserved` are the GitHub names that are ours or the
+    owner's. A peer that unfollowed us, or that we no longer follow, is not followed for `unfollow_cooldown_days`.
+    `is_mutual` is whether our own identity post exists, so that others can find us too.
     """
 
     def __init__(
@@ -72,31 +72,31 @@ class PeerRegistry:
         self.ensure_peer_registry_clean()
 
     def found(self) -> frozenset[str]:
-        """Dids and handles of those who said who they are, as we did; none while our own identity post does not stand.
+        """Return the DIDs and handles of peers with an identity post; none while our own identity post does not exist.
 
-        May be asked from any thread.
+        May be called from any thread.
         """
         if not self.is_mutual:
             return frozenset()
         return policy.standing(self._file.records, self._clock.since)
 
     def parted(self) -> frozenset[str]:
-        """Dids of those who unfollowed us, or are followed no more, not long ago."""
+        """Return the DIDs of peers that unfollowed us, or whose follow by us ended, within the cooldown."""
         since, peers = self._clock.since, self._file.records.values()
         parted = (peer.bluesky_did for peer in peers if policy.is_parted(peer, since, self._cooldown))
         return frozenset(did for did in parted if did)
 
     def is_peer_handle_only(self, handle: str) -> bool:
-        """Whether a handle is a candidate's."""
+        """Return whether a handle belongs to a candidate."""
         key = policy.key_of(self._file.records, handle)
         return key is not None and not self._file.records[key].is_linked
 
     def get(self, key: str) -> Peer | None:
-        """An entry by GitHub username or, of a candidate, by handle."""
+        """Return an entry by GitHub username or, for a candidate, by handle; None if there is none."""
         return self._file.records.get(key.lower())
 
     def register_peer_by_bluesky_handle(self, seen: Iterable[Sighting]) -> int:
-        """Take in accounts that came to our notice; returns how many were not known."""
+        """Add accounts that were seen; return how many were unknown."""
         before, after = self._file.records, self._file.records
         for one in seen:
             after = policy.sighted(after, one, self._clock.now())
@@ -104,20 +104,20 @@ class PeerRegistry:
         return sum(key not in before for key in after)
 
     def register_peer_by_github_username(self, login: str, via: Via, context: str) -> None:
-        """Take in an account on GitHub that worked beside us; neither we nor the owner are one. Raises `StorageError`.
+        """Add a GitHub account that worked with us, unless it is ours or the owner's. Raises `StorageError`.
 
-        It stands for nobody on Bluesky until an identity post there names it.
+        It has no account on Bluesky until an identity post there names it.
         """
         if login.lower() not in self._reserved:
             self._keep(policy.worked_with(self._file.records, login, via, context, self._clock.now()))
 
     def usernames_seen_since(self, moment: datetime) -> list[str]:
-        """Return the names on GitHub of those whom we saw since then."""
+        """Return the GitHub names of peers that were seen since then."""
         seen = (peer for peer in self._file.records.values() if peer.is_linked and peer.last_seen_at >= moment)
         return [peer.github_username for peer in seen if peer.github_id or "plan" in peer.vias]
 
     def get_listed_accounts(self) -> list[Account]:
-        """Return the accounts on GitHub of the peers in the owner's settings whose identity posts stand."""
+        """Return the GitHub accounts of the peers in the owner's settings whose identity posts exist."""
         listed = self._listed()
         return [
             Account(peer.github_id, peer.github_username)
@@ -126,9 +126,9 @@ class PeerRegistry:
         ]
 
     def link_bluesky_handle_to_github(self, claim: PeerClaim, *, github_id: int | None = None) -> Linked:
-        """Take in what an identity post says; returns what came of it.
+        """Store the claim of an identity post; return the result.
 
-        `github_id` is the GitHub account where that names the account that claims it, else None.
+        `github_id` is the GitHub account if that account names the DID that claims it, else None.
         """
         now = self._clock.now()
         after, outcome = policy.link(
@@ -138,62 +138,62 @@ class PeerRegistry:
         return outcome
 
     def mark_identity_not_found(self, key: str) -> None:
-        """No identity post stands on the feed of this entry."""
+        """Record that the feed of this entry has no identity post."""
         self._keep(policy.not_found(self._file.records, key, self._clock.now()))
 
     def mark_unread(self, key: str) -> None:
-        """The feed of this entry could not be read."""
+        """Record that the feed of this entry could not be read."""
         self._keep(policy.unread(self._file.records, key, self._clock.now()))
 
     def mark_peer_followed(self, username: str) -> None:
-        """We follow it, and need never do so again."""
+        """Record that we follow this peer and need not do so again."""
         self._change(username, followed_on_bluesky=True)
 
     def mark_peer_announced(self, username: str) -> None:
-        """We told of it, and need never do so again."""
+        """Record that we announced this peer and need not do so again."""
         self._change(username, announced_on_bluesky=True)
 
     def due_for_scan(self, most: int) -> list[Peer]:
-        """Whose feeds are to be read now, at most so many."""
+        """Return the entries whose feeds are due, at most `most`."""
         due = policy.due_for_scan(self._file.records, self._clock.since, most)
         return [self._file.records[key] for key in due]
 
     def all_peers(self) -> list[Peer]:
-        """Return everyone known, in no order."""
+        """Return all entries, in no order."""
         return list(self._file.records.values())
 
     def get_linked_peers(self) -> list[Peer]:
-        """All whose identity posts stand, for accounts on GitHub that name them back."""
+        """Return the peers whose identity posts exist and whose GitHub accounts name them back."""
         return [peer for peer in self._file.records.values() if peer.stands and peer.github_id]
 
     def get_unfollowed_peers(self) -> list[Peer]:
-        """Those to be followed now, whom we met first before others."""
+        """Return the peers to follow now, first met first."""
         since = self._clock.since
         return [peer for peer in self._introduced() if policy.may_follow(peer, since, self._cooldown)]
 
     def due_for_profile(self) -> Peer | None:
-        """Whose profile is to be read now: of those that were introduced, the one read longest ago; None if none is."""
+        """Return the introduced peer whose profile is due and was read longest ago; None if none is due."""
         since = self._clock.since
         due = [peer for peer in self._introduced() if policy.is_profile_due(peer, since)]
         return min(due, key=lambda peer: iso(peer.profile_read_at) if peer.profile_read_at else "", default=None)
 
     def note_profile(self, username: str, *, is_followed: bool, follows_us: bool) -> bool:
-        """Take in what a profile says; returns whether we parted since it was read before."""
+        """Store what a profile says; return whether we parted since it was last read."""
         key, now = username.lower(), self._clock.now()
         before = self._file.records[key].unfollowed_at
         self._keep(policy.related(self._file.records, key, now, is_followed=is_followed, follows_us=follows_us))
         return self._file.records[key].unfollowed_at != before
 
     def get_unannounced_peers(self) -> list[Peer]:
-        """Those to be announced, whom we met first before others."""
+        """Return the peers to announce, first met first."""
         return [peer for peer in self._introduced() if not peer.announced_on_bluesky]
 
     def get_peer_announcement_summary(self) -> PeerSummary:
-        """Its numbers."""
+        """Return its counts."""
         return policy.summary(self._file.records)
 
     def ensure_peer_registry_clean(self) -> None:
-        """Merge entries that are of one handle."""
+        """Merge entries with the same handle."""
         self._keep(policy.clean(self._file.records))
 
     def _introduced(self) -> list[Peer]:
@@ -227,17 +227,17 @@ _IN_ORDER = (_TICKED, _PROFILE)
 
 
 def is_github_username(name: str) -> bool:
-    """Whether GitHub would let an account have this name."""
+    """Return whether GitHub allows this name for an account."""
     return _USERNAME.fullmatch(name) is not None and name.lower() not in _RESERVED
 
 
 def github_url(username: str) -> str:
-    """The address of an account on GitHub."""
+    """Return the URL of an account on GitHub."""
     return f"https://github.com/{username}"
 
 
 def tells_username(text: str, username: str) -> bool:
-    """Whether a text tells a GitHub username: in backticks, as a link to the account, or before "on GitHub"."""
+    """Return whether a text gives a GitHub username: in backticks, as a link to the account, or before "on GitHub"."""
     name = re.escape(username)
     told = rf"`@?{name}`|(?<![\w.-])github\.com/{name}(?![\w-])|(?<![\w-]){name} on github\b"
     return re.search(told, text, re.IGNORECASE) is not None
@@ -246,35 +246,35 @@ def tells_username(text: str, username: str) -> bool:
 def names_did(shown: str, did: str) -> bool:
     """Return whether a page on GitHub says that its account is `did` on Bluesky.
 
-    It says so on a line that holds nothing else: the DID or the address of its profile, after `Bluesky:` or alone.
-    Who is mentioned, quoted or shown as an example is somebody else.
+    It must be on a line that contains nothing else: the DID or the URL of its profile, after `Bluesky:` or alone. An
+    account that is mentioned, quoted or shown as an example is somebody else's.
     """
     line = re.compile(rf"(?:bluesky:\s*)?(?:at://|https?://[\w.-]+/profile/)?{re.escape(did)}/?", re.IGNORECASE)
     return did in shown and any(line.fullmatch(one.strip()) for part in own_words(shown) for one in part.split("\n"))
 
 
 def build_identity_post_text(username: str, sentence: str) -> str:
-    """The whole post around one sentence, at most 300 graphemes; the sentence gives way, the fixed parts never."""
+    """Return the whole post around one sentence, at most 300 graphemes; only the sentence is shortened to fit."""
     return fit_post_text(f"{IDENTITY_POST_MARKER}`{username}` {truncate_graphemes(sentence)}", github_url(username))
 
 
 def extract_github_username_from_text(text: str) -> str | None:
-    """The GitHub username that a text claims for its author, as it is written there; None if it claims none.
+    """Return the GitHub username that a text claims for its author, as it is written there; None if it claims none.
 
-    Looked for in this order: behind the marker of an identity post; in backticks before "on GitHub"; a link to an
-    account or to a tab of its page, not to a repository, and not one that was cut off. A name without backticks
-    or a link claims nothing: it could be any word.
+    Searched in this order: after the marker of an identity post; in backticks before "on GitHub"; in a link to an
+    account or to a tab of its page, not to a repository, and not in a link that was cut off. A name without backticks
+    or a link claims nothing, as it could be any word.
     """
     return next(_names_in(text), None)
 
 
 def is_identity_post(post: Post) -> bool:
-    """Whether a post is written as an identity post; a reply never is."""
+    """Return whether a post is written as an identity post; a reply never is."""
     return post.reply is None and post.text.lstrip().startswith(IDENTITY_POST_MARKER)
 
 
 def find_identity_post(items: Iterable[FeedItem]) -> Post | None:
-    """The first identity post of a feed; reposts are somebody else's."""
+    """Return the first identity post of a feed, ignoring reposts, which are by others; None if there is none."""
     return next((item.post for item in items if item.reposted_by is None and is_identity_post(item.post)), None)
 
 
@@ -291,7 +291,7 @@ _WORDS = frozenset({"reply", "mention", "quote"})
 
 @dataclass(frozen=True, slots=True)
 class Ourselves:
-    """Who is never a peer, by handle in lower case and by did; `github` are our names there and the owner's."""
+    """The accounts that are never peers, by handle (in any case) and DID; `github` are our and the owner's names."""
 
     handle: str
     owner_handle: str
@@ -299,21 +299,21 @@ class Ourselves:
     github: Collection[str] = ()
 
     def may_be_peer(self, actor: Actor, own_did: str) -> bool:
-        """Whether an account is neither ours nor the owner's."""
+        """Return whether an account is neither ours nor the owner's."""
         return actor.did not in {own_did, self.owner_did} and self.may_be_named(actor.handle)
 
     def may_be_named(self, handle: str) -> bool:
-        """Whether a handle is one, and neither ours nor the owner's."""
+        """Return whether a handle is valid, and neither ours nor the owner's."""
         return is_handle(handle) and handle.lower() not in {self.handle.lower(), self.owner_handle.lower()}
 
 
 def is_handle(name: str) -> bool:
-    """Whether a name has the form of a handle; a server that is not our own may call an account anything."""
+    """Return whether a name has the form of a handle; foreign servers may return any name."""
     return [span.value for span in detect_mentions(f"@{name}")] == [name.lower()]
 
 
 def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) -> Iterator[Sighting]:
-    """Who may be a SOUL, by one post."""
+    """Yield the accounts in one post that may be SOULs."""
     author = post.author
     if ourselves.may_be_peer(author, own_did):
         owners = {name.lower() for name in ourselves.github if name}
@@ -333,14 +333,14 @@ def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) 
 
 
 class PeerDiscovery:
-    """Keeps who may be a SOUL as candidates."""
+    """Keeps accounts that may be SOULs as candidates."""
 
     def __init__(self, registry: PeerRegistry, ourselves: Ourselves) -> None:
         self._registry = registry
         self._ourselves = ourselves
 
     def note_notifications(self, notifications: Iterable[Notification], own_did: str) -> None:
-        """Take in what reached us; a candidate that speaks to us is looked at again soon."""
+        """Add candidates from notifications; a candidate that speaks to us is looked at again soon."""
         seen: list[Sighting] = []
         for item in notifications:
             if item.kind not in _WORDS:
@@ -351,6 +351,6 @@ class PeerDiscovery:
         self._registry.register_peer_by_bluesky_handle(seen)
 
     def note_posts(self, posts: Iterable[Post], own_did: str) -> None:
-        """Take in a thread that was read."""
+        """Add candidates from a thread that was read."""
         seen = [one for post in posts for one in sightings_in(post, self._ourselves, own_did)]
         self._registry.register_peer_by_bluesky_handle(seen)

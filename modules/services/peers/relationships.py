@@ -1,9 +1,9 @@
-"""Whom the SOUL has met on Bluesky, and how far it has read its notifications: `.memory/relationships.json`.
+"""Stores whom the SOUL met on Bluesky, and how far it read its notifications, in `.memory/relationships.json`.
 
-An account is its DID, which is its name in the file: a handle may be given up and taken by somebody else.
+An account is stored under its DID, as a handle may be given up and taken by somebody else.
 
-Written atomically after each change; kept across versions. What a crash loses at most is the change it interrupted, and
-the notification that caused it comes again, since `seenAt` moves last.
+Written atomically after each change, and kept across versions. A crash loses at most the change that it interrupted,
+and the notification that caused it comes again, since `seenAt` moves last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOP = 5
 
 
 class Interaction(FileRecord):
-    """Something that an account did towards us, once per uri."""
+    """An interaction of an account with us, once per uri."""
 
     type: str
     uri: str
@@ -52,7 +52,7 @@ class Interaction(FileRecord):
 
 
 class Relationship(FileRecord):
-    """What we remember of one account; the newest 50 interactions are kept."""
+    """The memory of one account; the newest 50 interactions are kept."""
 
     handle: str
     did: str
@@ -65,17 +65,17 @@ class Relationship(FileRecord):
 
     @property
     def times_written(self) -> int:
-        """How many of these interactions were in words: a like, a repost and a follow are none."""
+        """The number of these interactions in words; a like, a repost and a follow are not."""
         return sum(one.type not in _WARM for one in self.interactions)
 
     def times_written_before(self, uri: str) -> int:
-        """Return how many of these interactions were in words and came before the one of `uri`."""
+        """Return how many of these interactions were in words and came before the one with `uri`."""
         earlier = itertools.takewhile(lambda one: one.uri != uri, self.interactions)
         return sum(one.type not in _WARM for one in earlier)
 
     @property
     def exchanges(self) -> int:
-        """How many of these were in words and got a response of ours."""
+        """The number of these interactions in words that we responded to."""
         return sum(one.type not in _WARM and one.responded for one in self.interactions)
 
     @property
@@ -85,7 +85,7 @@ class Relationship(FileRecord):
 
 @dataclass(frozen=True, slots=True)
 class RelationshipSummary:
-    """How many accounts are known, were kind, and come often; and a line for each of the closest."""
+    """The numbers of accounts that are known, positive, and recurring; and a line for each of the closest."""
 
     total: int
     positive: int
@@ -94,7 +94,7 @@ class RelationshipSummary:
 
 
 class Relationships:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """The store of relationships. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -104,33 +104,33 @@ class Relationships:
 
     @property
     def seen_at(self) -> str | None:
-        """How far the notifications were read: the `indexedAt` of the newest, ISO-8601."""
+        """The `indexedAt` of the newest notification that was read, ISO-8601; None if none was."""
         value = self._file.rest.get("seenAt")
         return value if _is_moment(value) else None
 
     def advance_seen_at(self, indexed_at: str) -> None:
-        """Remember that all up to `indexed_at` was read; never moves back. Raises `ValueError` if it is no time."""
+        """Record that all was read up to `indexed_at`; never move back. Raises `ValueError` if that is not a time."""
         moment = parse_iso(indexed_at)
         if self.seen_at is None or moment > parse_iso(self.seen_at):
             self._file.rest["seenAt"] = indexed_at
             self._save()
 
     def get(self, did: str, /) -> Relationship | None:
-        """What we remember of an account."""
+        """Return the memory of an account, or None."""
         return self._file.records.get(did)
 
     def follows_us(self, did: str) -> bool:
-        """Whether we remember that the account with this did followed us; may be asked from any thread."""
+        """Return whether the account with this DID is known to have followed us; may be called from any thread."""
         known = self.get(did)
         return known is not None and any(item.type == "follow" for item in known.interactions)
 
     def record_interaction(self, notification: Notification) -> Relationship:
-        """Remember what a notification tells; the same one twice changes nothing."""
+        """Store the interaction in a notification; the same one twice changes nothing."""
         at, kind = parse_iso(notification.indexed_at), notification.kind
         return self._record(notification.author, Interaction(type=kind, uri=notification.uri, timestamp=at))
 
     def record_message(self, author: Actor, uri: str, sent_at: str, *, responded: bool) -> Relationship:
-        """Remember that an account wrote a direct message, without its words; the same one twice changes nothing."""
+        """Store that an account wrote a direct message, without its text; the same one twice changes nothing."""
         return self._record(
             author, Interaction(type="message", uri=uri, timestamp=parse_iso(sent_at), responded=responded)
         )
@@ -155,7 +155,7 @@ class Relationships:
         return after
 
     def mark_responded(self, uris: Collection[str]) -> None:
-        """Remember that what stands at these addresses was answered, by words or by a like."""
+        """Record that the posts or messages at these addresses were answered, by words or by a like."""
         for one in list(self._file.records.values()):
             if any(item.uri in uris and not item.responded for item in one.interactions):
                 interactions = tuple(
@@ -165,12 +165,12 @@ class Relationships:
 
     @contextmanager
     def one_save(self) -> Iterator[None]:
-        """Many changes, written once, on leaving."""
+        """Write many changes at once, when the block ends."""
         with self._file.one_save():
             yield
 
     def prune_stale(self) -> int:
-        """Forget those who have not come for 60 days, 90 if they were kind or came often; returns how many."""
+        """Forget accounts without contact for 60 days, 90 if positive or recurring; return how many."""
         now = self._clock.now()
 
         def stale(one: Relationship) -> bool:
@@ -187,34 +187,34 @@ class Relationships:
 
     @property
     def reflection(self) -> Reflection:
-        """What happened since SELF.md was last changed."""
+        """The events and insights since SELF.md was last changed."""
         return reflection_in(self._file.rest)
 
     def note_insight(self, code: InsightCode, about: str, *, significant: bool = False, did: str = "") -> None:
-        """Keep an insight, and count what happened if it was significant. Raises `StorageError`.
+        """Store an insight, and count the event if it was significant. Raises `StorageError`.
 
-        `did` is the account that it is about, if it is about one.
+        `did` is the account that it is about, if there is one.
         """
         add(self._file.rest, code, about, self._clock.now(), significant=significant, did=did)
         self._save()
 
     def integrate_insights(self) -> None:
-        """SELF.md was changed: what was pending counts as taken up. Raises `StorageError`."""
+        """Record that SELF.md was changed, so that pending insights count as used. Raises `StorageError`."""
         if self.reflection != Reflection():
             clear(self._file.rest)
             self._save()
 
     async def attention(self) -> AttentionNeeds:
-        """Return what is to be thought over, for the list of what asks for attention."""
+        """Return the pending reflection, for the list of what needs attention."""
         return AttentionNeeds(reflection=self.reflection)
 
     def newest(self, limit: int) -> list[Relationship]:
-        """Return the accounts that were last met, the newest first."""
+        """Return the accounts with the latest interactions, newest first."""
         known = sorted(self._file.records.values(), key=lambda one: one.last_interaction, reverse=True)
         return known[:limit]
 
     def summary(self) -> RelationshipSummary:
-        """Return the numbers, and who comes most."""
+        """Return the counts, and the closest accounts."""
         known = self._file.records.values()
         return RelationshipSummary(
             total=len(known),
@@ -224,12 +224,12 @@ class Relationships:
         )
 
     def closest(self) -> list[str]:
-        """Return with whom we talked most, one line each, the closest first; who got no response is no such person."""
+        """Return a line for each of the accounts with the most exchanges, closest first; none without exchanges."""
         ranked = sorted(self._file.records.values(), key=lambda one: -one.exchanges)[:_TOP]
         return [f"@{one.handle}: {counted(one.exchanges, 'exchange')}" for one in ranked if one.exchanges]
 
     def _keep(self, relationship: Relationship) -> None:
-        """Store what is known of an account. Who got a first response was met; spam that got none was not."""
+        """Store an account. Its first response makes it a new person; unanswered spam never does."""
         known, who = self.get(relationship.did), f"@{relationship.handle}"
         self._file.records[relationship.did] = relationship
         if relationship.responded and not (known and known.responded) and is_handle(relationship.handle):
@@ -265,7 +265,7 @@ State = MutableMapping[str, Any]
 
 
 def reflection_in(state: State) -> Reflection:
-    """Return what `state` holds; entries that cannot be read are left out."""
+    """Return the reflection in `state`; entries that cannot be read are left out."""
     kept = _kept(state)
     events, entries = kept.get(_EVENTS), kept.get(_INSIGHTS)
     return Reflection(
@@ -279,7 +279,7 @@ def reflection_in(state: State) -> Reflection:
 
 
 def read_reflection(path: Path) -> Reflection:
-    """Return what the file at `path` holds, without changing it; nothing where it cannot be read."""
+    """Return the reflection in the file at `path`, without changing it; an empty one if it cannot be read."""
     try:
         state = json.loads(read_bounded(path, STATE_MAX_BYTES))
     except (OSError, ValueError, RecursionError):
@@ -300,7 +300,7 @@ def add(state: State, code: str, about: str, now: datetime, *, significant: bool
 
 
 def clear(state: State) -> None:
-    """SELF.md took them up: begin anew."""
+    """Drop events and insights once SELF.md contains them."""
     state.pop(_KEY, None)
 
 

@@ -1,4 +1,4 @@
-"""Notes in the relationships what the SOUL answered, as the outbox has it: however an act was admitted."""
+"""Records in the relationships what the SOUL answered, as the outbox has it: however an act was admitted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from modules.services.work.types import Perceiver
 
 _KINDS: tuple[IntentKind, ...] = ("reply", "like", "direct_message")
 _OPEN_FOR = timedelta(days=2)
-"""What was accepted longer ago has left, was refused, or has lost its sense."""
+"""An act that was accepted longer ago has left, was refused, or no longer matters."""
 
 
 @dataclass(kw_only=True)
 class ResponsePerceiver(Perceiver):
-    """Counts replies, likes and direct messages that left or wait only for their turn; a draft, once it is approved."""
+    """Counts replies, likes and direct messages that left or are on their way; a draft once it is approved."""
 
     outbox: Outbox
     relationships: Relationships
@@ -36,7 +36,7 @@ class ResponsePerceiver(Perceiver):
 
 
 def _answered(act: Intent) -> str:
-    """Return the address of what an act answers."""
+    """Return the address of the post or message that an act answers."""
     if isinstance(act.body, DirectMessageBody):
         return act.body.subject.partition("#")[0]
     return act.target

@@ -1,7 +1,7 @@
-"""Who we tell a room that we are, when we tell it, and whom of it we know from earlier rooms.
+"""Presents the SOUL to a room, and remembers the members of earlier rooms.
 
-Others' words are untrusted: they are cleaned and cut before they come near a prompt. Whom the SOUL has talked with is
-kept across lives in `.memory/peer_relationships.json`.
+Text by others is untrusted: it is cleaned and cut before it reaches a prompt. The members that the SOUL has talked with
+are kept across versions in `.memory/peer_relationships.json`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Stance = Literal["agrees", "disagrees"]
 
 
 class PeerRelationship(BaseModel):
-    """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first."""
+    """The memory of one peer; `last_interaction` is ISO-8601 UTC, "" before the first interaction."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow", defer_build=True
@@ -88,7 +88,7 @@ class PeerRelationship(BaseModel):
 
 
 class PeerRelationships:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """The store of relationships. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         loaded = load_state(path, {})
@@ -108,11 +108,11 @@ class PeerRelationships:
             self.notice = f"{path.name}: {len(self._unread)} entries cannot be read and stay as they are"
 
     def get(self, name: str) -> PeerRelationship | None:
-        """What we remember of `name`, in any case."""
+        """Return the memory of `name`, in any case, or None."""
         return self._peers.get(name.lower())
 
     def record_space_interaction(self, names: Iterable[str]) -> None:
-        """They spoke where we are. It counts as one conversation for as long as nobody pauses for long."""
+        """Record that these members spoke in our room. It is one conversation until there is a long pause."""
         now = self._clock.now()
         for name in {name.lower(): name for name in names}.values():
             known = self._known(name)
@@ -121,26 +121,26 @@ class PeerRelationships:
         self._save()
 
     def record_co_creation(self, name: str) -> None:
-        """We worked on an issue together."""
+        """Record that we worked on an issue together."""
         known = self._known(name)
         self._put(known, issues_co_created=known.issues_co_created + 1)
         self._save()
 
     def record_pr_review(self, name: str) -> None:
-        """One of us looked at the other's pull request."""
+        """Record that one of us reviewed the other's pull request."""
         known = self._known(name)
         self._put(known, prs_reviewed=known.prs_reviewed + 1)
         self._save()
 
     def record_memorable_exchange(self, name: str, text: str) -> None:
-        """Words between us that are worth keeping; the newest five are."""
+        """Store a memorable exchange; the newest five are kept."""
         known = self._known(name)
         exchanges = (*known.memorable_exchanges, one_line(text, _MAX_CHARS))[-_KEPT_EXCHANGES:]
         self._put(known, memorable_exchanges=exchanges)
         self._save()
 
     def record_complementary_strengths(self, name: str, texts: Iterable[str]) -> None:
-        """Remember what they are good at: the first three of these, and of the earlier ones as many as still fit."""
+        """Store what they are good at: the first three of these, and earlier ones as far as there is room."""
         known = self._known(name)
         told = [one_line(text, _MAX_CHARS) for text in texts]
         kept = tuple(dict.fromkeys([*filter(None, told), *known.complementary_strengths]))[:_KEPT_STRENGTHS]
@@ -149,7 +149,7 @@ class PeerRelationships:
             self._save()
 
     def get_peer_relationship_context(self, name: str, skills: Skills) -> str | None:
-        """What a prompt is told about us two; None if we never talked."""
+        """Return the text for a prompt about us and this member; None if we never talked."""
         known = self.get(name)
         if known is None or not known.space_conversations:
             return None
@@ -169,7 +169,7 @@ class PeerRelationships:
         self._peers[known.peer_name.lower()] = known.model_copy(update=changes)
 
     def _forget_passers_by(self) -> None:
-        """A room may be full of names that come once; whom we know best, and saw last, stay."""
+        """Limit the number of peers; those that we know best and saw last stay."""
         if len(self._peers) > _KEPT_PEERS:
             ranked = sorted(self._peers.items(), key=lambda item: _closeness(item[1]))
             for name, _ in ranked[: len(self._peers) - _KEPT_PEERS]:
@@ -222,10 +222,10 @@ _EMPHASIS = re.compile(r"[*_`>]+")
 
 
 def build_identity_summary(self_md: str, soul_md: str, recent_work: str) -> IdentitySummary:
-    """The card that a room is shown; `recent_work` "" when there is none.
+    """Return the card for a room; `recent_work` is "" if there is none.
 
-    Where SOUL.md has a section "Essence" that is its essence, and its list items that begin in bold type are its
-    values; where it has none, both are taken from all of its words.
+    The section "Essence" of SOUL.md is the essence, and its list items that begin in bold type are the values; what is
+    missing is taken from the whole text.
     """
     sections = _sections(self_md)
     essence = _prose("\n".join(_sections(soul_md).get(_ESSENCE, ()))) or _prose(soul_md)
@@ -245,7 +245,7 @@ def build_identity_summary(self_md: str, soul_md: str, recent_work: str) -> Iden
 
 
 def sanitized(summary: IdentitySummary) -> IdentitySummary:
-    """A peer's card as it may stand in a prompt: nothing hidden, at most 5 items, 300 characters a field."""
+    """Return a peer's card for a prompt: nothing hidden, at most 5 items, 300 characters a field."""
     return IdentitySummary(
         core_values=_few(summary.core_values),
         current_interests=_few(summary.current_interests),
@@ -257,7 +257,7 @@ def sanitized(summary: IdentitySummary) -> IdentitySummary:
 
 
 def reflection_summary(text: str) -> str:
-    """The sentences of a reflection that a room may hear: the first two of substance that are not about tools."""
+    """Return the part of a reflection for a room: its first two sentences of substance that are not about tools."""
     told = [
         sentence
         for sentence in _SENTENCE_END.split(_prose(text))
@@ -290,7 +290,7 @@ def _items(sections: dict[str, list[str]], *names: str) -> tuple[str, ...]:
 
 
 def _voice(sections: dict[str, list[str]]) -> str:
-    """The line that names the tone (`Tone: …`), else the first one."""
+    """Return the line that names the tone (`Tone: …`), or else the first one."""
     lines = [_EMPHASIS.sub("", line) for line in sections.get("voice", [])]
     if tone := next((found[1] for line in lines if (found := _TONE.match(line))), ""):
         return _whole_sentences(tone)
@@ -302,7 +302,7 @@ def _whole_sentences(text: str) -> str:
 
 
 def _prose(markdown: str) -> str:
-    """Without headings, rules and emphasis, on one line."""
+    """Return the text without headings, rules and emphasis, on one line."""
     kept = (line for line in without_headings(markdown.splitlines()) if not _RULE.match(line))
     return " ".join(_EMPHASIS.sub("", " ".join(_BULLET.sub("", line) for line in kept)).split())
 
@@ -318,17 +318,17 @@ def _essence(soul: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoomJoined(Event):
-    """We came into a room; it listens already."""
+    """We joined a room, which can receive messages now."""
 
 
 @dataclass(slots=True)
 class IdentityPublisher:
     """Presents the SOUL of `home`.
 
-    `mute_reason` returns why nothing may be told just now, "" if something may; `mute_unasked` the same for what does
-    not answer the host.
+    `mute_reason` returns why nothing may be sent now, "" if something may; `mute_unasked` does the same for messages
+    that do not answer the host.
 
-    A room that was only found is told of no work but what was promised in such a room.
+    A room that was only found is told only of work that was committed to in such a room.
     """
 
     client: SpaceClient
@@ -343,7 +343,7 @@ class IdentityPublisher:
     _owed: bool = field(default=False, init=False)
 
     async def introduce(self) -> None:
-        """Tell who we are; where nobody listens, nothing is told, and while we must be silent, later."""
+        """Send who we are: not at all without a connection, and later if we must be silent now."""
         self._owed = bool(self.mute_reason())
         if self._owed:
             return
@@ -359,12 +359,12 @@ class IdentityPublisher:
         await self.client.send_identity(summary)
 
     async def catch_up(self) -> None:
-        """Tell it now, if we came in while we had to be silent."""
+        """Send who we are now if that was put off."""
         if self._owed:
             await self.introduce()
 
     async def reflected(self, text: str) -> None:
-        """SELF.md changed by a reflection: tell what was learned, if that can be told."""
+        """Send a summary of a reflection that changed SELF.md, if that may be sent."""
         if not self.client.is_active:
             return
         summary = reflection_summary(text)

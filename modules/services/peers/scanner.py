@@ -1,4 +1,4 @@
-"""Reads the feeds of candidates, and of known peers once a day: only there an account says who it is."""
+"""Reads the feeds of candidates, and of known peers once a day: an account can say who it is only there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PeerScanner:
     journal: Journal
 
     async def scan_due(self) -> int:
-        """Read the feeds that are due, a few at a time; returns how many peers were newly linked."""
+        """Read the feeds that are due, a few at a time; return how many peers were newly linked."""
         linked = 0
         for peer in self.registry.due_for_scan(_FEEDS_PER_CYCLE):
             key = peer.github_username.lower()
@@ -69,7 +69,7 @@ class PeerScanner:
 
     @answering
     async def _identity_post_of(self, peer: Peer) -> ApiResult[PeerClaim | None]:
-        """What the identity post of an account says; `Ok(None)` where it has none, or is gone itself."""
+        """Return the claim in the identity post of an account; `Ok(None)` if it has none or the account is gone."""
         post = (await self._find_post(peer)).or_else(None, *_GONE)
         username = extract_github_username_from_text(post.text) if post else None
         if not (post and username and self._is_of(post, peer)):
@@ -79,9 +79,9 @@ class PeerScanner:
 
     @answering
     async def _find_post(self, peer: Peer) -> ApiResult[Post | None]:
-        """The newest identity post of an account: among its latest posts, where it was last seen, or further back.
+        """Return an account's newest identity post: among its latest posts, where it was last seen, or further back.
 
-        Further back is read only for those who were introduced: most of the others are no SOULs.
+        Only introduced accounts are read further back, as most others are no SOULs.
         """
         first = (await self._page(peer, FEED_FETCH_LIMIT, None)).or_raise()
         if post := find_identity_post(first.items):
@@ -91,7 +91,7 @@ class PeerScanner:
         return await self._further_back(peer, first.cursor) if peer.was_introduced else Ok(None)
 
     async def _seen_again(self, peer: Peer) -> Post | None:
-        """Return the identity post where it was last seen; None if it is gone, or was never seen."""
+        """Return the identity post where it was last seen; None if it is gone or was never seen."""
         if not peer.identity_uri:
             return None
         read = await self.atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
@@ -114,7 +114,7 @@ class PeerScanner:
         return await self.atproto.get_author_feed(actor, limit=limit, cursor=cursor, filter="posts_no_replies")
 
     def _is_of(self, post: Post, peer: Peer) -> bool:
-        """Whether the post is by the account that was asked for, which is neither ours nor the owner's."""
+        """Return whether the post is by the account that was requested, which is neither ours nor the owner's."""
         if not self.ourselves.may_be_peer(post.author, self.atproto.did):
             return False
         if peer.bluesky_did:
@@ -141,10 +141,10 @@ class PeerScanner:
 
     @answering
     async def _account_that_names(self, claim: PeerClaim) -> ApiResult[int | None]:
-        """The id of the GitHub account that an identity post claims, where that account names the DID that claims it.
+        """Return the id of the GitHub account in an identity post, if that account names the DID that claims it.
 
-        Its page may name it, or the README.md of the repository that GitHub shows there. None where neither does, and
-        where the login stood for another account before.
+        The DID may be on its page, or in the README.md of its profile repository. None if it is in neither, or if the
+        login belonged to another account before.
         """
         if not self.github.configured:
             return Ok(None)

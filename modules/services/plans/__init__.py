@@ -1,1 +1,1 @@
-"""Plans of work in GitHub issues: their text and their tasks."""
+"""Reads, writes and composes plans of work in GitHub issues."""

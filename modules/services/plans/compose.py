@@ -1,4 +1,4 @@
-"""Has the model make a plan of what people want built. Keeps nothing."""
+"""Asks the model for a plan of what people want built. Stores nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SKILL = "plans"
 
 @dataclass(frozen=True, slots=True)
 class PlanWords:
-    """The checks of a plan that names none, and the tasks that make and update the pages of a repository."""
+    """The checks for a plan that has none, and the tasks that make and update the pages of a repository."""
 
     verification: tuple[str, ...]
     docs: DocsWords
@@ -32,7 +32,7 @@ class PlanWords:
 
 
 def plan_words(skills: Skills, repo: str) -> PlanWords:
-    """Return the words of a plan for the repository `owner/name`. Raises `SkillError`."""
+    """Return the standard texts of a plan for the repository `owner/name`. Raises `SkillError`."""
     checks = skills.section(_SKILL, "Verification").splitlines()
     docs = DocsWords(_task(skills, "Agents Page", repo), _task(skills, "Scenarios Page", repo))
     updates = DocsWords(_task(skills, "Agents Update", repo), _task(skills, "Scenarios Update", repo))
@@ -40,7 +40,7 @@ def plan_words(skills: Skills, repo: str) -> PlanWords:
 
 
 def issues_taken_up(plan: Plan, skills: Skills) -> tuple[int, ...]:
-    """Return the issues that a plan says it is for. Raises `SkillError`."""
+    """Return the numbers of the issues that a plan says it is for. Raises `SkillError`."""
     return issues_of(plan, skills.section(_SKILL, "For Issues"))
 
 
@@ -63,7 +63,7 @@ _MOST_DIGITS = 9
 _TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
 _MOST_FILES = 10
 _TEMPERATURES = (0.0, 0.5)
-"""Of the first try and of the second, which would go as the first one went."""
+"""The temperatures of the first and the second try; at 0 the second would only repeat the first."""
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _TASK: dict[str, Any] = {
     "type": "object",
@@ -106,9 +106,9 @@ _ISSUE_PLAN["properties"]["outside"] = {"type": "array", "items": _OUTSIDE}
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a plan is for: `text` says more of it than `title`, `said` are our own words when we committed ourselves.
+    """A request for a plan: `text` is longer than `title`, `said` are our own words when we committed to it.
 
-    `stands` is what the repository holds, as `repository_view` returns it.
+    `stands` describes the repository, as `repository_view` returns it.
     """
 
     repo: Repo
@@ -120,7 +120,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class SourceIssue:
-    """An issue whose work goes into a plan, with all its words as its author wrote them."""
+    """An issue whose work goes into a plan, with its full text as its author wrote it."""
 
     number: int
     title: str
@@ -131,14 +131,14 @@ class SourceIssue:
 
     @property
     def text(self) -> str:
-        """Its title, its labels and its first text."""
+        """Its title, its labels and its body."""
         labels = f"\n[{', '.join(self.labels)}]" if self.labels else ""
         return f"{self.title}{labels}\n\n{self.body}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class IssuePlan:
-    """A plan of issues, and by its number what the author of each issue outside the repository's purpose is told."""
+    """A plan for issues and, by number, the answer to the author of each issue outside the repository's purpose."""
 
     plan: Plan
     outside: Mapping[int, str] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class PlanComposer:
     rng: random.Random
 
     async def compose(self, wanted: PlanRequest) -> Plan | None:
-        """Return the plan that the model makes; None where it makes none with a task, also when asked once more.
+        """Return the model's plan; None if it makes none with a task in two tries.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -177,13 +177,13 @@ class PlanComposer:
     async def compose_from_issues(
         self, repo: Repo, issues: Sequence[SourceIssue], *, stands: str = ""
     ) -> IssuePlan | None:
-        """Return one plan of the work in these issues, without a task where they hold no work.
+        """Return one plan for the work in these issues, without tasks if they contain no work.
 
-        None where the model twice makes none that names one of them.
+        None if the model twice makes a plan that names none of them, or names others.
 
-        `stands` is what the repository holds, as `repository_view` returns it.
+        `stands` describes the repository, as `repository_view` returns it.
 
-        A task names the issues that it is for; those that no task names are not in the plan. Hand in no more than
+        A task names the issues that it is for; issues that no task names are not in the plan. Pass no more issues than
         `fitting` returns.
 
         Raises:
@@ -216,15 +216,15 @@ class PlanComposer:
                 return IssuePlan(Plan(repo.name), outside)
             tasks = [self._with_issues(one, known) for one in _list(called.get("tasks"))]
             plan = read_plan({**called, "tasks": tasks}, title=repo.name)
-            # NOTE(self): the words of an issue may name another one that was not handed in; nothing is closed for that.
+            # NOTE(self): the text of an issue may name another one that was not passed in, which must not be closed.
             if plan and (found := set(issues_taken_up(plan, self.skills))) and found <= known:
                 return IssuePlan(plan, {number: said for number, said in outside.items() if number not in found})
         return None
 
     async def ground(self, repo: Repo, draft: Plan, stands: str, importance: Importance) -> Plan | None:
-        """Return a plan that was drafted without sight of the repository, revised to fit what the repository holds.
+        """Return a plan that was drafted without knowledge of the repository, revised to fit the repository.
 
-        `stands` is what `repository_view` returns. None where the model twice makes no plan with a task.
+        `stands` is what `repository_view` returns. None if the model twice makes no plan with a task.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -243,22 +243,22 @@ class PlanComposer:
     async def _asked(
         self, asked: str, schema: dict[str, Any], facts: QuestionFacts, importance: Importance
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """What the model hands over, at the first try and at the second."""
+        """Yield the arguments of the model's call, from the first and the second try."""
         question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, schema, _TOKENS, importance)
         for temperature in _TEMPERATURES:
             yield await question.ask(asked, facts, temperature)
 
     def _standing(self, framer: Framer, repo: Repo, stands: str) -> str:
-        """What the model is told of the repository as it stands."""
+        """Return the text for the model about the current state of the repository."""
         if not stands.strip():
             return self.skills.section(SKILL, "Nothing Stands").strip()
         framed = framer.frame("reading", author=repo.full_name, uri="", text=stands)
         return self.skills.render(SKILL, "What Stands", text=framed).strip()
 
     def _with_issues(self, task: object, known: Collection[int]) -> object:
-        """The task with the issues that it is for, of those that are known, told at the end of its description.
+        """Return the task with the known issues that it is for listed at the end of its description.
 
-        Those that its words name are among them.
+        These include the issues that its text names.
         """
         told = {"title": task} if isinstance(task, str) else task
         if not isinstance(told, Mapping):
@@ -275,7 +275,7 @@ class PlanComposer:
 
 
 def _called(plan: Plan) -> str:
-    """The arguments of the tool that make this plan, as JSON."""
+    """Return the arguments of the tool call that would make this plan, as JSON."""
     tasks = [
         {"title": one.title, "description": one.description, "dependencies": one.dependencies, "files": one.files}
         for one in plan.tasks
@@ -284,9 +284,9 @@ def _called(plan: Plan) -> str:
 
 
 def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
-    """Return those with which a plan is made at one time, oldest first.
+    """Return the issues that fit into one plan, oldest first.
 
-    The text of a very long one is cut, and what no reader of it sees is left out.
+    A very long text is cut, and what readers do not see in it is left out.
     """
     chosen: list[SourceIssue] = []
     room = _ALL_ISSUES_CHARS
@@ -300,9 +300,9 @@ def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
 
 
 def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
-    """Return the plan that a call of the tool holds, whatever else is in it; `title` stands in for one that lacks.
+    """Return the plan in a call of the tool, ignoring unknown arguments; `title` is used if it has none.
 
-    None where it names no task. Tasks beyond `MOST_TASKS` and what is longer than a plan takes are cut off.
+    None if it names no task. Tasks beyond `MOST_TASKS` and texts beyond their limits are cut off.
     """
     tasks, warnings = resolve_dependencies(_after_files(list(read_tasks(given.get("tasks")))))
     if not tasks:
@@ -317,7 +317,7 @@ def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
 
 
 def read_tasks(given: object) -> Iterator[Task]:
-    """Return the tasks that a model names, numbered from 1; a bare text is the title of one."""
+    """Yield the tasks that a model names, numbered from 1; a bare text is the title of one."""
     named = [{"title": one} if isinstance(one, str) else one for one in _list(given)]
     told = [one for one in named if isinstance(one, Mapping) and _line(one.get("title"), _TITLE_CHARS)]
     for number, one in enumerate(told[:MOST_TASKS], 1):
@@ -332,7 +332,7 @@ def read_tasks(given: object) -> Iterator[Task]:
 
 
 def _after_files(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks where each that waits for a file waits for the first other task that changes the file."""
+    """Return the tasks with each dependency on a file replaced by the first task that changes it, if another one."""
     by_file: dict[str, Task] = {}
     for task in tasks:
         for path in task.files:
@@ -346,19 +346,19 @@ def _after_files(tasks: Sequence[Task]) -> list[Task]:
 
 
 def _outside(given: object, known: Collection[int]) -> dict[int, str]:
-    """The answers to issues that are known, by number."""
+    """Return the answers to known issues, by number."""
     told = [one for one in _list(given) if isinstance(one, Mapping)]
     answers = [(_number(one.get("issue")), _line(one.get("answer"), _SAID_CHARS)) for one in told]
     return {number: answer for number, answer in answers if number is not None and number in known and answer}
 
 
 def _list(given: object) -> list[Any]:
-    """A list as it is, another value as the only one of a list."""
+    """Return a list unchanged, None as an empty list, and any other value as a list with one element."""
     return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
 
 
 def _number(given: object) -> int | None:
-    """The number of an issue as a model gives it: 12, "12" or "#12"."""
+    """Return the number of an issue as a model gives it: 12, "12" or "#12"; None for anything else."""
     if isinstance(given, bool) or not isinstance(given, int | str):
         return None
     text = str(given).strip().removeprefix("#")

@@ -1,7 +1,7 @@
-"""What comments on a plan tell: what became of its tasks, and which plan somebody asked for. Pure.
+"""Reads and writes the comments on a plan: what became of its tasks, and which plan somebody asked for. Pure.
 
-Events stand in a marker that no reader sees, or in the words of peers. Whose comments count is the caller's choice: a
-stranger's would count like any other.
+Events are in an invisible marker, or in the words of peers. The caller chooses whose comments count: those of a
+stranger are read like any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARK = re.compile(r"<!-- soul:wish=([0-9a-f]{16}) -->")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the post at `uri` asks for: its `text`, the `title` of a plan for it, and what else its thread says."""
+    """The request in the post at `uri`: its `text`, the `title` of a plan for it, and the other texts of its thread."""
 
     uri: str
     text: str
@@ -39,16 +39,15 @@ def wish_mark(uri: str) -> str:
 
 
 def wish_of(body: str) -> str:
-    """Return what tells the wish for which a plan was made from all others, "" where the plan does not say."""
+    """Return the digest of the wish for which a plan was made, "" if the plan has no such mark."""
     found = _MARK.search(body)
     return found[1] if found else ""
 
 
 def plan_for(wish: Wish, plans: Iterable[Issue]) -> Issue | None:
-    """Return the plan of a wish among those that stand, the first that fits best; None where it has none.
+    """Return the plan for a wish among the given ones, by the first criterion that matches; None if there is none.
 
-    It is the one that is made for the post; else one whose link stands in the thread; else one that does not say for
-    which post it is made, and has the same title.
+    The criteria: its mark names the post; its link is in the thread; it has no mark and the same title.
     """
     standing = list(plans)
     made = (one for one in standing if wish_of(one.body) == _digest(wish.uri))
@@ -58,7 +57,7 @@ def plan_for(wish: Wish, plans: Iterable[Issue]) -> Issue | None:
 
 
 def tells_link(text: str, url: str) -> bool:
-    """Return whether the link stands in a text, and not just one that begins so."""
+    """Return whether a text contains the link itself, not only a longer link that begins with it."""
     return re.search(rf"{re.escape(url)}(?![\w/])", text) is not None
 
 
@@ -71,12 +70,12 @@ def _digest(uri: str) -> str:
 
 
 MAX_TASK_RETRIES = 3
-"""After so many failures a task is left alone."""
+"""The number of failures after which a task is abandoned."""
 
 TaskEventName = Literal["claimed", "opened", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
 
 PLAN_ENDS, PLAN_DONE, PLAN_ASKED = "plan-ends", "plan-done", "plan-asked"
-"""The loop and the `act` of the journal entries that tell that a plan is done, and who asked for one that stands."""
+"""The loop and the `act` of journal entries on completed plans, and on requests for a plan that exists already."""
 
 _NAMES: Mapping[object, TaskEventName] = {name: name for name in get_args(TaskEventName)}
 _FAILURES = frozenset({"failed", "blocked", "timeout"})
@@ -86,10 +85,10 @@ _FAILED = re.compile(r"\b(?:failed|blocked)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
-    """What became of the task of this number at its attempt, counted from 1.
+    """An event of the task with this number at its attempt, counted from 1.
 
-    `about` is set for a question only: the `task_digest` of the task when it was asked. It is a `blocked` event that
-    counts as no failure.
+    `about` is set only for a question: the `task_digest` of the task when it was asked. That is a `blocked` event which
+    does not count as a failure.
     """
 
     task: int
@@ -99,19 +98,19 @@ class TaskEvent:
 
 
 def build_task_event_marker(number: int, event: TaskEventName, attempt: int, about: str = "") -> str:
-    """Return the marker that stands in a comment about a task; readers do not see it."""
+    """Return the marker for a comment about a task; readers do not see it."""
     told = {"task": number, "event": event, "attempt": attempt, **({"about": about} if about else {})}
     return f"<!-- task-event {json.dumps(told, separators=(',', ':'))} -->"
 
 
 def task_digest(plan: Plan, task: Task) -> str:
-    """Return a digest of what the plan says of a task; who has it and how far it is does not change the digest."""
+    """Return a digest of the plan's text on a task; it does not depend on the assignee and the status."""
     words = (plan.goal, plan.context, task.title, task.description, *task.files)
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 
 def parse_task_event_markers(body: str) -> list[TaskEvent]:
-    """Return what the markers of a comment tell, in their order; what is quoted does not count."""
+    """Return the events in the markers of a comment, in order; quoted lines are ignored."""
     events = (_event(found[1]) for line in _own_lines(body) for found in _MARKER.finditer(line))
     return [event for event in events if event]
 
@@ -119,8 +118,8 @@ def parse_task_event_markers(body: str) -> list[TaskEvent]:
 def count_task_failures(comments: Iterable[str], number: int) -> int:
     """Return how many attempts at a task failed, from the bodies of the comments on its plan.
 
-    Two comments with a marker of the same attempt count once. Where one says that the task is abandoned, it is at least
-    `MAX_TASK_RETRIES`.
+    Two comments with a marker of the same attempt count once. If one says that the task is abandoned, the result is at
+    least `MAX_TASK_RETRIES`.
     """
     attempts: set[int] = set()
     told = 0
@@ -150,7 +149,7 @@ def _own_lines(body: str) -> Iterable[str]:
 
 
 def _words_on(body: str, number: int) -> Iterable[str]:
-    """What follows the name of the task in bold, line by line."""
+    """Yield the rest of each line after the name of the task in bold."""
     name = re.compile(rf"\*\*task[ \t]{{1,8}}{number}(?![0-9])", re.IGNORECASE)
     for line in _own_lines(body):
         if found := name.search(line):
@@ -167,9 +166,9 @@ _IN_ROOM = "room:"
 
 @dataclass(frozen=True, slots=True)
 class PlanAsk:
-    """What asked for plan `number` of `repo`: a post or the owner, by its cause, or the `commitment` to a room.
+    """A request for plan `number` of `repo`; `cause` is a post, an order of the owner, or a `commitment` in a room.
 
-    `is_openers`: who opened the plan tells its end in the same place.
+    `is_openers`: whoever opened the plan announces its end in the same place.
     """
 
     repo: str
@@ -179,17 +178,17 @@ class PlanAsk:
 
     @property
     def commitment(self) -> str:
-        """The commitment to a room, "" for who asked elsewhere."""
+        """The id of the commitment in a room, "" for a request from elsewhere."""
         return self.cause.removeprefix(_IN_ROOM) if self.cause.startswith(_IN_ROOM) else ""
 
 
 def asked_in_room(commitment_id: str) -> str:
-    """Return the cause of who asked in a room, where a commitment was made of it."""
+    """Return the cause of a request in a room that became a commitment."""
     return f"{_IN_ROOM}{commitment_id}"
 
 
 def asked_entry(repo: Repo, plan: Issue, cause: str) -> Entry:
-    """Return the entry that keeps that `cause` asked for what a plan does that stands already."""
+    """Return the journal entry on a request by `cause` for something that an existing plan does."""
     is_openers = wish_mark(cause) in plan.body or (cause.startswith(_IN_ROOM) and not wish_of(plan.body))
     data = {"act": PLAN_ASKED, "repo": repo.full_name, "number": plan.number, "cause": cause, "openers": is_openers}
     summary = f"What was asked for is what {repo.full_name}#{plan.number} is for, so no other plan is made"
@@ -197,6 +196,6 @@ def asked_entry(repo: Repo, plan: Issue, cause: str) -> Entry:
 
 
 def ask_of(entry: Entry) -> PlanAsk:
-    """Return what an entry keeps. Raises `KeyError` for another entry."""
+    """Return the request in such an entry. Raises `KeyError` for another entry."""
     told = entry.data
     return PlanAsk(told["repo"], told["number"], told["cause"], told["openers"])

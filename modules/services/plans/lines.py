@@ -1,7 +1,7 @@
-"""The lines of a plan's body: its sections and the block of each task. What parsing and updating share.
+"""The lines of a plan's body: its sections and the block of each task, for parsing and for updates.
 
-The grammar is line-oriented by its specification, and an update must keep every other byte: a small scanner of lines is
-used, and Markdown's own reader only for what is code.
+The format is specified by lines, and an update must keep every other byte; so this is a small line scanner, and only
+code blocks are found by a Markdown parser.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ALONE = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK}|```|~~~)", re.IGNORECA
 
 @dataclass(slots=True)
 class TaskBlock:
-    """The lines of one task: `heading` is the index of its heading, `end` that of the first line that is another's.
+    """The lines of one task: `heading` is the index of its heading, `end` that of the first line that is not its own.
 
-    `before` is what stands before the name of the task in its heading, such as a mark that it is done.
+    `before` is the text before the name of the task in its heading, such as a mark that it is done.
     """
 
     number: int
@@ -51,12 +51,12 @@ class TaskBlock:
 
 @dataclass(slots=True)
 class Scan:
-    """A body by its lines, each with its end.
+    """A body split into lines, each with its line end.
 
-    `texts` are the lines without their ends and, outside of code, as they look (`as_typed`). `code` tells which belong
-    to a code block, `sections` have the indices of their lines, and `tasks` are in the order of the body. `repeated`
-    are headings with the number of an earlier task, `outside` headings of tasks that stand in another section, `unread`
-    those among the tasks without a number.
+    `texts` are the lines without line ends and, outside of code, as they look (`as_typed`). `code` tells which of them
+    belong to a code block, `sections` has the indices of their lines, and `tasks` are in the order of the body.
+    `repeated` are headings with the number of an earlier task, `outside` task headings in another section, `unread`
+    headings among the tasks without a number.
     """
 
     lines: list[str]
@@ -70,7 +70,7 @@ class Scan:
 
 
 def scan(body: str) -> Scan:
-    """Return the lines of a body by section and task. The cost grows with the length of the body only."""
+    """Scan the lines of a body into sections and tasks. The cost is linear in the length of the body."""
     lines = _LINE.findall(body)
     raw = [line.rstrip("\r\n") for line in lines]
     code = in_code(raw)
@@ -83,7 +83,7 @@ def scan(body: str) -> Scan:
 
 
 class _PlanReader:
-    """Reads one line after the other: in which section it stands, and in whose block."""
+    """Reads one line after the other, keeping track of the section and the task that it belongs to."""
 
     def __init__(self, found: Scan) -> None:
         self._found = found
@@ -106,7 +106,7 @@ class _PlanReader:
             self._keep(place)
 
     def _enter(self, place: int, known: re.Match[str] | None) -> None:
-        """Change the section; a heading in a task whose section was seen before is a heading of its description."""
+        """Enter a section; if it was seen before, its heading inside a task is a heading of the description."""
         section = _section(known) if known else None
         is_text = section in self._found.sections and self._task if section else self._section == "context"
         if is_text:
@@ -143,9 +143,9 @@ def _section(match: re.Match[str]) -> Section:
 
 
 def escape(text: str, *, in_task: bool) -> str:
-    """Return a text of several lines with a backslash before each that would be read as a part of the plan.
+    """Return a text of several lines with a backslash before each line that would be read as a part of the plan.
 
-    In the context these are the headings of sections and of tasks, in the description of a task all that end a task.
+    In the context these are the headings of sections and tasks, in the description of a task all lines that end a task.
     """
     opens = _IN_TASK if in_task else _IN_CONTEXT
     texts = text.split("\n")
@@ -157,12 +157,12 @@ def escape(text: str, *, in_task: bool) -> str:
 
 
 def escape_line(line: str) -> str:
-    """Return a text of one line with a backslash where it would be read as a part of the plan, or as code."""
+    """Return a one-line text with a backslash before it if it would be read as a part of the plan, or as code."""
     return _with_backslash(line) if _ALONE.match(line) or _ESCAPED.match(line) else line
 
 
 def unescape(line: str) -> str:
-    """Return a line that is no code without the backslash that `escape` put there."""
+    """Return a line outside of code without the backslash that `escape` added."""
     found = _ESCAPED.fullmatch(line)
     return f"{found[1]}{found[2]}" if found else line
 

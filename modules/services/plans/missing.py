@@ -1,8 +1,8 @@
-"""Has the model name what was asked for that no task of a plan covers, and holds it to the words asked. Keeps nothing.
+"""Asks the model for requested work that no task of a plan covers, and checks it against the request. Stores nothing.
 
-The model is told which words of the request stand in no task, and not asked where there are none. It quotes the words
-that ask for each task. What it quotes must stand in the request, and not yet in a task: so neither a model that always
-finds something nor words in the plan make a task that nobody asked for.
+The model is given the words of the request that are in no task, and is not asked if there are none. For each task it
+quotes the words that ask for it. The quote must be in the request, and not yet in a task: so neither a model that
+always finds something nor words in the plan can make a task that nobody asked for.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MISSING: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class MissingTask:
-    """A task that a plan lacks; `asked` are the words of the request that ask for it."""
+    """A task that a plan lacks; `asked` is the part of the request that asks for it."""
 
     asked: str
     task: Task
@@ -63,14 +63,14 @@ class MissingTask:
 
 @dataclass(frozen=True, slots=True)
 class PlanGaps:
-    """Asks the model; `rng` draws the boundaries of untrusted text."""
+    """Asks the model what a plan lacks; `rng` draws the boundaries of untrusted text."""
 
     gateway: LLMGateway
     skills: Skills
     rng: random.Random
 
     async def find(self, repo: Repo, plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
-        """Return the tasks that the request `wanted` asks for and the plan lacks; they wait for none.
+        """Return the tasks that the request `wanted` asks for and the plan lacks, without dependencies.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -99,14 +99,14 @@ class PlanGaps:
 
 
 def words_left(plan: Plan, wanted: str) -> list[str]:
-    """Return the words with a meaning in the request that stand in no task, each once."""
+    """Return the meaningful words of the request that are in no task, each once."""
     known = {stem for task in plan.tasks for stem in tokenize_with_stemming(f"{task.title}\n{task.description}")}
     words = dict.fromkeys(plain_words(without_handles(wanted)))
     return [word for word in words if (stems := tokenize_with_stemming(word)) and not known.issuperset(stems)]
 
 
 def read_missing(given: Mapping[str, Any], plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
-    """Return the tasks of the model's call that the words of `wanted` ask for and that the plan lacks."""
+    """Return the tasks in the model's call that are requested in `wanted` and missing in the plan."""
     named = given.get("missing")
     found: list[MissingTask] = []
     for asked, task in _named(named if isinstance(named, list) else []):
@@ -120,7 +120,7 @@ def read_missing(given: Mapping[str, Any], plan: Plan, wanted: str) -> tuple[Mis
 
 
 def _named(given: list[Any]) -> Iterator[tuple[str, Task]]:
-    """What the model names, each with the words that it quotes for it."""
+    """Yield the tasks that the model names, each with the words that it quotes."""
     for one in given[:_MOST_READ]:
         if not isinstance(one, Mapping) or not isinstance(quoted := one.get("asked"), str):
             continue
@@ -129,14 +129,14 @@ def _named(given: list[Any]) -> Iterator[tuple[str, Task]]:
 
 
 def _stands_in(asked: str, wanted: str) -> bool:
-    """Whether the words stand in the request one after the other; a single word asks for nothing."""
+    """Return whether the request contains the quoted words in sequence; a single word is not enough."""
     words = plain_words(asked)
     whole = f" {' '.join(plain_words(without_handles(wanted)))} "
     return len(words) >= _LEAST_WORDS and bool(tokenize_with_stemming(asked)) and f" {' '.join(words)} " in whole
 
 
 def _is_covered(asked: str, tasks: list[Task]) -> bool:
-    """Whether all words with a meaning that ask for it stand in one task."""
+    """Return whether one task contains all meaningful words of the quote."""
     stems = set(tokenize_with_stemming(asked))
     return any(stems <= set(tokenize_with_stemming(f"{task.title}\n{task.description}")) for task in tasks)
 

@@ -1,6 +1,6 @@
-"""Reads a plan from the body of an issue, writes it to the byte as peers do, and adds tasks to it. Pure.
+"""Reads a plan from the body of an issue, writes it exactly as peers do, and adds tasks to it. Pure.
 
-The body may be as its author, a peer or a person's hand left it. Adding tasks changes no byte of what stands there.
+The body may have been edited by its author, a peer or a person. Adding tasks changes no existing byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from modules.services.plans.lines import Scan, TaskBlock, escape, escape_line, s
 from modules.services.plans.types import ACTIVE_TASKS, Plan, Task, TaskStatus, resolve_dependencies
 
 UNCLAIMED = "(empty if unclaimed)"
-"""What peers write and read where a task has no assignee."""
+"""The text that peers write and read for a task without an assignee."""
 
 _FIELD = re.compile(
     r" {0,3}(?:[-*+][ \t]+)?(?P<mark>[*_]{1,3})?"
@@ -74,13 +74,13 @@ _NOTES = ("(", "\uff08", "<!--")
 
 
 def read_field(line: str) -> tuple[str, str] | None:
-    """Return the name of a field in lower case and its text, or None where the line is no field."""
+    """Return the name of a field in lower case and its text, or None if the line is not a field."""
     found = _FIELD.fullmatch(line)
     return (_name(found["name"]), found["value"].strip()) if found else None
 
 
 def names_below(line: str) -> str:
-    """Return the name of the field that a line is about in a form that is none, as in a table; "" for none."""
+    """Return the name of the field that a line gives in an invalid form, as in a table; "" for none."""
     found = _NAMED_BELOW.match(line)
     return _name(found[1]) if found else ""
 
@@ -90,22 +90,22 @@ def _name(text: str) -> str:
 
 
 def read_file(line: str, *, listed: bool) -> str | None:
-    """Return the path of a line such as "- `a.py`"; in a list of files words may stand behind it."""
+    """Return the path in a line such as "- `a.py`", or None; in a list of files, words may follow it."""
     found = _FILE.fullmatch(line)
     return found[1].strip() or None if found and (listed or not found[2].strip()) else None
 
 
 def read_bare_file(line: str) -> str | None:
-    """Return what a line of a list of files names without backticks: its path, "" where it has none.
+    """Return the path in a line of a list of files without backticks, "" if it has none.
 
-    None is a line that belongs to no list.
+    None if the line does not belong to a list.
     """
     found = _BULLET.fullmatch(line)
     return _path(found[1]) if found else None
 
 
 def _path(text: str) -> str:
-    """A path that stands in plain text, with a note behind it or without; "" where the text is another."""
+    """Return the path in plain text, with or without a note after it; "" if the text is something else."""
     shown = _LINK.sub(r"\1", text.strip())
     begin, _, rest = shown.partition(" ")
     path = begin.strip("*_`,;:") if begin.startswith(("*", "_", "`")) else begin.rstrip(",;:")
@@ -114,51 +114,51 @@ def _path(text: str) -> str:
 
 
 def read_files(text: str) -> tuple[str, ...]:
-    """Return the paths that stand in one line, in backticks or between commas."""
+    """Return the paths in one line, in backticks or separated by commas."""
     named = _QUOTED.findall(text) or [one.partition(" (")[0] for one in _BETWEEN_FILES.split(text)]
     return tuple(path for one in named if (path := one.strip()) and path.lower() not in _NO_FILES)
 
 
 def read_status(text: str) -> TaskStatus | None:
-    """Return the status that a text names, or None where it is another word."""
+    """Return the status in a text, or None if it contains another word."""
     return _status(text)[0]
 
 
 def read_assignee(text: str) -> str | None:
-    """Return the login that a text names, without `@`, or None where it names none."""
+    """Return the login in a text, without `@`, or None if there is none."""
     return _assignee(text)[0]
 
 
 def is_unclear_assignee(text: str) -> bool:
-    """Return whether a text is neither a login nor says that a task is nobody's: then it is somebody's."""
+    """Return whether a text is neither a login nor says that nobody has the task; the task then counts as taken."""
     return _assignee(text) == (None, text) and not _says_nobody(text)
 
 
 def is_contradicted(status: TaskStatus, heading: str) -> bool:
-    """Return whether what stands before the name of a task in its heading says the opposite of its status."""
+    """Return whether the text before the name of a task in its heading contradicts its status."""
     is_struck = "~~" in heading and status != "completed"
     return is_struck or (status == "pending" and _is_checked(heading))
 
 
 def write_status(line: str, status: TaskStatus) -> str:
-    """Return a status line, without its end, that says `status`."""
+    """Return a status line, without its line end, changed to `status`."""
     start, text = _value(line)
     return _joined(start, status, _status(text)[1])
 
 
 def write_assignee(line: str, login: str) -> str:
-    """Return an assignee line, without its end, that names `login`, or nobody where it is empty."""
+    """Return an assignee line, without its line end, changed to `login`, or to nobody if that is empty."""
     start, text = _value(line)
     return _joined(start, assignee_text(login), _assignee(text)[1])
 
 
 def assignee_text(login: str | None) -> str:
-    """Return what stands behind `**Assignee:**`."""
+    """Return the text after `**Assignee:**`."""
     return f"@{login}" if login else UNCLAIMED
 
 
 def _value(line: str) -> tuple[str, str]:
-    """What stands before the value of a field, without spaces at its end, and the value."""
+    """Return the text before the value of a field, without trailing spaces, and the value."""
     found = _FIELD.fullmatch(line)
     if not found:
         raise ValueError(f"no field: {line[:80]!r}")
@@ -166,19 +166,19 @@ def _value(line: str) -> tuple[str, str]:
 
 
 def _joined(start: str, value: str, rest: str) -> str:
-    """A line with its new value. What is kept stands in brackets, where it is never read as a value."""
+    """Return a line with its new value. Kept text is put in brackets, where it is never read as a value."""
     kept = rest if not rest or rest.startswith(_NOTES) else f"({rest})"
     return f"{start} {value} {kept}".rstrip()
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """The part of a value that counts, and the rest: from the first bracket or HTML comment on."""
+    """Return the part of a value that counts, and the rest from the first bracket or HTML comment on."""
     end = min((place for sign in _NOTES if (place := text.find(sign)) >= 0), default=len(text))
     return text[:end].strip(), text[end:].strip()
 
 
 def _status(text: str) -> tuple[TaskStatus | None, str]:
-    """The status, and what else stands there; alone in brackets it is a status too."""
+    """Return the status and the rest of the text; a status alone in brackets counts too."""
     counts, rest = _apart(text)
     if not counts and not rest.startswith("<!--"):
         return _said(rest.strip("()\uff08\uff09"))[0], text
@@ -187,10 +187,10 @@ def _status(text: str) -> tuple[TaskStatus | None, str]:
 
 
 def _said(text: str) -> tuple[TaskStatus | None, bool]:
-    """The status that a text without notes names, and whether nothing else stands there.
+    """Return the status in a text without notes, and whether the text contains nothing else.
 
-    It is the first word. What follows may only refer to something, as in "done, see #5"; but who says that a task is
-    being worked on may say more. "complete rewrite needed", "done?" and a mark that says the opposite name none.
+    The status is the first word. What follows may only refer to something, as in "done, see #5", except after a status
+    that says somebody works on it. "complete rewrite needed", "done?" and a mark that says the opposite give none.
     """
     shown = _STRUCK.sub(" ", _CHECK_NAME.sub("✅", text[:_MOST_READ_CHARS]))
     is_checked = _is_checked(shown)
@@ -210,7 +210,7 @@ def _said(text: str) -> tuple[TaskStatus | None, bool]:
 
 
 def _plain(text: str) -> str:
-    """The words of a text in lower case, without emphasis, boxes, links and pictures; "" where it has none."""
+    """Return the words of a text in lower case, without emphasis, boxes, links and pictures; "" if it has none."""
     shown = unicodedata.normalize("NFKC", _LINK.sub(r"\1", _EMOJI_NAME.sub(" ", _BOX.sub(" ", text)))).lower()
     kept = "".join(" " if _is_picture(sign) else sign for sign in shown)
     return " ".join(kept.split()).strip(_SIGNS + " -\u2013\u2014|") if any(map(str.isalnum, kept)) else ""
@@ -233,7 +233,7 @@ def _is_checked(text: str) -> bool:
 
 
 def _assignee(text: str) -> tuple[str | None, str]:
-    """The login, and what else stands there."""
+    """Return the login, or None, and the rest of the text."""
     if text == UNCLAIMED:
         return None, ""
     counts, rest = _apart(text)
@@ -250,7 +250,7 @@ def _assignee(text: str) -> tuple[str | None, str]:
 
 
 def _says_nobody(text: str) -> bool:
-    """Whether a text without a login holds nothing that counts, or begins with a word for nobody."""
+    """Return whether a text without a login has no part that counts, or begins with a word for nobody."""
     counts = _apart(text)[0].strip(_SIGNS + "?")
     return not counts or counts.split()[0].strip(_SIGNS).lower() in _NOBODY
 
@@ -263,11 +263,11 @@ _ITEM = re.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(\S.*)")
 
 @dataclass(slots=True)
 class Header:
-    """The fields of a task: the text of each, the last that stands there; the lines of each; where the header ends.
+    """The fields of a task: the text of each, the last one if repeated; the lines of each; where the header ends.
 
-    `others` are the lines of fields that plans do not know, which belong to the description. `unread` is what could not
-    be read, a line each: the texts of fields, what the list of files names besides files, and a status or an assignee
-    that stands in no field, but in the text that follows. `status` is None where that could not be read.
+    `others` are the lines of unknown fields, which belong to the description. `unread` is what could not be read, one
+    line each: the texts of fields, entries in the list of files that are not files, and a status or an assignee in the
+    text below instead of in a field. `status` is None if it could not be read.
     """
 
     texts: dict[str, str]
@@ -287,7 +287,7 @@ def is_plan(body: str, title: str) -> bool:
 
 
 def parse_plan(body: str, title: str) -> Plan | None:
-    """Return the plan that an issue with this body and title holds, or None where it is no plan."""
+    """Return the plan in an issue with this body and title, or None if it is not a plan."""
     if not body.strip() or not is_plan(body, title):
         return None
     found = scan(body)
@@ -305,7 +305,7 @@ def parse_plan(body: str, title: str) -> Plan | None:
 
 
 def read_header(found: Scan, block: TaskBlock) -> Header:
-    """Return the fields of a task, which stand before its description and before the first line of another kind."""
+    """Return the fields of a task, which are before its description and the first line of another kind."""
     header = Header({}, {}, [], block.end, [], [])
     listed = is_run = False
     for place in range(block.heading + 1, block.end):
@@ -342,10 +342,10 @@ def read_header(found: Scan, block: TaskBlock) -> Header:
 
 
 def _read_standing(found: Scan, block: TaskBlock, header: Header) -> None:
-    """Read who has the task, and how far it is.
+    """Read the assignee and the status of a task.
 
-    A task that says nothing of it is pending. Where a person says that it is worked on, and names nobody, it is
-    somebody's all the same; where the status is as a machine writes it, whoever had it is gone.
+    A task without a status is pending. If a person wrote that it is worked on but names nobody, it counts as taken; if
+    the status is as a machine writes it, its former assignee is gone.
     """
     text, named = header.texts.get("status", ""), header.texts.get("assignee", "")
     header.assignee, header.has_unclear_assignee = read_assignee(named), is_unclear_assignee(named)
@@ -373,7 +373,7 @@ def _read_standing(found: Scan, block: TaskBlock, header: Header) -> None:
 
 
 def _task(found: Scan, block: TaskBlock) -> tuple[Task, list[str]]:
-    """A task, and what of it could not be read."""
+    """Return a task, and the lines about what could not be read."""
     header = read_header(found, block)
     needs = header.texts.get("dependencies", "")
     task = Task(
@@ -391,7 +391,7 @@ def _task(found: Scan, block: TaskBlock) -> tuple[Task, list[str]]:
 
 
 def _description(found: Scan, header: Header, end: int) -> str:
-    """The text of a task, without the rule that divides it from the next."""
+    """Return the description of a task, without the rule that separates it from the next."""
     begin = header.end
     while end > begin and not found.texts[end - 1].strip():
         end -= 1
@@ -453,7 +453,7 @@ def generate_plan_markdown(plan: Plan) -> str:
 
 
 def format_task_markdown(task: Task) -> str:
-    """Return the text of one task, without the rule behind it. Raises `ValueError` for a task without a title."""
+    """Return the text of one task, without the rule after it. Raises `ValueError` for a task without a title."""
     if not (title := _one_line(task.title)):
         raise ValueError(f"{task.name} has no title")
     files = [f"- `{path}`" for one in task.files if (path := _one_line(one).replace("`", ""))]
@@ -474,7 +474,7 @@ def format_task_markdown(task: Task) -> str:
 
 
 def _description_text(text: str) -> str:
-    """A description without blank lines before its first and white space behind its last."""
+    """Return a description without leading blank lines and trailing white space, escaped for a plan."""
     lines = _with_unix_newlines(text).split("\n")
     first = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
     return escape(close_code("\n".join(lines[first:]).rstrip()), in_task=True)
@@ -499,16 +499,16 @@ def _with_unix_newlines(text: str) -> str:
 
 
 MOST_BODY_CHARS = 60_000
-"""So long a plan may become; GitHub takes 65,536 characters."""
+"""The most characters that a plan may have; GitHub accepts 65,536."""
 
 _RULE = "---"
 
 
 def add_tasks_to_plan_body(body: str, title: str, tasks: Sequence[Task]) -> str | None:
-    """Return the body of the plan with the tasks behind its own whose titles it lacks, numbered on; they wait for none.
+    """Return the body with those tasks appended whose titles it lacks, numbered on and without dependencies.
 
-    None where they would not be read as they are, or would change how the tasks before them are read, and where the
-    body would be longer than `MOST_BODY_CHARS`.
+    None if they would not be read back unchanged or would change how the earlier tasks are read, and if the body would
+    be longer than `MOST_BODY_CHARS`.
     """
     found, before = scan(body), parse_plan(body, title)
     if before is None or not found.tasks:
@@ -528,14 +528,14 @@ def add_tasks_to_plan_body(body: str, title: str, tasks: Sequence[Task]) -> str 
 
 
 def _new(known: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
-    """Those of the tasks whose titles no known task has, as the next ones."""
+    """Return the tasks whose titles no known task has, with the next numbers."""
     titles, first = {normalized_title(one.title) for one in known}, max(one.number for one in known) + 1
     new = [one for one in tasks if normalized_title(one.title) not in titles]
     return [replace(one, number=number, dependencies=()) for number, one in enumerate(new, first)]
 
 
 def _lines(found: Scan, place: int, tasks: Sequence[Task]) -> list[str]:
-    """The lines of the tasks, with the line ends of the body, a rule before each and a blank line around it."""
+    """Return the lines of the tasks, with the line ends of the body and separated by rules and blank lines."""
     end = "\r\n" if found.lines[0].endswith("\r\n") else "\n"
     before = [line.strip() for line in found.texts[max(0, place - 2) : place]]
     lines = [] if found.lines[place - 1].endswith("\n") else [end]

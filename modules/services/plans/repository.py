@@ -1,4 +1,4 @@
-"""What a repository holds, in a few thousand characters, so that a plan names real files: read once for each plan."""
+"""Describes a repository in a few thousand characters, so that a plan names real files: read once for each plan."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DEPENDENCIES = frozenset({"node_modules", "vendor", ".venv", "target", "dist"})
 
 
 async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> str:
-    """Return what a repository holds: its files, its page for agents, README, test commands and, if asked for, issues.
+    """Return a description: files, page for agents, README, test commands and, with `with_issues`, open issues.
 
-    What cannot be read now is left out; "" where nothing can be read, or nothing is there.
+    Parts that cannot be read now are left out; "" if nothing can be read or the repository is empty.
     """
     if (known := (await github.get_repository(repo)).or_else(None)) is None:
         return ""
@@ -40,13 +40,13 @@ async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> s
 
 
 async def page_text(github: GitHub, repo: Repo, path: str) -> str:
-    """Return what people read of the beginning of a page, "" where it is not there or cannot be read now."""
+    """Return the beginning of a page as people read it, "" if it does not exist or cannot be read now."""
     read = (await github.contents.read(repo, path, max_chars=_PAGE_CHARS)).or_else(None)
     return without_html_comments(clean(read.text)).strip() if read else ""
 
 
 def _files(paths: Sequence[str]) -> str:
-    """Return the paths, those nearest to the root first, and which endings are the most frequent."""
+    """Return the paths, chosen from the root downwards, and the most frequent file extensions."""
     own = [path for path in paths if _DEPENDENCIES.isdisjoint(path.split("/")[:-1])]
     own.sort(key=lambda path: (path.count("/"), path))
     shown: list[str] = []
@@ -68,7 +68,7 @@ def _files(paths: Sequence[str]) -> str:
 
 
 async def _tests(github: GitHub, repo: Repo, paths: Sequence[str]) -> str:
-    """Return by which commands the repository is tested, as far as the files of its root tell."""
+    """Return the test commands of the repository, as far as the files in its root give them."""
     texts: dict[str, str] = {}
     for path in sorted(_TELLS_TESTS.intersection(paths)):
         if read := (await github.contents.read(repo, path)).or_else(None):

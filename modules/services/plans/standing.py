@@ -1,4 +1,4 @@
-"""What stands in a repository before a plan is made there: another plan, the pages that every plan begins with."""
+"""Reads what a repository has before a plan is made there: another plan, and the standard pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PLANS = 30
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Which of the pages a repository has at its root."""
+    """Which of the standard pages a repository has in its root."""
 
     has_agents_md: bool = False
     has_scenarios_md: bool = False
@@ -26,9 +26,9 @@ class Pages:
 
 @answering
 async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | None = None) -> ApiResult[Issue | None]:
-    """Return the plan that makes another one needless: the oldest open one, else one that was closed within a week.
+    """Return the plan that makes another one needless: the oldest open one, or else one closed within a week.
 
-    For a `wish` only a plan of that wish does.
+    With a `wish`, only a plan for that wish counts.
     """
     since = now - CLOSED_LATELY
     opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
@@ -45,13 +45,13 @@ async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | 
 
 @answering
 async def is_planned(github: GitHub, repo: Repo, number: int) -> ApiResult[bool]:
-    """Return whether an open plan names an issue: then it stays open until the plan is complete."""
+    """Return whether an open plan names an issue, which then stays open until the plan is complete."""
     opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
     return Ok(any(names_issue(one.body, number) for one in opened))
 
 
 async def pages_of(github: GitHub, repo: Repo) -> Pages:
-    """Return which pages stand at the root; none where that cannot be read: a task more does no harm."""
+    """Return which pages are in the root; none if it cannot be read, as a task too many does no harm."""
     listed = await github.contents.list(repo)
     names = {entry.name.lower() for entry in listed.data} if isinstance(listed, Ok) else set()
     return Pages(AGENTS_PAGE.lower() in names, SCENARIOS_PAGE.lower() in names)

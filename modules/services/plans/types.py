@@ -1,4 +1,4 @@
-"""A plan of work as an issue holds it: its tasks, what they wait for, and the issues that it is for. Pure."""
+"""A plan of work in an issue: its tasks, their dependencies, and the issues that it is for. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PlanStatus = Literal["active", "complete", "blocked"]
 PlanLabel = Literal["active", "complete", "blocked", "superseded"]
 
 ACTIVE_TASKS: frozenset[TaskStatus] = frozenset({"claimed", "in_progress"})
-"""The statuses in which somebody works on a task."""
+"""The statuses of a task that somebody works on."""
 UNDONE_TASKS: frozenset[TaskStatus] = ACTIVE_TASKS | {"pending", "blocked"}
-"""All statuses of a task that is still to be done."""
+"""The statuses of a task that is still to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Task:
     """One task of a plan.
 
     `assignee` is a login without `@`, or None. `dependencies` are `Task N`, as in the plan; `files` are paths. A task
-    is `unclear` where something of it could not be read that decides whether it is free: then nobody may claim it.
+    is `unclear` if a part that decides whether it is free could not be read: then nobody may claim it.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Return the name by which other tasks depend on it: `Task 3`."""
+        """The name by which other tasks depend on it: `Task 3`."""
         return f"Task {self.number}"
 
 
@@ -49,8 +49,8 @@ class Task:
 class Plan:
     """A plan.
 
-    An item of `verification` that was read begins with `✓ ` where it is done and with `○ ` where it is not; one without
-    either is not done. `warnings` tell what in the text could not be taken as it stands, a line each.
+    A parsed item of `verification` begins with `✓ ` if it is done and with `○ ` if not; one without either is not done.
+    `warnings` say what in the text could not be accepted as it is, one line each.
     """
 
     title: str
@@ -62,20 +62,20 @@ class Plan:
 
     @property
     def status(self) -> PlanStatus:
-        """Return `complete` when all tasks are completed, `blocked` when one is blocked, `active` otherwise."""
+        """`complete` if all tasks are completed, `blocked` if one is blocked, `active` otherwise."""
         statuses = {task.status for task in self.tasks}
         if statuses == {"completed"}:
             return "complete"
         return "blocked" if "blocked" in statuses else "active"
 
     def task(self, number: int) -> Task | None:
-        """Return the task of this number, or None."""
+        """Return the task with this number, or None."""
         return next((task for task in self.tasks if task.number == number), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """What is to change of a task: None leaves it as it is, an empty `assignee` takes the assignee away."""
+    """A change of a task: None leaves a field unchanged, an empty `assignee` removes the assignee."""
 
     status: TaskStatus | None = None
     assignee: str | None = None
@@ -83,7 +83,7 @@ class TaskChange:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a task must be for a change to be made: its assignee is one of these (in any case; "" is nobody)."""
+    """The condition for a change: its assignee (in any case; "" is nobody) and status are among these; None is any."""
 
     assignees: frozenset[str] | None = None
     statuses: frozenset[TaskStatus] | None = None
@@ -93,8 +93,8 @@ class Expected:
 class BodyUpdate:
     """A body after a change.
 
-    `code` is `changed`; `same` when it says so already; `missing` when there is no such task; `conflict` when the task
-    is not as expected. `body` is the body that was given, but for `changed`.
+    `code` is `changed`; `same` if it says so already; `missing` if there is no such task; `conflict` if the task is not
+    as expected. `body` is the given body, except for `changed`.
     """
 
     body: str
@@ -102,12 +102,12 @@ class BodyUpdate:
 
 
 PlanKey = tuple[str, int]
-"""The full name of a repository in lower case, and the number of a plan's issue."""
+"""The full name of a repository in lower case, and the issue number of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlan:
-    """An open issue that holds a plan."""
+    """An open issue that contains a plan."""
 
     repo: Repo
     issue: Issue
@@ -120,7 +120,7 @@ class FoundPlan:
 
     @property
     def key(self) -> PlanKey:
-        """What tells it from the plans of all workspaces."""
+        """The key that distinguishes it from the plans of all workspaces."""
         return self.repo.full_name.lower(), self.issue.number
 
 
@@ -146,7 +146,7 @@ _SIGNS = " \t*_`\"'.[]"
 def resolve_dependencies(tasks: Sequence[Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
     """Return the tasks with their dependencies as `Task N`, and a warning for each that was dropped or is unclear.
 
-    The dependencies that are given are texts of any form. A task with an unclear one is marked as `unclear`.
+    The given dependencies are texts of any form. A task with an unclear one is marked as `unclear`.
     """
     resolver = _Resolver(tasks)
     needs = {task.number: resolver.numbers(task) for task in tasks}
@@ -177,7 +177,7 @@ class _Resolver:
         self._found = 0
 
     def numbers(self, task: Task) -> list[int]:
-        """Return the numbers of the other tasks that it names, each once, in the order of the text."""
+        """Return the numbers of the other tasks that it depends on, each once, in the order of the text."""
         kept: dict[int, None] = {}
         for text in task.dependencies:
             for found in self._all(text, task):
@@ -206,7 +206,7 @@ class _Resolver:
             self._note_unclear(task, pieces[_MOST_PIECES])
 
     def _piece(self, piece: str, task: Task) -> Iterator[int]:
-        """A reference, a title, or several of these with "and" between them."""
+        """Yield the tasks in a piece: a reference, a title, or several of these joined by "and"."""
         if number := self._titled(piece):
             yield number
             return
@@ -217,13 +217,13 @@ class _Resolver:
             self._note_unclear(task, parts[_MOST_PIECES])
 
     def _part(self, part: str, task: Task) -> Iterator[int]:
-        """References with other words around them, a title, or several of these with a slash between them."""
+        """Yield the tasks in a part: references with other words around them, a title, or several joined by a slash."""
         if number := self._titled(part):
             yield number
         elif named := _NUMBER.match(part):
             yield from self._referred(named[2], named[3], part[named.end() :], task)
         elif named_all := list(_NAMED.finditer(part)):
-            # NOTE(self): "#12" is the task of this number, or else an issue; nor is "Tasks 2..3" read in full.
+            # NOTE(self): "#12" is the task with this number, or else an issue; "Tasks 2..3" cannot be read in full.
             is_issue = any(one[0].startswith("#") and int(one[1]) not in self._known for one in named_all)
             if is_issue or any(map(str.isdigit, _NOTE.sub("", _NAMED.sub("", part)))):
                 self._note_unclear(task, part)
@@ -239,7 +239,7 @@ class _Resolver:
                 self._note_unclear(task, part)
 
     def _among_slashes(self, text: str) -> int | None:
-        """The task of this number or title, where others stand beside it."""
+        """Return the task with this number or title, as one of several between slashes, or None."""
         return int(text) if text.isascii() and text.isdigit() and int(text) in self._known else self._titled(text)
 
     def _note_unclear(self, task: Task, part: str) -> None:
@@ -258,11 +258,11 @@ class _Resolver:
         yield from self._numbers[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)]
 
     def _titled(self, text: str) -> int | None:
-        """The task of this title; "Task 1" is the first task, whatever another is called."""
+        """Return the task with this title, or None; "Task 1" is always the first task, whatever another is called."""
         return None if _NUMBERED.fullmatch(text) else self._by_title.get(text.lower())
 
     def _nearest(self, part: str) -> int | None:
-        """The task with the longest title that holds these words, or that they hold."""
+        """Return the task with the longest title that contains these words or that they contain, or None."""
         words = part.lower()
         if len(words) < _SHORTEST_PART:
             return None
@@ -276,7 +276,7 @@ class _Resolver:
 
 
 def _without_cycles(needs: Mapping[int, Sequence[int]], warnings: list[str]) -> Iterator[tuple[int, list[int]]]:
-    """The same without what closes a cycle, as the tasks are visited from the first on; no depth is too much."""
+    """Yield the dependencies without those that close a cycle, visiting tasks from the first; any depth is allowed."""
     done: set[int] = set()
     open_tasks: set[int] = set()
     kept: dict[int, list[int]] = {number: [] for number in needs}
@@ -306,7 +306,7 @@ AGENTS_PAGE = "LIL-INTDEV-AGENTS.md"
 SCENARIOS_PAGE = "SCENARIOS.md"
 
 LARGE_PLAN = 4
-"""A plan with so many tasks besides its pages gets tasks for them."""
+"""The number of tasks, besides those for the pages, from which a plan gets tasks for them."""
 
 _DOCUMENTS = (".md", ".markdown", ".txt", ".rst")
 _MAKES = r"\b(?:create|write|update)(?:[ \t]+[^\s]{1,40}){0,3}[ \t]+[`\"'(]?"
@@ -318,7 +318,7 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class DocsTask:
-    """The words of a task that makes a page."""
+    """The texts of a task that makes a page."""
 
     title: str
     description: str
@@ -327,7 +327,7 @@ class DocsTask:
 
 @dataclass(frozen=True, slots=True)
 class DocsWords:
-    """The words of both tasks."""
+    """The texts of both tasks."""
 
     agents: DocsTask
     scenarios: DocsTask
@@ -335,14 +335,14 @@ class DocsWords:
 
 @dataclass(frozen=True, slots=True)
 class DocsTasks:
-    """Which of the pages some task of a plan makes."""
+    """Which of the pages a task of a plan makes."""
 
     has_agents_md: bool
     has_scenarios_md: bool
 
 
 def has_docs_tasks(tasks: Iterable[Task]) -> DocsTasks:
-    """Return which pages are in the files of a task, or in its title behind "create", "write" or "update"."""
+    """Return which pages are among the files of a task, or in its title after "create", "write" or "update"."""
     told = list(tasks)
     return DocsTasks(*(any(_makes(task, page) for task in told) for page in (AGENTS_PAGE, SCENARIOS_PAGE)))
 
@@ -350,9 +350,9 @@ def has_docs_tasks(tasks: Iterable[Task]) -> DocsTasks:
 def ensure_docs_tasks(
     plan: Plan, words: DocsWords, *, skip_agents_md: bool = False, skip_scenarios_md: bool = False
 ) -> Plan:
-    """Return a large plan with the tasks in front that make the pages it lacks; the others wait for the same as before.
+    """Return a large plan with tasks put first that make missing pages; the other tasks keep their dependencies.
 
-    Skip a page that the repository has. The tasks are numbered from 1 on. A small plan is returned as it is.
+    Skip a page that the repository has. The tasks are numbered from 1. A small plan is returned unchanged.
     """
     if not _is_large(plan):
         return plan
@@ -370,7 +370,7 @@ def ensure_docs_tasks(
 
 
 def with_docs_updates(plan: Plan, words: DocsWords) -> Plan:
-    """Return a large plan with tasks behind that update the pages once all others are done.
+    """Return a large plan with tasks appended that update the pages once all others are done.
 
     A page that a task of the plan makes or updates already gets none.
     """
@@ -382,7 +382,7 @@ def with_docs_updates(plan: Plan, words: DocsWords) -> Plan:
 
 
 def changes_more_than_documents(plan: Plan) -> bool:
-    """Whether a task of the plan changes a file that is no document, or does not say which files it changes."""
+    """Return whether a task of the plan changes a file other than a document, or does not name its files."""
     return any(
         not task.files or any(not path.lower().endswith(_DOCUMENTS) for path in task.files) for task in plan.tasks
     )
@@ -412,12 +412,12 @@ _HOLE = "{{issues}}"
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
-    """Return the numbers that a text names as `#n`, in order."""
+    """Return the numbers in a text of the form `#n`, each once, in order."""
     return tuple(dict.fromkeys(int(found) for found in _ISSUE_NUMBER.findall(text)))
 
 
 def issues_of(plan: Plan, form: str) -> tuple[int, ...]:
-    """Return the issues that a plan is for; `form` is a line as a skill has it, with `{{issues}}` for the numbers."""
+    """Return the issues that a plan is for; `form` is the line of a skill, with `{{issues}}` instead of the numbers."""
     before, _, behind = form.strip().partition(_HOLE)
     line = re.compile(f"{re.escape(before)}{_LIST}{re.escape(behind)}", re.ASCII)
     texts = (text.strip() for task in plan.tasks for text in task.description.splitlines())
@@ -425,7 +425,7 @@ def issues_of(plan: Plan, form: str) -> tuple[int, ...]:
 
 
 def names_issue(text: str, number: int) -> bool:
-    """Return whether a text names an issue as `#12` or by its address."""
+    """Return whether a text names an issue as `#12` or by its URL."""
     for mark in (f"#{number}", f"/issues/{number}"):
         begin = text.find(mark)
         while begin >= 0:
@@ -442,7 +442,7 @@ _STATUS_LABELS = frozenset(f"{PLAN_LABEL}:{status}" for status in get_args(PlanL
 
 
 def plan_labels(labels: Sequence[str], status: PlanLabel) -> tuple[str, ...]:
-    """Return the labels of a plan's issue with this status; labels of other kinds keep their places."""
+    """Return the labels of a plan's issue with this status; other labels keep their order."""
     others = tuple(label for label in labels if label.lower() not in _STATUS_LABELS)
     marked = others if PLAN_LABEL in (label.lower() for label in others) else (PLAN_LABEL, *others)
     return (*marked, f"{PLAN_LABEL}:{status}")
@@ -456,12 +456,12 @@ _TASK_BRANCH = re.compile(r"(?:refs/heads/)?task-([0-9]{1,9})-[^/]*")
 
 
 def claim_key(owner: str, repo: str, issue: int, number: int) -> str:
-    """Return the key of a task over all plans: `owner/repo#12/task-3`."""
+    """Return the key of a task among all plans: `owner/repo#12/task-3`."""
     return f"{owner}/{repo}#{issue}/task-{number}"
 
 
 def get_task_branch_name(number: int, title: str) -> str:
-    """Return the branch on which a task is worked on, of at most 50 characters, cut at the end of a word."""
+    """Return the name of the branch for a task, at most 50 characters, cut at the end of a word."""
     name = f"task-{number}-{create_slug(title)}"
     if len(name) <= _BRANCH_CHARS:
         return name
@@ -471,12 +471,12 @@ def get_task_branch_name(number: int, title: str) -> str:
 
 
 def get_task_branch_candidates(number: int, title: str) -> list[str]:
-    """Return the branches on which peers may have worked on a task: by today's rule, and by an older one."""
+    """Return the possible names of the branch for a task: by the current rule, and by an older one."""
     legacy = _OTHER.sub("-", title.lower()).strip("-")[:_LEGACY_CHARS]
     return list(dict.fromkeys((get_task_branch_name(number, title), f"task-{number}-{legacy}")))
 
 
 def parse_task_branch(ref: str) -> int | None:
-    """Return the number of the task that a branch is about, or None."""
+    """Return the number of the task that a branch is for, or None."""
     found = _TASK_BRANCH.fullmatch(ref)
     return int(found[1]) if found else None

@@ -1,7 +1,7 @@
 """Changes one task in the body of a plan, and no other byte of it. Pure.
 
-Only the header of the task is written to: lines in its description that look the same stay. What a person wrote beside
-a value stays too. A line that is missing is put under the heading.
+Only the header of the task is changed: similar lines in its description stay. What a person wrote beside a value stays
+too. A missing line is inserted below the heading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from modules.services.plans.types import BodyUpdate, Expected, TaskChange
 def update_task_in_plan_body(
     body: str, number: int, change: TaskChange, expected: Expected | None = None
 ) -> BodyUpdate:
-    """Return the body after a change of one task; without one where the task is not as `expected`."""
+    """Return the body after a change of one task, or unchanged if the task is not as `expected`."""
     found = scan(body)
     block = next((task for task in found.tasks if task.number == number), None)
     if block is None:
@@ -39,14 +39,14 @@ def update_task_in_plan_body(
 
 
 def _is_as(expected: Expected, header: Header) -> bool:
-    """Whether a task is as expected; what cannot be read is as nobody expects it."""
+    """Return whether a task is as expected; an unclear assignee or status never is."""
     names = None if expected.assignees is None else {one.lower() for one in expected.assignees}
     is_theirs = names is None or (not header.has_unclear_assignee and (header.assignee or "").lower() in names)
     return is_theirs and (expected.statuses is None or header.status in expected.statuses)
 
 
 def _under(header: Header, heading: int, missing: list[str]) -> int:
-    """The line behind which what is missing goes: the status, where only the assignee is missing, or the heading."""
+    """Return the line after which to insert the missing lines: that of the status if there is one, or the heading."""
     statuses = header.lines.get("status")
     return statuses[0] if statuses and missing else heading
 
@@ -56,7 +56,7 @@ def _replace(found: Scan, place: int, text: str) -> None:
 
 
 def _insert(found: Scan, place: int, texts: list[str]) -> None:
-    """Put lines behind that line, with its own end; the last line of a body may have none."""
+    """Insert lines after that line, with its line end; the last line of a body may have none."""
     end = _end(found, place)
     if end:
         found.lines[place + 1 : place + 1] = [text + end for text in texts]

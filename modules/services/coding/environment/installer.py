@@ -1,6 +1,6 @@
-"""Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code.
+"""Installs the packages that a repository needs for its tests: from the index, by hash, running none of its code.
 
-Cargo and Go are described here; npm and Python in files of their own. What was resolved is kept in the home for later
+Cargo and Go are here; npm and Python are in modules of their own. The resolved versions are kept in the home for later
 rounds and reviews of the repository.
 """
 
@@ -45,7 +45,7 @@ replace-with = "vendored"
 [source.vendored]
 directory = "cargo/vendor"
 """
-"""Leads Cargo to the copies, for runs without a network."""
+"""Makes Cargo use the vendored copies, for runs without a network."""
 _PROBE_PAGE = '[package]\nname = "p"\nversion = "0.1.0"\n[dependencies]\ncfg-if = "1"\n'
 _PAGE_BYTES, _LOCK_BYTES = 200_000, 4_000_000
 _MOST_FILES = 20_000
@@ -54,7 +54,7 @@ _WITHOUT_PACKAGES = frozenset({"package", "metadata", "features"})
 
 
 def cargo_manager(registry: str) -> PackageManager:
-    """Return how Cargo is run: from one registry, or from its own where that is ""."""
+    """Return how to run Cargo with `registry`, or with its default registry if that is ""."""
     ours = ("source.crates-io.replace-with='ours'", f"source.ours.registry='sparse+{registry.rstrip('/')}/'")
     cargo = " ".join(["cargo", *(f"--config {shlex.quote(one)}" for one in ours if registry)])
     made = f"mkdir -p /tmp/p/src && cd /tmp/p && touch src/lib.rs && printf %s {shlex.quote(_PROBE_PAGE)} >{PAGE}"
@@ -73,7 +73,7 @@ def cargo_manager(registry: str) -> PackageManager:
 
 
 def cargo_needs(tree: Path) -> PackageNeeds:
-    """Return what Cargo needs to see of a tree; nothing where that names no package from elsewhere."""
+    """Return the files of a tree that Cargo needs; none if the tree has no external dependency."""
     files = dict(_files(tree))
     if PAGE not in files:
         return PackageNeeds()
@@ -91,14 +91,14 @@ def cargo_needs(tree: Path) -> PackageNeeds:
 
 
 def _from_git(table: Mapping[str, object]) -> Iterator[str]:
-    """Yield the names of the packages that a page takes from Git repositories."""
+    """Yield the names of the packages that a `Cargo.toml` takes from Git repositories."""
     for name, value in table.items():
         if isinstance(value, Mapping) and name not in _WITHOUT_PACKAGES:
             yield from [name] if "git" in value else _from_git(value)
 
 
 def _files(tree: Path) -> Iterator[tuple[str, str]]:
-    """Yield each `Cargo.toml`, the lock, and the names of the sources, by which Cargo knows what a package builds."""
+    """Yield each `Cargo.toml` and the lock by path, and the paths of sources, from which Cargo infers what to build."""
     count = 0
     for folder, folders, names in walk(tree):
         folders[:] = [name for name in folders if name not in NOT_SOURCE]
@@ -115,17 +115,17 @@ def _files(tree: Path) -> Iterator[tuple[str, str]]:
 
 
 _PROXY = 'export GOPROXY="${GOPROXY:-$(go env GOPROXY | sed "s/[,|]direct$//")}"'
-"""The one that is set or that Go has by itself, without repositories."""
+"""Sets GOPROXY to the configured proxy or to the default of Go, without direct access to repositories."""
 _PROBE = f'{_PROXY} && echo "$GOPROXY" && go mod download -json golang.org/x/mod@v0.12.0'
 """Asks the proxy for a module that we name."""
 _INSTALL = (
     f"{_PROXY} && go mod download"
     f' && kept="$GOMODCACHE" && export GOMODCACHE="$PWD/{GO}" && GOPROXY="file://$kept/cache/download" go mod download'
 )
-"""Downloads into what is kept, and copies from there what this repository needs."""
+"""Downloads into the cache, and copies from there the modules that this repository needs."""
 
 _LOOPBACK = re.compile(r"//(?:localhost|127\.0\.0\.1)(?=[:/]|$)")
-"""Go would ask these past the gateway, and find nothing: it takes no HTTP proxy for them, but for other spellings."""
+"""Go uses no HTTP proxy for these spellings of loopback, so it would bypass the gateway and fail; others work."""
 _PAGE, _SUM = "go.mod", "go.sum"
 _NAMES = frozenset({_PAGE, _SUM, "go.work", "go.work.sum"})
 _VENDORED = "vendor/modules.txt"
@@ -134,7 +134,7 @@ _MOST_BYTES, _MOST_GO_FILES = 4_000_000, 500
 
 
 def go_manager(proxy: str) -> PackageManager:
-    """Return how Go is run: with one proxy, no file of settings, and `go.sum` alone for what is genuine."""
+    """Return how to run Go: with one proxy, without a configuration file, and with hashes from `go.sum` alone."""
     proxy = _LOOPBACK.sub("//LOCALHOST", proxy)
     env = {"GOENV": "off", "GOFLAGS": "-modcacherw", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOVCS": "*:off"}
     return PackageManager(
@@ -151,7 +151,7 @@ def go_manager(proxy: str) -> PackageManager:
 
 
 def go_needs(tree: Path) -> PackageNeeds:
-    """Return what Go needs to see of a tree; nothing where that names no module, or brings them all."""
+    """Return the files of a tree that Go needs; none if the tree requires no module or has them vendored."""
     files = dict(_go_files(tree))
     is_needed = _PAGE in files and any(_REQUIRES.search(text) for text in files.values())
     if not is_needed or (tree / _VENDORED).exists():
@@ -177,9 +177,9 @@ _KEPT_S, _KEPT_LACKING_S = 7 * 86_400, 3_600
 
 @dataclass(frozen=True, slots=True)
 class KeptVersions:
-    """A file for each set of needs, in a folder for each repository.
+    """The kept result for one set of needs: a file in the folder of the repository.
 
-    It is used for 7 days; where something could not be had, for an hour, as it may be there by then.
+    It is used for 7 days; if something could not be resolved, for one hour, as it may be available by then.
     """
 
     folder: Path
@@ -188,26 +188,26 @@ class KeptVersions:
 
     @classmethod
     def of(cls, cache: Path, tree: Path, kind: str, needs: list[object], clock: Clock) -> KeptVersions:
-        """Return where it is kept for a tree, whose parent is named `<repository>--<what it is for>`."""
+        """Return the place for a tree, whose parent folder is named `<repository>--<purpose>`."""
         digest = hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:16]
         return cls(cache / _FOLDER / tree.parent.name.partition("--")[0] / kind, f"{digest}.json", clock)
 
     def read(self) -> Kept | None:
-        """Return what is kept for these needs and not too old."""
+        """Return the result for these needs, or None if there is none that is recent enough."""
         return next((kept for name, _, kept in self._all() if name == self.name), None)
 
     def newest(self) -> str:
-        """Return what was resolved last for other needs of the repository and is not too old, or ""."""
+        """Return the newest recent result for any needs of the repository, or ""."""
         return max(((at, kept.text) for _, at, kept in self._all()), default=(0, ""))[1]
 
     def write(self, kept: Kept) -> None:
-        """Keep what was resolved."""
+        """Write the result for these needs."""
         self.folder.mkdir(parents=True, exist_ok=True)
         told = {"text": kept.text, "lacks": list(kept.lacks), "at": self.clock.now().timestamp()}
         write_atomic(self.folder / self.name, json.dumps(told))
 
     def _all(self) -> Iterator[tuple[str, float, Kept]]:
-        """Yield each file by name, with when it was written and what it holds; delete those that are too old."""
+        """Yield for each recent file its name, when it was written and its content; delete files that are too old."""
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError):
                 told = json.loads(path.read_text("utf-8"))
@@ -219,9 +219,9 @@ class KeptVersions:
 
 
 CACHE = ".packages"
-"""The folder of the home in which downloaded packages are kept for the next task."""
+"""The folder in the home in which downloaded packages are kept for the next task."""
 INSTALLED = (npm.FOLDER, VENV, CARGO, GO)
-"""The folders that are made in a tree."""
+"""The folders that are installed into a tree."""
 
 _LONGEST_S = 300.0
 _MOST_TOLD = 12
@@ -234,11 +234,11 @@ class Installer:
     """Installs packages for one home.
 
     Attributes:
-        indexes: where they come from.
-        cache: where downloads and what was resolved are kept; what works in a tree never sees it.
-        clock: tells how old that is.
-        builds: whether what has no wheel may be built, which runs its code; then nothing is kept.
-        hosts: what the tools reach, learned once in a process.
+        indexes: where packages come from.
+        cache: the folder for downloads and resolved versions; programs that run in a tree never see it.
+        clock: tells how old those are.
+        builds: whether packages without a wheel may be built, which runs their code; then nothing is kept.
+        hosts: the hosts that each tool reaches, learned once per process.
 
     """
 
@@ -250,10 +250,10 @@ class Installer:
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def install(self, tree: Path, sandbox: Sandbox) -> str:
-        """Install what `tree` depends on; return in one line what could not be, and why, or "".
+        """Install the dependencies of `tree`; return in one line what could not be installed and why, or "".
 
-        What was resolved is kept for 7 days: another tree of the repository with the same needs gets the same versions.
-        Raises `SoulError` where the sandbox does not work.
+        Resolved versions are kept for 7 days: another tree of the repository with the same needs gets the same
+        versions. Raises `SoulError` if the sandbox does not work.
         """
         async with self._one_at_a_time:
             folder = tree.with_name(f"{tree.name}-installed")
@@ -278,14 +278,14 @@ class Installer:
         return "; ".join([*told[:_MOST_TOLD], *more])
 
     async def _python(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
-        from modules.services.coding.environment import python  # noqa: PLC0415 - with it comes a parser of versions
+        from modules.services.coding.environment import python  # noqa: PLC0415 - it imports a version parser
 
         needs, project = await asyncio.to_thread(_read_python, tree)
         lacks = list(needs.lacks)
         if (not needs.requirements and project is None) or is_there(tree / VENV):
             return lacks
         env, index = python.python_settings(self.indexes.python), self.indexes.python
-        cache = None if self.builds else self.cache / "uv"  # what a build writes must not reach another task
+        cache = None if self.builds else self.cache / "uv"  # files that a build writes must not reach another task
         open_room = InstallRoom(sandbox, folder, cache, None)
         if needs.requirements == ("pytest",) and project is None and await _has_pytest(open_room):
             return lacks
@@ -310,7 +310,7 @@ class Installer:
     async def _with(self, manager: PackageManager, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
         try:
             return await self._installed(manager, tree, folder, sandbox)
-        except OSError as error:  # the names of a repository clash with what the tools write
+        except OSError as error:  # file names of the repository clash with those of the tools
             return [f"{manager.name}: {error.strerror}"]
 
     async def _installed(self, manager: PackageManager, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
@@ -344,9 +344,9 @@ class Installer:
     async def _hosts(
         self, tool: str, index: str, probe: str, env: Mapping[str, str], room: InstallRoom
     ) -> frozenset[Host]:
-        """Return what a tool reaches: the index that is set or that it has by itself, and where that leads.
+        """Return the hosts that a tool reaches: the configured or default index, and the hosts that it redirects to.
 
-        The tool is asked for a package that we name, in a room with nothing of a repository and nothing kept.
+        The tool is asked for a package that we name, in a room without files of the repository and without a cache.
         """
         if tool not in self.hosts:
             with tempfile.TemporaryDirectory(prefix="soul-") as empty:
@@ -364,8 +364,8 @@ class Installer:
 
 
 def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
-    from modules.services.coding.environment.project import project_of  # noqa: PLC0415 - the same
-    from modules.services.coding.environment.python_files import python_needs  # noqa: PLC0415 - the same
+    from modules.services.coding.environment.project import project_of  # noqa: PLC0415 - as above
+    from modules.services.coding.environment.python_files import python_needs  # noqa: PLC0415 - as above
 
     texts = read_files(tree)
     needs = python_needs(texts, has_tests=has_tests(tree))
@@ -384,7 +384,7 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def move_installed(source: Path, target: Path) -> None:
-    """Move what was installed into another folder, unless it brought its own. A link is not moved: tests left it."""
+    """Move the installed folders to another tree, unless it has its own. A link is not moved: a test run left it."""
     for name in INSTALLED:
         found = source / name
         if found.is_dir() and not found.is_symlink() and not is_there(target / name):
@@ -394,7 +394,7 @@ def move_installed(source: Path, target: Path) -> None:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a path leads anywhere: a link to nothing, or in a circle, does not."""
+    """Return whether a path exists; a broken link and a circle of links do not."""
     try:
         path.stat()
     except OSError:

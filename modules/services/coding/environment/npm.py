@@ -1,6 +1,6 @@
-"""Reads what an npm repository needs, and how npm installs it: from one registry, without scripts of packages.
+"""Reads the dependencies of an npm repository, and installs them with npm: from one registry, without package scripts.
 
-The files of a tree that say what it needs are read within bounds, and no link is followed.
+The files that list them are read up to fixed limits, and no link is followed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_FILES = 200
 
 
 def read_files(tree: Path) -> dict[str, str]:
-    """Return the files of Python and npm, by path."""
+    """Return the files of Python and npm that list dependencies, by path."""
     return dict(_files(tree))
 
 
@@ -49,7 +49,7 @@ def _files(tree: Path) -> Iterator[tuple[str, str]]:
 
 
 def has_tests(tree: Path) -> bool:
-    """Return whether files of tests are there that pytest runs."""
+    """Return whether a tree has test files for pytest."""
     for _, folders, names in walk(tree):
         folders[:] = [name for name in folders if name not in NOT_SOURCE]
         if any(PYTEST_FILE.fullmatch(name) for name in names):
@@ -70,7 +70,7 @@ _YARN_VERSION = re.compile(r"\s+version:? \"?([\w.+-]+)\"?")
 
 
 def npm_manager(registry: str) -> PackageManager:
-    """Return how npm is run: with one registry, and no file of settings."""
+    """Return how to run npm: with one registry, and without a global configuration file."""
     env = {
         "npm_config_globalconfig": "/dev/null",
         "npm_config_fetch_retries": "1",
@@ -91,7 +91,7 @@ def npm_manager(registry: str) -> PackageManager:
 
 
 def npm_needs(texts: Mapping[str, str]) -> PackageNeeds:
-    """Return what a repository asks for, from its files by path; nothing where no `package.json` names a package."""
+    """Return the dependencies in the files of a repository, given by path; none if no `package.json` lists any."""
     try:
         pages = {path: _page(text) for path, text in texts.items() if path.rpartition("/")[2] == PAGE}
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def npm_needs(texts: Mapping[str, str]) -> PackageNeeds:
 
 
 def pinned(file: str, text: str) -> dict[str, str]:
-    """Return the versions that a lock of yarn or pnpm gives, for each range as `name@range`."""
+    """Return the versions in a lock of yarn or pnpm, by `name@range`."""
     if file == "yarn.lock":
         return dict(_yarn_pins(text))
     try:
@@ -147,12 +147,12 @@ def _yarn_pins(text: str) -> Iterator[tuple[str, str]]:
 def _page(text: str) -> Mapping[str, Any]:
     page = json.loads(text)
     if not isinstance(page, Mapping):
-        raise ValueError("it is no object")  # noqa: TRY004 - what the file says is wrong
+        raise ValueError("it is no object")  # noqa: TRY004 - the value is wrong, not a type
     return page
 
 
 def _locked(text: str) -> str:
-    """Return a lock without addresses. Raises `ValueError` where it does not name version and hash of a package."""
+    """Return a lock without URLs. Raises `ValueError` if a package in it has no version or hash."""
     locked = _page(text)
     packages = locked.get("packages") or {}
     for path, one in packages.items():
@@ -167,7 +167,7 @@ def _locked(text: str) -> str:
 
 
 def _kept(page: Mapping[str, Any], lacks: list[str] | None, pins: Mapping[str, str] | None = None) -> str:
-    """Return a `package.json` without what runs; where `lacks` is given, without addresses too, and told there."""
+    """Return a `package.json` without scripts; if `lacks` is given, also without URLs, which are reported in it."""
     kept = {key: page[key] for key in _KEPT if key in page}
     if lacks is not None:
         kept.pop("overrides", None)

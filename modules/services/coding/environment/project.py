@@ -1,7 +1,7 @@
-"""The repository itself as an installed Python package: importable from its sources, with metadata and commands.
+"""Makes the repository itself an installed Python package: importable from its sources, with metadata and commands.
 
-It is described by a wheel that holds a path file in place of modules, as an editable install makes it; so nothing of
-the repository runs to build it.
+The package is a wheel that holds a path file instead of modules, like that of an editable install; so no code of the
+repository runs to build it.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class _Versions:
 
 sys.meta_path.append(_Versions)
 """
-"""Stands in for modules that a build would write; asked last, so that those that are there come first."""
-"""From the folder of the installed packages to the tree."""
+"""Provides the version modules that a build would write; it is the last finder, so existing modules come first."""
+"""The path of the tree (`_UP`), relative to the folder of the installed packages."""
 
 
 def project_of(tree: Path, texts: Mapping[str, str], folders: Sequence[str]) -> Project | None:
-    """Return the package that a tree is, or None where its files name none.
+    """Return the package that a tree contains, or None if its files describe none.
 
     Args:
-        tree: the files.
-        texts: what stands in those of the root.
-        folders: of further packages that are part of the repository.
+        tree: the folder of the files.
+        texts: the contents of the files in its root, by name.
+        folders: the folders of further packages that are part of the repository.
 
     """
     try:
@@ -86,7 +86,7 @@ def project_of(tree: Path, texts: Mapping[str, str], folders: Sequence[str]) -> 
 
 
 def project_wheel(project: Project) -> tuple[str, bytes]:
-    """Return the name and the content of a wheel that makes a project importable where it stands."""
+    """Return the file name and the content of a wheel that makes the project importable from its sources."""
     name = re.sub(r"[-_.]+", "_", project.name)
     about = f"{name}-{project.version}.dist-info"
     said = ["Metadata-Version: 2.1", f"Name: {project.name}", f"Version: {project.version}"]
@@ -113,7 +113,7 @@ def project_wheel(project: Project) -> tuple[str, bytes]:
 
 
 def _unwritten(tree: Path, page: Mapping[str, Any], roots: Sequence[str]) -> Iterator[str]:
-    """Yield the names of modules with a version that only a build would write, and that are not there."""
+    """Yield the names of the version modules that only a build would write and that do not exist."""
     tools = _table(page.get("tool"))
     scm, hatch = _table(tools.get("setuptools_scm")), tools
     for key in ("hatch", "build", "hooks", "vcs"):
@@ -130,7 +130,7 @@ def _unwritten(tree: Path, page: Mapping[str, Any], roots: Sequence[str]) -> Ite
 
 
 def _roots(tree: Path, folder: str, page: Mapping[str, Any], config: configparser.ConfigParser) -> Iterator[str]:
-    """Yield the folders below `folder` that modules are imported from."""
+    """Yield the folders in `folder` from which modules are imported, relative to the tree."""
     if not _is_inside(tree, folder):
         return
     setuptools = _table(_table(page.get("tool")).get("setuptools"))
@@ -144,14 +144,14 @@ def _roots(tree: Path, folder: str, page: Mapping[str, Any], config: configparse
 
 
 def _holds_modules(folder: Path) -> bool:
-    """Whether modules are imported from a folder: it has some, and is no package itself."""
+    """Return whether a folder contains modules and is not a package itself."""
     if not folder.is_dir() or folder.is_symlink() or (folder / "__init__.py").exists():
         return False
     return any((one.suffix == ".py" and one.is_file()) or (one / "__init__.py").is_file() for one in folder.iterdir())
 
 
 def _version(tree: Path, told: str, texts: Mapping[str, str], roots: Sequence[str]) -> str:
-    """Return the version that the files tell, the one of a source distribution first."""
+    """Return the version that the files give, with that of a source distribution first; "0.0.0" if none is valid."""
     metadata = re.search(r"^Version: (.+)$", texts.get("PKG-INFO", ""), re.MULTILINE)
     candidates = [metadata[1] if metadata else "", told]
     for root in roots if not any(candidates) else ():
@@ -187,7 +187,7 @@ def _entry_points(
 
 
 def _is_inside(tree: Path, path: str) -> bool:
-    """Whether a folder is in the tree, wherever links lead; a line break in its name would end a line of ours."""
+    """Return whether a path stays in the tree, also through links, and has no line break, which would split a line."""
     return "\n" not in path and (tree / path).resolve().is_relative_to(tree.resolve())
 
 

@@ -18,7 +18,7 @@ PROBE = (
     "cd /tmp && echo packaging >probe.in"
     ' && "$UV" pip compile -q --no-cache --only-binary :all: --python python3 probe.in'
 )
-"""Asks the index for a package that we name; what it leads to are the hosts that packages come from."""
+"""Asks the index for a package that we name, which shows from which hosts packages come."""
 
 _COMPILE = '"$UV" pip compile -q --generate-hashes --no-annotate --no-header --python .venv'
 _PINNED = re.compile(r"^([\w.-]+)==([\w.!+-]+)(?:[ \t]*\\\n[ \t]+--hash=\S+)*", re.MULTILINE)
@@ -26,19 +26,19 @@ _MOST_EACH = 100
 
 
 def python_settings(index: str) -> Mapping[str, str]:
-    """Return how uv is set: to one index, to the Python of the room, and to no file of settings."""
+    """Return the environment variables of uv: one index, the Python that is installed, and no configuration file."""
     settings = {
         "UV_NO_CONFIG": "1",
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_HTTP_RETRIES": "1",
-        "UV_LINK_MODE": "copy",  # what runs in a tree must not share a file with the cache
+        "UV_LINK_MODE": "copy",  # programs that run in a tree must not share files with the cache
         "UV_NO_PROGRESS": "1",
     }
     return settings | ({"UV_DEFAULT_INDEX": index} if index else {})
 
 
 async def make_venv(room: InstallRoom, needs: PythonNeeds, env: Mapping[str, str]) -> tuple[bool, list[str]]:
-    """Make an empty `.venv`; return whether it is there, and what it lacks."""
+    """Make an empty `.venv`; return whether it was made, and a line for each thing that went wrong."""
     make, wanted = '"$UV" venv -q --clear --relocatable --python', shlex.quote(needs.python or "python3")
     if needs.python:
         ran, _ = await room.run(f"{make} {wanted} .venv", env)
@@ -53,16 +53,16 @@ async def make_venv(room: InstallRoom, needs: PythonNeeds, env: Mapping[str, str
 async def resolve(
     room: InstallRoom, needs: PythonNeeds, env: Mapping[str, str], before: str, *, builds: bool
 ) -> tuple[str, list[str]]:
-    """Return the versions and hashes of everything that is needed, and what could not be resolved.
+    """Return the resolved versions and hashes as a requirements file, and what could not be resolved.
 
-    Where the versions of the lock cannot be had, newer ones are; where a requirement cannot, it is left out.
+    Where the versions of the lock are not available, newer ones are taken; requirements that are not are left out.
 
     Args:
-        room: where `.venv` is.
-        needs: what is asked for.
-        env: of the tool.
-        before: what was resolved for an earlier state of the files; its versions are kept where they can be.
-        builds: whether what has no wheel may be built.
+        room: runs uv in the folder that contains `.venv`.
+        needs: the requirements.
+        env: the environment variables of uv.
+        before: the result for an earlier state of the files; its versions are kept if possible.
+        builds: whether packages without a wheel may be built.
 
     """
     compile_ = f"{_COMPILE}{'' if builds else ' --only-binary :all:'}"
@@ -90,7 +90,7 @@ async def resolve(
 async def _without_failing(
     room: InstallRoom, needs: PythonNeeds, env: Mapping[str, str], compile_: str
 ) -> tuple[list[str], list[str]]:
-    """Return the requirements that can be had when each is asked for alone, and why the others cannot."""
+    """Return the requirements that can be resolved one by one, and why the others cannot."""
     asked = needs.requirements[:_MOST_EACH]
     await _write(room.folder, {f"each-{n}.in": (text,) for n, text in enumerate(asked)})
     script = f'for one in each-*.in; do {compile_} "$one" >/dev/null 2>"$one.err" && rm "$one.err"; done; true'
@@ -108,7 +108,7 @@ async def _without_failing(
 async def install_resolved(
     room: InstallRoom, resolved: str, project: Project | None, env: Mapping[str, str], *, builds: bool
 ) -> list[str]:
-    """Install what was resolved, by hash, and the project itself; return what could not be."""
+    """Install the resolved packages by hash, and the project itself; return what could not be installed."""
     lacks: list[str] = []
     await asyncio.to_thread((room.folder / "resolved.txt").write_text, resolved, "utf-8")
     only = "" if builds else " --only-binary :all:"
@@ -125,7 +125,7 @@ async def install_resolved(
 
 
 def with_lock_hashes(resolved: str, hashes: Hashes) -> str:
-    """Return what was resolved with the hashes of the lock in place of those of the index, where it has some."""
+    """Return the resolved requirements with the hashes of the lock, where it has any, instead of those of the index."""
 
     def kept(found: re.Match[str]) -> str:
         locked = hashes.get((canonicalize_name(found[1]), found[2]))
@@ -137,7 +137,7 @@ def with_lock_hashes(resolved: str, hashes: Hashes) -> str:
 
 
 def _essence(text: str) -> str:
-    """The reason in an error of the resolver, in one line."""
+    """Return the reason in an error of the resolver, in one line."""
     said = " ".join(text.split())
     return said.partition("Because ")[2][:200] or said[:200]
 

@@ -1,6 +1,6 @@
-"""Reads from the files and locks of a Python repository what it needs, and runs nothing of it. Pure.
+"""Reads the dependencies of a Python repository from its files and locks, without running any of them. Pure.
 
-Only names, versions, extras and markers are taken. Addresses, indexes and options never reach a tool.
+Only names, versions, extras and markers are taken. URLs, indexes and options never reach a tool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHOWN_CHARS = 80
 
 @dataclass(slots=True)
 class _Found:
-    """What was collected so far. Names in `elsewhere` do not come from the index; its values say why, "" in silence."""
+    """The dependencies found so far. `elsewhere` maps names that are in no index to a reason to report, or ""."""
 
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     requirements: dict[str, None] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Found:
     lacks: dict[str, None] = field(default_factory=dict)
 
     def add(self, text: str) -> Requirement | None:
-        """Take a requirement, unless it has an address, cannot be read, or is one too many."""
+        """Add a requirement, unless it has a URL, cannot be read, or is one too many; return it if it was added."""
         shown = text.strip()[:_SHOWN_CHARS]
         try:
             wanted = Requirement(text)
@@ -60,11 +60,11 @@ class _Found:
 
 
 def python_needs(texts: Mapping[str, str], *, has_tests: bool) -> PythonNeeds:
-    """Return what a repository asks for; `has_tests` says that it has tests for pytest.
+    """Return the dependencies of a repository.
 
     Args:
         texts: the files of its root and of `requirements/`, by path.
-        has_tests: whether files are there that only pytest runs.
+        has_tests: whether there are test files for pytest.
 
     """
     found, page = _Found(), dict[str, Any]()
@@ -108,7 +108,7 @@ def _lock(texts: Mapping[str, str], found: _Found) -> Lock:
 
 
 def _sources(page: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the names that `tool.uv.sources` takes from elsewhere."""
+    """Return the names that `tool.uv.sources` takes from elsewhere, each with the reason to report."""
     sources = _at(page, "tool", "uv", "sources")
     kinds = ("git", "url", "path", "workspace")
     return {
@@ -119,7 +119,7 @@ def _sources(page: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _from_project(page: Mapping[str, Any], found: _Found) -> str:
-    """Add what the standard tables name, and return the Python versions that are asked for."""
+    """Add the dependencies in the standard tables; return the specifier of the Python versions that are required."""
     project = _at(page, "project")
     own = canonicalize_name(str(project.get("name", "")))
     extras = {str(canonicalize_name(name)): one for name, one in _at(project, "optional-dependencies").items()}
@@ -142,7 +142,7 @@ def _from_project(page: Mapping[str, Any], found: _Found) -> str:
 
 
 def _own_extras(text: str, own: str) -> Sequence[str] | None:
-    """Return the extras of the project itself that a requirement names; None where it names something else."""
+    """Return the extras of the project itself that a requirement names; None if it names another package."""
     try:
         wanted = Requirement(text)
     except InvalidRequirement:
@@ -151,7 +151,7 @@ def _own_extras(text: str, own: str) -> Sequence[str] | None:
 
 
 def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> Iterator[str]:
-    """Yield the requirements of a dependency group, with those of the groups that it includes."""
+    """Yield the requirements of a dependency group, including those of the groups that it includes."""
     if name in seen:
         return
     seen.add(name)
@@ -163,7 +163,7 @@ def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> Iterator[str
 
 
 def _from_tools(page: Mapping[str, Any], found: _Found) -> None:
-    """Add what the tables of uv, PDM, Hatch and Poetry name."""
+    """Add the dependencies in the tables of uv, PDM, Hatch and Poetry."""
     texts = list(_at(page, "tool", "uv").get("dev-dependencies") or ())
     for group in _at(page, "tool", "pdm", "dev-dependencies").values():
         texts += group
@@ -195,7 +195,7 @@ def _add_poetry(name: str, wanted: object, found: _Found) -> None:
 
 
 def poetry_specifier(text: str) -> str:
-    """Return a version of Poetry's as a specifier of Python's: `^1.2` is `>=1.2,<2`. "" where it says nothing."""
+    """Convert a version of Poetry into a Python specifier: `^1.2` is `>=1.2,<2`. "" if it restricts nothing."""
     parts = []
     for part in (one.strip() for one in text.split(",")):
         if part in {"", "*"} or "|" in part:
@@ -230,7 +230,7 @@ def _from_setup_cfg(text: str, found: _Found) -> None:
 
 
 def _from_setup_py(text: str, found: _Found) -> None:
-    """Add the requirements that stand in a `setup.py` as literals."""
+    """Add the requirements in a `setup.py` that are literals."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -255,7 +255,7 @@ def _from_setup_py(text: str, found: _Found) -> None:
 
 
 def _is_chosen(path: str) -> bool:
-    """Whether a file holds requirements of the project, its tests or its development."""
+    """Return whether a file contains requirements of the project, its tests or its development."""
     if not _REQUIREMENTS.fullmatch(path):
         return False
     words = set(re.split(r"[^a-z]+", path.rpartition(".")[0].lower())) - {""}
@@ -264,7 +264,7 @@ def _is_chosen(path: str) -> bool:
 
 
 def _from_requirements(path: str, texts: Mapping[str, str], found: _Found, seen: set[str]) -> None:
-    """Add what a requirements file names, with the files that it includes."""
+    """Add the requirements in a requirements file and in the files that it includes."""
     if path in seen:
         return
     seen.add(path)
@@ -286,7 +286,7 @@ def _from_requirements(path: str, texts: Mapping[str, str], found: _Found, seen:
 
 
 def _beside(path: str, name: str) -> str:
-    """Return the path of a file that another one names."""
+    """Return the path of a file that the file at `path` refers to as `name`."""
     parts = [*path.split("/")[:-1], *name.split("/")]
     kept: list[str] = []
     for part in parts:
@@ -298,7 +298,7 @@ def _beside(path: str, name: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a requirements file, each whole, without comments."""
+    """Return the lines of a requirements file, with continued lines joined and without comments."""
     joined = re.sub(r"\\\r?\n", " ", text)
     bare = (re.sub(r"(^|\s)#.*", "", line) for line in joined.split("\n"))
     return [" ".join(line.split()) for line in bare if line.strip()]
@@ -312,7 +312,7 @@ def _specifier(text: str) -> str:
 
 
 def _at(page: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """Return the table at a path, or an empty one."""
+    """Return the table at a path of keys, or an empty one."""
     here: object = page
     for key in keys:
         here = here.get(key) if isinstance(here, Mapping) else None
@@ -325,7 +325,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One package of a lock."""
+    """A package in a lock."""
 
     name: str
     version: str
@@ -334,19 +334,19 @@ class Pin:
 
     @property
     def constraint(self) -> str:
-        """Return it as a requirement of exactly this version."""
+        """The package as a requirement of exactly this version."""
         return f"{self.name}=={self.version}{f' ; {self.marker}' if self.marker else ''}"
 
 
 @dataclass(slots=True)
 class Lock:
-    """What a lock says.
+    """The content of a lock.
 
     Attributes:
         file: its name.
-        pins: the packages that come from an index.
-        elsewhere: the names of packages that come from a repository, an address or a folder.
-        local: the packages that are part of the repository, by name: their folder, and the names of what they need.
+        pins: the packages from an index.
+        elsewhere: the names of packages from a repository, a URL or a folder.
+        local: the packages that are part of the repository, by name: their folder, and the names of their dependencies.
 
     """
 
@@ -357,7 +357,7 @@ class Lock:
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Return the versions to keep to; a package with several is only bound where markers tell them apart."""
+        """The pinned versions; a package with several versions is included only where a marker distinguishes them."""
         counts: dict[str, int] = {}
         for pin in self.pins:
             counts[pin.name] = counts.get(pin.name, 0) + 1
@@ -365,7 +365,7 @@ class Lock:
 
 
 def read_lock(texts: Mapping[str, str]) -> Lock | None:
-    """Return what the first lock among the files says, or None without one. Raises `ValueError`: it cannot be read."""
+    """Return the first lock among the files, or None if there is none. Raises `ValueError` if it cannot be read."""
     for name, reader in zip(PYTHON_LOCKS, (_uv, _poetry, _pylock, _pipfile), strict=True):
         if name in texts:
             return reader(name, texts[name])
@@ -432,12 +432,12 @@ def _pipfile(file: str, text: str) -> Lock:
 def _tables(told: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     for one in told.get(key) or ():
         if not isinstance(one, Mapping):
-            raise ValueError(f"{key} holds something that is no table")  # noqa: TRY004 - what the file says is wrong
+            raise ValueError(f"{key} holds something that is no table")  # noqa: TRY004 - the value is wrong, not a type
         yield one
 
 
 def _pin(name: str, version: object, marker: str, hashes: Iterable[object]) -> Iterator[Pin]:
-    """Yield a package, unless its name or version is none."""
+    """Yield the pin of a package, unless its name, version or marker is invalid."""
     if not _NAME.fullmatch(name):
         return
     try:

@@ -1,4 +1,4 @@
-"""The room in which packages are installed: a sandbox that reaches the package index and nothing else."""
+"""Runs the installation of packages in a sandbox that reaches the package index and nothing else."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class InstallRoom:
     """Runs the tools that install packages.
 
     Attributes:
-        sandbox: runs them.
-        folder: all that they see of the repository, and where they install.
-        cache: what the tool keeps for the next task; None: nothing is kept.
-        hosts: what they may reach; None: every host, for a run that nothing of a repository is in.
+        sandbox: runs the tools.
+        folder: the only files that they see of the repository; they also install here.
+        cache: the cache folder of the tool, kept for the next task; None: no cache is kept.
+        hosts: the hosts that may be reached; None: every host, for a run without files of a repository.
 
     """
 
@@ -43,7 +43,7 @@ class InstallRoom:
     hosts: frozenset[Host] | None
 
     async def run(self, script: str, env: Mapping[str, str]) -> tuple[Ran, Gateway]:
-        """Run a shell script, in which `$UV` is uv. Raises `SoulError` where the sandbox does not work."""
+        """Run a shell script, in which `$UV` is the path of uv. Raises `SoulError` if the sandbox does not work."""
         program = Shared("uv", Path(uv_program()))
         kept = Shared("cache", self.cache, writable=True) if self.cache else None
         if self.cache:
@@ -51,7 +51,7 @@ class InstallRoom:
         async with open_gateway(self.hosts) as gateway:
             sees = (*gateway.shared, program, *([kept] if kept else []))
             at = {one.name: self.sandbox.seen_at(one) for one in sees}
-            caches = at["cache"] if kept else "/tmp/cache"  # noqa: S108 - the one inside
+            caches = at["cache"] if kept else "/tmp/cache"  # noqa: S108 - the /tmp of the sandbox
             command, interpreter = gateway.relayed(self.sandbox.seen_at, ["/bin/sh", "-c", script])
             given = {
                 "UV": at["uv"],
@@ -78,7 +78,7 @@ def reason(ran: Ran, gateway: Gateway) -> str:
 
 
 def uv_program() -> str:
-    """Return where uv is."""
+    """Return the path of uv; one that does not exist if uv is not installed."""
     try:
         return uv.find_uv_bin()
     except FileNotFoundError:
@@ -86,6 +86,6 @@ def uv_program() -> str:
 
 
 def _certificates() -> Mapping[str, str]:
-    """Return how the tools are told the certificates that this machine trusts."""
+    """Return the environment variables that name the certificates that this machine trusts."""
     names = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO")
     return dict.fromkeys(names, _CERTIFICATES) if Path(_CERTIFICATES).exists() else {}

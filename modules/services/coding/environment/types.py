@@ -1,4 +1,4 @@
-"""What a repository needs to be worked on, and where it comes from."""
+"""The dependencies of a repository, and where they come from."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Self
 from common.settings import Settings
 
 PYTHON_LOCKS = ("uv.lock", "poetry.lock", "pylock.toml", "Pipfile.lock")
-"""The locks of Python tools that are read, in the order in which one is chosen."""
+"""The lock files of Python tools that are read, in order of preference."""
 VENV = ".venv"
 Hashes = Mapping[tuple[str, str], tuple[str, ...]]
-"""The hashes that a lock gives for a package, by its normalized name and version."""
+"""The hashes that a lock gives, by (normalized name, version) of a package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """Where packages come from, as URLs; "": where the tool looks by itself."""
+    """The URLs of the package indexes; "" means the default of the tool."""
 
     npm: str = ""
     python: str = ""
@@ -27,7 +27,7 @@ class Indexes:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return those that the owner set."""
+        """Return the indexes that the owner set."""
         return cls(
             str(settings.coding_npm_registry),
             str(settings.coding_python_index),
@@ -41,12 +41,12 @@ class Project:
     """The repository as a Python package.
 
     Attributes:
-        name: of the distribution.
-        version: of the distribution; "0.0.0" where only a build would tell it.
-        roots: the folders that are put on the import path, relative to the tree.
-        entry_points: by group and name.
-        links: its addresses by label, for its metadata alone.
-        unwritten: the modules with its version that only a build would write.
+        name: the name of the distribution.
+        version: its version; "0.0.0" if only a build would determine it.
+        roots: the folders to put on the import path, relative to the tree.
+        entry_points: the entry points by group and name.
+        links: its URLs by label, only for its metadata.
+        unwritten: the version modules that only a build would write.
 
     """
 
@@ -60,14 +60,14 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class PythonNeeds:
-    """What the files of a Python repository ask for.
+    """The dependencies of a Python repository.
 
     Attributes:
-        requirements: of the project, its tests and its development; none of them has an address.
-        constraints: the versions that its lock gives.
-        hashes: those of its lock.
-        python: the versions of Python that it supports, as a specifier; "": any.
-        folders: of further packages that are part of the repository.
+        requirements: of the project, its tests and its development; none of them is a URL.
+        constraints: the versions from its lock.
+        hashes: the hashes from its lock.
+        python: the versions of Python that it supports, as a specifier; "" means any.
+        folders: the folders of further packages that are part of the repository.
         lacks: what is left out, and why.
 
     """
@@ -82,11 +82,11 @@ class PythonNeeds:
 
 @dataclass(frozen=True, slots=True)
 class PackageNeeds:
-    """What the files of a repository ask for that npm, Cargo or Go reads by itself.
+    """The dependencies of a repository that npm, Cargo or Go reads from files.
 
     Attributes:
-        files: what the tool sees, by path; none: nothing is installed.
-        is_locked: whether a lock that can be followed is among them.
+        files: the files that the tool sees, by path; if empty, nothing is installed.
+        is_locked: whether they include a lock that can be used.
         lacks: what is left out, and why.
 
     """
@@ -98,18 +98,18 @@ class PackageNeeds:
 
 @dataclass(frozen=True, slots=True)
 class PackageManager:
-    """How npm, Cargo or Go installs what a repository needs.
+    """How npm, Cargo or Go installs the dependencies of a repository.
 
     Attributes:
-        name: of its program.
-        folder: what it makes, in the tree.
-        lock: the file that `resolve` writes where the repository has none.
-        index: where it gets packages from; "": its default.
-        env: how it is set.
+        name: the name of the program.
+        folder: the folder that it makes in the tree.
+        lock: the file that `resolve` writes if the repository has none.
+        index: the URL it gets packages from; "" means its default.
+        env: its environment variables.
         probe: a script that asks the index for a package that we name, in an empty folder.
         resolve: a script that chooses versions.
-        install: a script that installs what the lock says.
-        needs: reads a tree.
+        install: a script that installs the versions in the lock.
+        needs: returns the dependencies of a tree.
 
     """
 
@@ -126,7 +126,7 @@ class PackageManager:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was resolved for a tree, kept so that the next tree with the same needs installs the same."""
+    """The resolved versions of a tree, kept so that the next tree with the same needs gets the same ones."""
 
     text: str
     lacks: tuple[str, ...] = ()
