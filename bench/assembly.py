@@ -1,6 +1,6 @@
-"""How long it takes to build a prompt: 11 files, about 40 000 tokens, read from the disk, noted, chosen and joined.
+"""Measures the time to build a prompt: 11 files, about 40,000 tokens, read from disk, recorded, chosen and joined.
 
-Run: `python bench/assembly.py [turns]`. Exit code 1 when the p95 of the turns is over 10 ms.
+Run: `python bench/assembly.py [turns]`. Exit code 1 if the p95 of the turns is over 10 ms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECTION = "## Section {}\n\n" + "A tide table says when, and never how high the
 
 
 async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int, int]:
-    """Seconds of each turn by the wall and by the processor, the tokens of the last prompt, and its files."""
+    """Return wall and processor seconds of each turn, and the tokens and the number of parts of the last prompt."""
     home = Home.at(root)
     page = "".join(_SECTION.format(number) for number in range(1000))[: TOKENS * 4 // 11 - 60]
     write_atomic(home.soul, f"# SOUL\n\n{page}")
@@ -88,7 +88,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
 
 
 def main() -> int:
-    """Measure, print, and judge."""
+    """Measure, print, and return the exit code."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     with tempfile.TemporaryDirectory() as folder:
         spent, worked, tokens, parts = asyncio.run(measure(Path(folder), turns))

@@ -1,13 +1,13 @@
-"""Two SOULs work on plans in real repositories with a model of your choice; tells what came of each task.
+"""Two SOULs work on plans in real repositories with a model of your choice; reports the progress of each task.
 
 Run: `python bench/building.py FOLDER MODEL_URL… [--minutes 60] [--speed 5] [--set NAME=VALUE]` (needs git, bubblewrap).
 
 FOLDER holds one folder for each repository: `files/` is its main branch; `plan.md` is a plan, its title in the first
-line. MODEL_URL is any service that speaks the chat-completions interface; a second one serves the second SOUL. Bluesky
+line. MODEL_URL is any service with the chat-completions API; a second one serves the second SOUL. Bluesky
 and GitHub are those of the town, on loopback; the SOULs are processes of the unmodified program, whose homes stay in
 FOLDER/homes.
 
-Prints each half minute, and at the end, the pull requests of each task with their verdicts, the comments on each plan,
+Prints every half minute, and at the end, the pull requests of each task with their verdicts, the comments on each plan,
 and the calls and tokens of each SOUL by purpose. `FOLDER/town.txt` has the addresses and tokens, so that a person can
 comment and merge meanwhile.
 """
@@ -49,7 +49,7 @@ _SPENT = """SELECT purpose, count(*), total(input_tokens), total(output_tokens),
 
 
 class PurposeSpent(NamedTuple):
-    """The calls for one purpose, and their tokens; `largest` is the input of the largest."""
+    """The calls for one purpose, and their tokens; `largest` is the largest input of a call."""
 
     purpose: str
     calls: int
@@ -59,9 +59,9 @@ class PurposeSpent(NamedTuple):
 
 
 def github_home(town: RunningTown, network: GitHubNetwork, name: str, watched: Sequence[Repo], **more: str) -> Home:
-    """Make the home of a SOUL that has the account `name` on GitHub too, and watches these repositories.
+    """Make the home of a SOUL that also has the account `name` on GitHub, and watches these repositories.
 
-    Raises `LookupError` where GitHub has no such account.
+    Raises `LookupError` if GitHub has no such account.
     """
     account = network.find(name)
     if account is None:
@@ -83,13 +83,13 @@ def github_home(town: RunningTown, network: GitHubNetwork, name: str, watched: S
 
 
 def spent_by_purpose(home: Home) -> list[PurposeSpent]:
-    """Return what the model was called for, the most tokens first."""
+    """Return the model calls by purpose, most input tokens first."""
     with closing(read_only(home)) as connection:
         return [PurposeSpent(*row) for row in connection.execute(_SPENT)]
 
 
 def told_spent(home: Home) -> Iterator[str]:
-    """Yield a line in all, and one for each purpose for which the model was called."""
+    """Yield a line with the total, and one for each purpose."""
     spent = spent_by_purpose(home)
     tokens = sum(one.taken + one.given for one in spent)
     yield f"{home.root.name}: {sum(one.calls for one in spent)} calls, {tokens:,.0f} tokens"
@@ -97,7 +97,7 @@ def told_spent(home: Home) -> Iterator[str]:
 
 
 def read_only(home: Home) -> sqlite3.Connection:
-    """Open the database of a SOUL that lives."""
+    """Open the database of a living SOUL for reading."""
     return sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)
 
 

@@ -1,22 +1,22 @@
-"""How much of a day's input a service could take from its cache: 200 turns of a grown life, replayed and compared.
+"""Measures how much of a day's input a service could take from its cache: 200 turns of a grown life, replayed.
 
-Run: `python bench/cached_day.py [--seed 7]`. Exit code 1 when the share of the prompt as it is sent is under 93 %.
+Run: `python bench/cached_day.py [--seed 7]`. Exit code 1 if the share of `prefix`, of all requests, is under 93 %.
 
-What is counted: the bytes of every request in the order in which services keep them (tool definitions, system prompt,
-conversation), held against all earlier requests of the day, byte by byte from the front. What differs once is paid
-from there on. Three ways to count:
+Counted are the bytes of every request in the order in which services cache them (tool definitions, system prompt,
+conversation), compared with all earlier requests of the day, byte by byte from the front. Everything after the first
+difference is paid. Three ways to count:
 
 - `prefix`: everything up to the first byte that differs, however long ago it was sent.
-- `prefix, 5 min`: the same, forgotten five minutes after it was last of use.
-- `marks, 5 min`: only up to a mark, as a service does that keeps what it is told to. The marks are read from the
+- `prefix, 5 min`: the same, but only requests of the last five minutes count as earlier ones.
+- `marks, 5 min`: only up to a mark, like a service that caches what it is told to. The marks are read from the
   request as it is worded for such a service.
 
 For the last of them it prints what the input costs, in tokens at the full price: those found again count `FOUND`, those
 stored up to the last mark `STORED`.
 
-For the first of them it prints in which parts of a request the rest stands, and beside it what a service could find
-that looked for each line anywhere. Nothing here asks a model. The prompts are made by the real prompter from real
-files; sizes are those of `GROWN`.
+For the first of them it prints which parts of a request hold the rest, and what a service could find that looked for
+each line anywhere. No model is called. The prompts are made by the real prompter from real files; sizes are those of
+`GROWN`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
 ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
 TOOLS = {"owner": 12, "bluesky": 4, "expression": 1}
 FAMILY = 8
-"""Tools that are opened beside those for the rest of the last sitting with the owner."""
+"""Tools that are opened in addition for the rest of the last sitting with the owner."""
 KEPT_FOR = timedelta(minutes=5)
 FOUND, STORED = 0.1, 1.25
 """Multiples of a token's price at Anthropic."""
@@ -96,7 +96,7 @@ Kind = Literal["owner", "bluesky", "expression"]
 
 @dataclass
 class Day:
-    """What changes while it passes."""
+    """The state that changes during the day."""
 
     rng: random.Random
     notes: list[tuple[datetime, str]] = field(default_factory=list)
@@ -106,19 +106,19 @@ class Day:
     outage: bool = False
 
     def prose(self, chars: int) -> str:
-        """So much text, never the same twice."""
+        """Return random text of this length."""
         words: list[str] = []
         while sum(map(len, words)) + len(words) < chars:
             words.append(self.rng.choice(_WORDS))
         return " ".join(words)[:chars]
 
     def page(self, name: str) -> str:
-        """A file of its size, in sections."""
+        """Return a file of its size, in sections."""
         size = GROWN[name]
         return f"# {name}\n" + "".join(f"\n## Part {n}\n\n- {self.prose(480)}\n" for n in range(max(1, size // 500)))
 
     def pages(self, *, began: datetime | None) -> Iterator[DayText]:
-        """The notes of two days, the newest page first, as `DayFiles.told` cuts them."""
+        """Yield the notes of two days, newest page first, divided like those of `DayFiles.told`."""
         parts: tuple[Part, ...] = ("since", "before") if began else ("all",)
         for date, part in product((MORNING.date(), YESTERDAY.date()), parts):
             noted = [
@@ -133,7 +133,7 @@ class Day:
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request as a service sees it: its parts, in order, their bytes, and where the marks stand in them."""
+    """A request as a service sees it: its parts, in order, their bytes, and the positions of the marks in them."""
 
     at: datetime
     kind: Kind
@@ -149,7 +149,7 @@ def request(
     tools: Sequence[ToolSpec],
     said: tuple[Sequence[Message], Sequence[Message]],
 ) -> SentRequest:
-    """In the order in which services keep it: what was `said` before this turn, and in it."""
+    """Return a request in the order in which services cache it; `said` are the messages before this turn, and in it."""
     before, (asked, *since) = said
     system, shown = placed(blocks, (*before, asked), may_go_on=kind == "owner")
     whole = {"model": "claude", "messages": convert_messages((*shown, *since), system)}
@@ -167,7 +167,7 @@ def request(
 
 
 def common_prefix(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
+    """Return how many bytes both begin with."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -176,7 +176,7 @@ def common_prefix(one: bytes, other: bytes) -> int:
 
 
 def known_lines(sent: Sequence[SentRequest]) -> float:
-    """Return the share of all bytes that stand in lines which were sent before, in whatever place."""
+    """Return the share of all bytes that are in lines which were sent before, at any place."""
     seen: set[bytes] = set()
     new = 0
     for _, data in (part for one in sent for part in one.parts):
@@ -187,19 +187,19 @@ def known_lines(sent: Sequence[SentRequest]) -> float:
 
 
 def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
-    """The real one, over files and over what `day` says."""
+    """Return the real prompter, over files and over the state of `day`."""
     owner_files = LocalOwnerFiles(home, print)
 
     async def memory_md() -> str:
         return day.memory_md
 
-    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - the shape of a source
+    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - the signature of a source
         return list(day.pages(began=began))[::-1]
 
-    async def recall(turn: PromptTurn, /, *, shown: Collection[int]) -> Recalled:  # noqa: ARG001 - the shape of a source
+    async def recall(turn: PromptTurn, /, *, shown: Collection[int]) -> Recalled:  # noqa: ARG001 - the signature of a source
         return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if turn.public else RECALL_ENTRIES)])
 
-    async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
+    async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the signature of a source
         return f"{day.waiting} posts wait for you." if day.waiting else ""
 
     async def degraded() -> str:
@@ -234,7 +234,7 @@ def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
 
 
 def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
-    """When who is at it: three sittings with the owner, bursts of posts, a thought of its own now and then."""
+    """Return time and kind of each turn: three sittings with the owner, bursts of posts, some expressions."""
     moments: list[tuple[datetime, Kind]] = []
     for sitting in (1, 6, 14):
         at = MORNING + timedelta(hours=sitting)
@@ -251,7 +251,7 @@ def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
 
 
 async def live(root: Path, rng: random.Random) -> list[SentRequest]:
-    """Every request of the day, in order."""
+    """Return every request of the day, in order."""
     home, day = Home.at(root), Day(rng)
     write_atomic(home.soul, day.page("SOUL.md"))
     write_atomic(home.self_md, day.page("SELF.md"))
@@ -305,13 +305,13 @@ async def live(root: Path, rng: random.Random) -> list[SentRequest]:
 
 
 async def _pass_time(home: Home, day: Day, turn: int, at: datetime) -> None:
-    """What the world and the SOUL itself change from turn to turn."""
+    """Change what the world and the SOUL itself change from turn to turn."""
     day.recalled = f"What you remember that may matter here.\n\n- {day.prose(GROWN['memory'] * RECALL_ENTRIES)}"
     day.waiting = day.rng.randint(0, 6)
     day.outage = at.hour == 14  # noqa: PLR2004 - two in the afternoon
     if turn % 4 == 0:
         day.notes.append((at, f"- {at:%H:%M} {day.prose(GROWN['note'])}"))
-    if turn % 40 == 20:  # noqa: PLR2004 - five times a day something is kept in mind
+    if turn % 40 == 20:  # noqa: PLR2004 - five times a day something is remembered
         day.memory_md += f"\n## Kept at {at:%H:%M}\n\n{day.prose(300)}\n"
     if turn in {70, 140}:
         write_atomic(home.self_md, day.page("SELF.md"))
@@ -326,7 +326,7 @@ def _schema(day: Day) -> dict[str, object]:
 
 @dataclass
 class Count:
-    """Bytes in all, and those found again in each way of counting."""
+    """All bytes, and those found again by each way of counting."""
 
     total: int = 0
     prefix: int = 0
@@ -336,7 +336,7 @@ class Count:
     left: Counter[str] = field(default_factory=Counter)
 
     def add(self, now: SentRequest, earlier: Sequence[SentRequest]) -> None:
-        """One more request."""
+        """Add one more request."""
         self.total += len(now.data)
         longest = recent = marked = 0
         for before in earlier:
@@ -356,17 +356,17 @@ class Count:
         self.paid += FOUND * marked + STORED * stored + len(now.data) - marked - stored
 
     def shares(self) -> str:
-        """The three of them, in percent."""
+        """Return the three shares, in percent."""
         found = (self.prefix, self.recent, self.marked)
         return "  ".join(f"{100 * part / self.total:6.1f} %" for part in found)
 
     def lost(self) -> str:
-        """In which parts stands what the first way of counting does not find, in percent of all."""
+        """Return which parts hold what `prefix` does not find, in percent of all bytes."""
         return ", ".join(f"{name} {100 * size / self.total:.2f} %" for name, size in self.left.most_common() if size)
 
 
 def main() -> int:
-    """Live the day, count, print, and judge."""
+    """Live the day, count, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=7, help="another day")
     seed = parser.parse_args().seed

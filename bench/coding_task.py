@@ -1,12 +1,11 @@
-"""What coding tasks of ten and of sixty steps send to the model, and how much a service could take from its cache.
+"""Measures what coding tasks of ten and of sixty steps send to the model, and how much of it could be cached.
 
-Run: `python bench/coding_task.py`. Exit code 1 when the cacheable share is under 80 %.
+Run: `python bench/coding_task.py`. Exit code 1 if the cacheable share is under 80 %.
 
 The agent, its prompt, its tools and its sandbox are the real ones (needs bubblewrap); the answers of the model are a
-script: it looks at two files of some size, writes a third, changes it, and runs tests; the long task also reads ranges
-of a large file. Counted are the bytes of every
-request in the order in which services keep them (tools, system prompt, conversation); what the request before it
-began with as well is cacheable. Four bytes count as a token.
+script: it reads two files of some size, writes a third, changes it, and runs tests; the long task also reads ranges
+of a large file. Counted are the bytes of every request in the order in which services cache them (tools, system
+prompt, conversation); the beginning that it shares with the request before it is cacheable. Four bytes are a token.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How long each page of `soul dashboard` takes to come where the journal is long.
+"""Measures how long each page of `soul dashboard` takes with a long journal.
 
 Usage: `python bench/dashboard.py [--rows 1000000] [--rounds 5]`
 
-The journal is made up: thirty days up to now of decisions, acts, calls of the model and errors, in a home in which
-nobody is awake, so that the first page also looks for why. Each page is asked for by HTTP over loopback.
+The journal is generated: thirty days up to now of decisions, acts, model calls and errors, in a home in which
+nobody is awake, so that the first page also looks for the reason. Each page is requested by HTTP over loopback.
 
-It judges: where the slowest answer of a page takes more than a second, it ends with exit code 1.
+The exit code is 1 if the slowest answer of a page takes more than a second.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VALUES (?, ?, 'awareness', 'Replying to @kit.test', 'social', ?, ?, 'kit.test', 
 
 
 def rows(count: int) -> Iterator[tuple[str, ...]]:
-    """The rows of a journal, evenly over the days, five of each post."""
+    """Yield the rows of a journal, evenly over the days, five for each post."""
     begin = SystemClock().now() - timedelta(days=DAYS)
     for number in range(count):
         at, post = iso(begin + timedelta(days=DAYS) * (number / count)), number // len(KINDS)
@@ -75,7 +75,7 @@ async def measure(count: int, rounds: int) -> int:
 
 
 async def too_slow(client: httpx.AsyncClient, page: str, rounds: int) -> bool:
-    """Measure one page, and print it."""
+    """Measure one page, print it, and return whether it is too slow."""
     took = []
     for _ in range(rounds):
         started = time.perf_counter()
@@ -91,7 +91,7 @@ async def too_slow(client: httpx.AsyncClient, page: str, rounds: int) -> bool:
 
 
 def main() -> int:
-    """Return the exit code."""
+    """Measure all pages, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)

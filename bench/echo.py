@@ -1,14 +1,14 @@
-"""How well a SOUL notices that it would only repeat the room.
+"""Measures how well a SOUL notices that it would only repeat the room.
 
 Usage: `python bench/echo.py [--split dev|held-out] [--model none|local|env] [--home .] [--limit 10]`
 
-Each pair of the corpus is a room and a message that is about to be said there. Words alone suspect a repetition; with a
-model the judge confirms it, and is also asked where one is wanted without a suspicion, as in life. `local` serves the
-small model of `make test-model` on loopback; `env` asks the service that the settings in `--home` name. A judge who
-gives no answer in time lets the message pass, and is counted.
+Each pair of the corpus is a room and a message about to be sent there. The words alone raise a suspicion; with a
+model the judge confirms it, and is also asked in some cases without a suspicion, as in real life. `local` serves the
+small model of `make test-model` on loopback; `env` asks the service that the settings in `--home` name. If the judge
+gives no answer in time, the message passes, and this is counted.
 
-It ends with exit code 1 where the judge would not be asked about enough of the echoes that have the words of their
-source, or where words alone accuse too many others. What a model finds is only told, since models differ.
+The exit code is 1 if the judge would be asked about too few of the echoes that have the words of their source, or
+if words alone accuse too many others. The findings of a model are only printed, since models differ.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LEXICAL = ("verbatim", "reordered")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of a pair: by words, whether the judge is asked, and at last."""
+    """The results for a pair: by words alone, whether the judge is asked, and in the end."""
 
     pair: Pair
     by_words: bool
@@ -90,13 +90,13 @@ def _share(rows: Sequence[Seen], holds: Callable[[Seen], bool]) -> float:
 
 
 def _some(pairs: Sequence[Pair], limit: int) -> Sequence[Pair]:
-    """At most `limit`, from the whole range; 0 for all."""
+    """Return at most `limit` pairs, from the whole range; all for 0."""
     return pairs[:: max(1, -(-len(pairs) // limit))] if limit else pairs
 
 
 @asynccontextmanager
 async def _service(model: str, home: Path) -> AsyncIterator[tuple[str, str, str]]:
-    """Address, key and name of a model."""
+    """Yield address, key and name of a model."""
     if model == "env":
         settings = load_settings(home)
         yield (
@@ -169,7 +169,7 @@ def _say(line: str) -> None:
 
 
 async def main() -> int:
-    """Measure; return the exit code."""
+    """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--split", choices=("dev", "held-out"), default="held-out")
     parser.add_argument("--model", choices=("none", "local", "env"), default="none")

@@ -1,11 +1,11 @@
-"""A day of many SOULs that sleep: what is lost or doubled when processes are killed and cut off, and what sleep costs.
+"""Runs a day of many SOULs that sleep: what kills and cut connections lose or double, and what sleep costs.
 
 Run: `python bench/fleet_day.py [--engine up|cluster] [--homes 20] [--asked 500] [--minutes 10] [--kills 9] [--cuts 9]`.
-Exit code 1 where something was lost or doubled, or a limit is passed. Reads /proc, so it needs Linux.
+Exit code 1 if something was lost or doubled. Reads /proc, so it needs Linux.
 
-People mention SOULs and write to them at random over a day that takes so many minutes. Told are how many were never
+People mention SOULs and write to them at random over a day that takes `--minutes`. Printed are how many were never
 answered and how many twice, the share asleep, the seconds from the watcher's look that saw something to the SOUL's own
-first look (with a cluster also in parts), and in the end what those that sleep take of memory, as the proportional set
+first look (with a cluster also in parts), and at the end the memory for those that sleep, as the proportional set
 size (Pss) of all processes that remain for them. `--asked 0 --kills 0 --cuts 0` is a day on which nobody writes.
 """
 
@@ -23,7 +23,7 @@ from tests.fleet_day import ENGINES, DayPlan, open_fleet_day
 
 
 async def measure(given: argparse.Namespace) -> int:
-    """Return whether anything was lost or doubled."""
+    """Run the day, print, and return 1 if anything was lost or doubled, else 0."""
     plan = DayPlan(given.homes, given.asked, given.minutes * 60, given.kills, given.cuts, given.hours)
     with tempfile.TemporaryDirectory() as folder:
         async with open_fleet_day(plan, given.engine, Path(given.folder or folder), given.seed) as day:

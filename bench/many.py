@@ -1,11 +1,11 @@
-"""How much memory each further SOUL takes under `soul up`.
+"""Measures how much memory each further SOUL takes under `soul up`.
 
-Run: `python bench/many.py [--homes 5]`. Exit code 1 where a limit is passed. Reads /proc, so it needs Linux.
+Run: `python bench/many.py [--homes 5]`. Exit code 1 if a limit is passed. Reads /proc, so it needs Linux.
 
 For one home, then two, up to `--homes`: all live under one supervisor at a network on loopback, with a room and GitHub.
-Told is the private memory of each SOUL's process (Private_Clean and Private_Dirty of smaps_rollup), the least and the
-most: a quarter of a minute after all are awake and in the room, and once more after each has answered a mention. Judged
-is the least where all are awake: that of a SOUL that has not thought yet. What is used later stops being shared.
+Printed is the private memory of each SOUL's process (Private_Clean and Private_Dirty of smaps_rollup), the least and
+the most: 15 seconds after all are awake and in the room, and once more after each has answered a mention. Judged is the
+least while all are awake, that of a SOUL that has had no turn yet: memory that is used later stops being shared.
 For comparison: the same of one SOUL that lives by `soul run`.
 """
 
@@ -63,7 +63,7 @@ def private_mib(home: Home) -> float:
 
 @asynccontextmanager
 async def living(homes: Sequence[Home], room: SpaceServer, *command: str) -> AsyncIterator[None]:
-    """All of them live, by this command, and are awake and in the room."""
+    """Start these homes with this command, wait until all are awake and in the room, and end them on exit."""
     began = iso(SystemClock().now())
     process = await create_subprocess_exec(
         sys.executable, "-m", "soul.cli", *command, stdin=DEVNULL, stdout=DEVNULL, stderr=sys.stderr
@@ -78,7 +78,7 @@ async def living(homes: Sequence[Home], room: SpaceServer, *command: str) -> Asy
 
 
 async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, *command: str) -> float:
-    """Return the least private memory of one where all are awake, in MiB; print it, and that after an answer."""
+    """Return the least private memory of a SOUL while all are awake, in MiB; print it, and that after an answer."""
     async with living(homes, room, *command):
         await asyncio.sleep(_SETTLED_S)
         awake = [private_mib(home) for home in homes]
@@ -94,18 +94,18 @@ async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, 
 
 
 def tell(what: str, found: Sequence[float]) -> None:
-    """Print a line."""
+    """Print a line with the least and the most."""
     sys.stdout.write(f"{what:<30} {min(found):8.1f} MiB at least, {max(found):5.1f} at most\n")
     sys.stdout.flush()
 
 
 def answer_by_turns(request: ChatRequest) -> Completion:
-    """Say something else each time: who says the same to many is not let out."""
+    """Answer differently each time, because the same text to many people is not sent."""
     return replying(next(_SAID))(request)
 
 
 async def measure(count: int) -> int:
-    """Return whether the limit is passed."""
+    """Measure, print, and return 1 if the limit is passed, else 0."""
     github, found = GitHubNetwork(clock=SystemClock()), []
     with tempfile.TemporaryDirectory() as folder:
         async with (

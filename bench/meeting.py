@@ -1,14 +1,14 @@
-"""One SOUL is met through a day and the next morning, with a model of your choice; tells how each meeting went.
+"""People meet one SOUL through a day and the next morning, with a model of your choice; reports each meeting.
 
 Run: `python bench/meeting.py FOLDER MODEL_URL [--speed 60] [--night 5] [--most 150] [--name NAME] [--set NAME=VALUE]`
 
-MODEL_URL is any service that speaks the chat-completions interface; `AI_GATEWAY_API_KEY` in the environment is its key.
+MODEL_URL is any service with the chat-completions API; `AI_GATEWAY_API_KEY` in the environment is its key.
 Bluesky, GitHub and a room are those of the town, on loopback; the SOUL is a process of the unmodified program, whose
 home stays in FOLDER, beside `calls.jsonl`, which holds each request to the model with its answer, and `meeting.md`.
 
-The people and their words are those of `meeting_day.py`. One situation begins after the other, once all was answered or
+The people and their lines are those of `meeting_day.py`. A situation begins once the one before was answered, or
 after `--most` seconds; the night lasts `--night` hours of the SOUL. At the end it prints as Markdown a table by
-situation and the totals. "As written" is an answer that left with the words that the model wrote first.
+situation and the totals. "As written" is an answer that left with the text that the model wrote first.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ SAID = {
     "github_submit_review": "body",
     "space_decision": "message",
 }
-"""The argument of each tool that holds words for somebody else."""
+"""The argument of each tool that holds text for somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """Words for somebody that a call wrote, and with which tool; "" for those of the answer itself."""
+    """Text for somebody that a call wrote, and its tool; "" for the text of the answer itself."""
 
     tool: str
     text: str
@@ -74,7 +74,7 @@ class WrittenText:
 
 @dataclass(slots=True)
 class KeptCall:
-    """A request of the SOUL, when it came and ended, and what was answered. `ended` is None while it is under way."""
+    """A request of the SOUL, when it came and ended, and its answer. `ended` is None while it is in progress."""
 
     at: datetime
     body: Json
@@ -83,16 +83,16 @@ class KeptCall:
 
     @property
     def purpose(self) -> str:
-        """What the call was for, as the SOUL tells it; "" where it does not."""
+        """The purpose of the call, as the SOUL states it; "" if it does not."""
         return str((self.body.get("facts") or {}).get("purpose") or "")
 
     @property
     def tools(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The calls of tools in the answer, in order."""
+        """The tool calls in the answer, in order."""
         return [_as_call(one) for one in self._answer()[1]]
 
     def written(self) -> Iterator[WrittenText]:
-        """Yield the words for somebody else, in order."""
+        """Yield the texts for somebody else, in order."""
         content, _ = self._answer()
         for name, arguments in self.tools:
             if text := str(arguments.get(SAID.get(name, "")) or "").strip():
@@ -101,7 +101,7 @@ class KeptCall:
             yield WrittenText("", content.strip())
 
     def told_of(self, written: WrittenText) -> str:
-        """Return what this request says came of `written` earlier in its turn; "" if nothing."""
+        """Return the result of the earlier call in this turn that wrote `written`; "" if this request holds none."""
         messages = self.body["messages"]
         made = {one["id"]: _as_call(one) for message in messages for one in message.get("tool_calls") or ()}
         ids = {
@@ -113,7 +113,7 @@ class KeptCall:
         return answers[-1] if answers else ""
 
     def _answer(self) -> tuple[str, list[Json]]:
-        """Return the words and the calls of tools of the answer, whether it was streamed or not."""
+        """Return the text and the tool calls of the answer, whether it was streamed or not."""
         text = self.received.decode(errors="replace")
         if text.startswith("{"):
             message = (json.loads(text).get("choices") or [{}])[0].get("message") or {}
@@ -134,7 +134,7 @@ class KeptCall:
 
 @dataclass(frozen=True, slots=True)
 class KeptMind(GatewayMind):
-    """Sends each request on, without the facts, and keeps it with its answer.
+    """Forwards each request, without the facts, and keeps it with its answer.
 
     Attributes:
         path: a file to which each is added as a line of JSON once it has ended.
@@ -187,7 +187,7 @@ def _as_call(call: Json) -> tuple[str, Mapping[str, Any]]:
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message's content, which is a text or a list of parts."""
+    """Return the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return str(content or "")
@@ -205,21 +205,21 @@ _FAR = datetime.max.replace(tzinfo=UTC)
 
 
 def is_own(purpose: str) -> bool:
-    """Return whether a call for this purpose belongs to no situation: the SOUL thinks by itself."""
+    """Return whether a call for this purpose belongs to no situation: the SOUL makes it by itself."""
     return purpose in _OWN
 
 
 @dataclass(slots=True)
 class SituationTime:
-    """A situation in time.
+    """A situation and its times.
 
     Attributes:
-        name: as the table tells it.
+        name: its name in the table.
         began: when the people spoke.
         room_from: how many events the room had seen then.
         ended: when the next one may begin.
-        in_time: whether all was answered, and what was wanted was there, before the situation was given up.
-        wanted: whether what was asked for was done; None where silence is as good as an answer.
+        in_time: whether all was answered, and the wanted result was there, before the longest wait was over.
+        wanted: whether the request was fulfilled; None if silence is as good as an answer.
 
     """
 
@@ -233,7 +233,7 @@ class SituationTime:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What left, or would have: `text` is "" for an act without words."""
+    """An act that left, or would have: `text` is "" for an act without text."""
 
     kind: str
     text: str
@@ -242,14 +242,14 @@ class _Left:
     error: str
 
     def told(self) -> str:
-        """What the table shows of it."""
+        """Return its text in the table."""
         state = "" if self.state == "done" else f" ({self.state}{f': {self.error}' if self.error else ''})"
         return f"{self.kind}{state}{f': {_short(self.text)}' if self.text else ''}"
 
 
 @dataclass(slots=True)
 class _Row:
-    """A line of the table, with what the totals need: each text that was written first in its turn, and its fate."""
+    """A row of the table, with what the totals need: each text that was written first in its turn, and its fate."""
 
     window: SituationTime
     calls: list[KeptCall]
@@ -259,7 +259,7 @@ class _Row:
     fates: list[tuple[WrittenText, str]] = field(default_factory=list)
 
     def told(self) -> str:
-        """The row in Markdown."""
+        """Return the row in Markdown."""
         written = [_short(one.text) for one, _ in self.fates[:2]]
         acts = ", ".join(name for call in self.calls for name, _ in call.tools)
         verdict = "; ".join(dict.fromkeys(fate for _, fate in self.fates))
@@ -283,7 +283,7 @@ class _Row:
 def report(
     home: Home, calls: Sequence[KeptCall], windows: Sequence[SituationTime], host: Onlooker, posts: Sequence[Post]
 ) -> str:
-    """Return the whole report; `posts` are those of the SOUL."""
+    """Return the whole report; `posts` are the SOUL's."""
     rows = list(_rows(home, calls, windows, host, posts))
     fates = [fate for row in rows for _, fate in row.fates]
     wanted = [row.window.wanted for row in rows if row.window.wanted is not None]
@@ -323,7 +323,7 @@ def _rows(
         said = [one for one in host.seen[window.room_from : event] if isinstance(one, Said) and not one.by_host]
         left = [_left(one) for one in intents if window.began <= parse_iso(one["created_at"]) < end]
         left += [_Left("room", one.content, "done", parse_iso(one.timestamp), "") for one in said]
-        # NOTE(self): what was said to somebody who was forgotten since then stands in the thread alone.
+        # NOTE(self): a reply to somebody who was forgotten since then is in the thread alone.
         known = " ".join(_plain(one.text) for one in left)
         made = [(one, parse_iso(one.created_at)) for one in posts]
         left += [
@@ -351,7 +351,7 @@ def _left(intent: sqlite3.Row) -> _Left:
 
 
 def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[WrittenText, str]]:
-    """Yield the words that the model wrote first in each turn, and what became of them."""
+    """Yield the texts that the model wrote first in each turn, and what became of them."""
     began = {id(one) for one in calls if not _goes_on(one)}
     sent = [_plain(one.text) for one in left if one.text and one.state not in _STOPPED]
     for number, call in enumerate(calls):
@@ -365,7 +365,7 @@ def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[W
 
 
 def _fate(text: str, sent: Sequence[str], told: str) -> str:
-    """Return what became of a text: it left, was sent back with `told`, or left otherwise."""
+    """Return what became of a text: it left as written, was sent back with `told`, was changed or dropped."""
     whole = " ".join(sent)
     if text in sent or text in whole:
         return "as written"
@@ -376,7 +376,7 @@ def _fate(text: str, sent: Sequence[str], told: str) -> str:
 
 
 def _goes_on(call: KeptCall) -> bool:
-    """Return whether a request goes on with its turn: the last that it tells is what came of a tool."""
+    """Return whether a request continues its turn: its last message is the result of a tool."""
     messages = call.body["messages"]
     return bool(messages) and messages[-1].get("role") == "tool"
 
@@ -409,7 +409,7 @@ _HAPPENED = """SELECT (SELECT count(*) FROM intents WHERE created_at >= ?1)
 
 
 class Meeting:
-    """Goes through the situations of a day, and remembers when each began and ended."""
+    """Goes through the situations of a day, and records when each began and ended."""
 
     def __init__(self, day: MeetingDay, mind: KeptMind, home: Home, most_s: float) -> None:
         self.windows: list[SituationTime] = []
@@ -417,7 +417,7 @@ class Meeting:
         self._clock = SystemClock()
 
     async def meet(self, stages: Sequence[MeetingStage]) -> None:
-        """Let each situation happen, one after the other."""
+        """Run the situations, one after the other."""
         for stage in stages:
             sys.stdout.write(f"{self._clock.now():%H:%M:%S} {stage.name}\n")
             sys.stdout.flush()
@@ -430,7 +430,7 @@ class Meeting:
             window.ended = self._clock.now()
 
     async def _goes_on(self, stage: MeetingStage, window: SituationTime) -> bool:
-        """Wait until all is answered; False if that took too long."""
+        """Wait until all is answered; return False if that took too long."""
         left, began = list(stage.then), self._clock.monotonic()
         before, quiet_since = self._state(window.began), began
         while (now := self._clock.monotonic()) - began < self._most_s:
@@ -448,7 +448,7 @@ class Meeting:
         return False
 
     def _state(self, since: datetime) -> tuple[int, int, int]:
-        """Return what happened since then: what was decided, what waits or is under way, and the calls."""
+        """Return how much happened since then: decisions, work that waits or is in progress, and calls."""
         at = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         connection = read_only(self._home)
         try:
@@ -521,7 +521,7 @@ def main() -> None:
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
-    with suppress(KeyboardInterrupt):  # told of what was met so far
+    with suppress(KeyboardInterrupt):  # the report of the meetings so far is written
         asyncio.run(_run(options))
 
 

@@ -1,4 +1,4 @@
-"""The day of `meeting.py`: who meets the SOUL, in which order, and with which words. The words never change."""
+"""The day of `meeting.py`: who meets the SOUL, in which order, and with which lines. The lines never change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ISSUE = "The start page shows yesterday's tide table until somebody reloads it 
 
 @dataclass
 class MeetingDay:
-    """The places in which the SOUL is met, and the posts of people by a name of ours."""
+    """The places where people meet the SOUL, and the addresses of their posts by a key of ours."""
 
     town: RunningTown
     github: GitHubNetwork
@@ -58,7 +58,7 @@ class MeetingDay:
     issue: StoredIssue | None = None
 
     def post(self, who: str, text: str, *, to: str = "", key: str = "") -> None:
-        """Let somebody post, in answer to the post of that address."""
+        """Post as `who`, in reply to the post at the address `to`; keep the new address under `key` or `who`."""
         uri, _ = self.town.network.post_as(self.town.account(who), text, reply_to_uri=to or None)
         self.posts[key or who] = uri
 
@@ -75,22 +75,22 @@ class MeetingDay:
         )
 
     def write(self, who: str, text: str) -> None:
-        """Let somebody send the SOUL a direct message."""
+        """Send the SOUL a direct message from `who`."""
         chat, did = self.town.network.chat, self.town.account(who)
         chat.send(did, chat.begin(did, self.town.account(SOUL)), text, {})
 
     def say(self, text: str) -> None:
-        """Let the host speak in the room."""
+        """Say something in the room as its host."""
         self.room.broadcast_from_host(text)
 
     @property
     def lines(self) -> list[str]:
-        """What the SOUL said in the room, oldest first."""
+        """The messages of the SOUL in the room, oldest first."""
         return [one.content for one in self.host.chats()]
 
     @property
     def issues(self) -> int:
-        """How many issues the SOUL opened in the workspace."""
+        """The number of issues that the SOUL opened in the workspace."""
         return sum(one is not None and one.author.login == SOUL for one in self.workspace.issues.values())
 
 
@@ -103,13 +103,13 @@ Act = Callable[[MeetingDay], Awaitable[None] | None]
 
 @dataclass(frozen=True)
 class MeetingStage:
-    """A situation: what people do in it, and how it goes on.
+    """A situation: what people do in it, and how it continues.
 
     Attributes:
-        name: as the table tells it.
+        name: its name in the table.
         begin: what happens first.
-        then: what happens next, once each; it returns whether it happened, and is asked again until then.
-        wanted: whether what was asked for is there; None where silence is as good as an answer.
+        then: what happens next, once each; it returns whether it happened, and is called again until it did.
+        wanted: returns whether the wanted result is there; None if silence is as good as an answer.
 
     """
 

@@ -1,13 +1,13 @@
-"""How fast a SOUL remembers, and finds again.
+"""Measures how fast a SOUL saves memories, and finds them again.
 
 Usage: `python bench/memory_search.py [--size 100000] [--rounds 300]`
 
-The corpus is made up from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
+The corpus is generated from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
 kind, one in ten private, a handful of a rare kind.
 
-It judges: where the p95 of a class of searches or of all, or the p99 of a save, passes its limit, it ends with exit
-code 1. A search is judged by the processor time of this process, which does all of its work, so that a machine that is
-busy with something else does not decide.
+The exit code is 1 if the p95 of a class of searches or of all, or the p99 of a save, passes its limit. A search is
+judged by the processor time of this process, which does all of its work, so that other load on the machine does not
+matter.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Language:
         return " ".join(self.rng.choices(self.words, cum_weights=self._odds, k=self.rng.randint(least, most)))
 
     def pick(self, first: int, last: int, count: int) -> list[str]:
-        """Words whose rank by frequency lies in this range."""
+        """Return words whose rank by frequency is in this range."""
         return self.rng.sample(self.words[first:last], count)
 
 
@@ -118,7 +118,7 @@ async def _fill(store: MemoryStore, language: Language, size: int) -> None:
 
 
 async def _measure(store: MemoryStore, language: Language, size: int, rounds: int) -> list[str]:
-    """Return the names of those that passed their limit."""
+    """Print the table, and return the names of what passed its limit."""
     slow: list[str] = []
     limit = LatencyLimit("p95", 0.95, NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S)
     _say(f"{'':24}{'processor':>18}   {'until the answer':>36}")
@@ -163,7 +163,7 @@ async def _measure(store: MemoryStore, language: Language, size: int, rounds: in
 
 @dataclass(frozen=True, slots=True)
 class LatencyLimit:
-    """So many seconds, at most, for this share of the times."""
+    """The maximum of seconds for this share of the times."""
 
     name: str
     share: float
@@ -200,7 +200,7 @@ def _say(line: str) -> None:
 
 
 async def main() -> int:
-    """Fill a store and measure it. The exit code: 1 if something was too slow."""
+    """Fill a store and measure it; return the exit code, 1 if something was too slow."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="how many entries")
     parser.add_argument("--rounds", type=int, default=300, help="how many searches of each class, and saves")

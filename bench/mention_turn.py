@@ -1,10 +1,10 @@
-"""What it costs to answer a mention, and a line of the owner's in the terminal: the whole first request, part by part.
+"""Measures the first request about a mention, and about an owner's line in the terminal, part by part.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, the owner's over 4,000, the
-line in the terminal over 3,800, or the second request over that line, after `day_read`, over 4,500.
+Run: `python bench/mention_turn.py`. Exit code 1 if a stranger's takes over 2,400 tokens, the owner's over 4,000, the
+line in the terminal over 3,800, or the second request about that line, after `day_read`, over 4,500.
 
-A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
-the words of others, and a few older ones that fit the mention better than any note of these days. It is mentioned three
+The SOUL is as `soul init` lays it out, with GitHub, and has lived for a while: it has 40 memories from each of two
+days, some from strangers, and a few older ones that fit the mention better than any of these. It is mentioned three
 times: by a stranger below eight posts of a thread, by the owner, for whom it may act, and by the owner below the same
 thread. Then its owner asks it something in the terminal. Tokens are estimated as for the budget of a prompt, tools
 included.
@@ -48,7 +48,7 @@ _SAID = "{}: they built the weir before the mill, so the water there keeps the o
 
 
 async def remember(life: RunningSoul) -> None:
-    """Give it what days leave behind: lessons of its own, and every fourth of two days in the words of a stranger."""
+    """Save the memories of past days: lessons of its own, and every fourth of two days from a stranger."""
     memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
     for number in range(_OLDER):
         told = NewMemory("lesson", f"the old gate, spring {number}", _OLD.format(number), source="self")
@@ -66,7 +66,7 @@ async def remember(life: RunningSoul) -> None:
 
 
 def thread(town: RunningTown) -> str:
-    """Eight posts of two strangers, one below the other; the uri of the last."""
+    """Write eight posts of two strangers, one below the other; return the uri of the last."""
     uri, _ = town.network.post_as(town.account("kit"), _SAID.format(0))
     for number in range(1, _THREAD):
         author = town.account(("kit", "odile")[number % 2])
@@ -75,7 +75,7 @@ def thread(town: RunningTown) -> str:
 
 
 def wire(request: ChatRequest) -> tuple[str, str, str]:
-    """The system prompt, the messages, and the tools as they go over the wire."""
+    """Return the system prompt, the messages, and the tools as sent over the wire."""
     system = "".join(message.text for message in request.messages if message.role == "system")
     said = "".join(message.text for message in request.messages if message.role != "system")
     tools = [
@@ -89,7 +89,7 @@ def wire(request: ChatRequest) -> tuple[str, str, str]:
 
 
 async def asked(town: RunningTown, life: RunningSoul, author: str, below: str | None) -> ChatRequest:
-    """The first request of the turn in which the SOUL meets a mention."""
+    """Return the first request of the turn about a mention."""
     before = len(town.mind.asked)
     town.mind.answer = replying(
         f"Gate {before} held back the flood of a spring; look at its hinges before you trust it."
@@ -101,7 +101,7 @@ async def asked(town: RunningTown, life: RunningSoul, author: str, below: str | 
 
 
 async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> Sequence[ChatRequest]:
-    """The two requests of the turn about a line of the owner's; the second holds the day that the first asked for."""
+    """Return the two requests of the turn about an owner's line; the second holds the day that the first asked for."""
     before = len(town.mind.asked)
     calls = [call("day_read")]
     town.mind.answer = lambda _: calls.pop() if calls else Completion("The hinges held.")
@@ -112,7 +112,7 @@ async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> Sequence[Ch
 def judged(
     home: Home, skills: Skills, title: str, request: ChatRequest, estimator: Estimator, *, purpose: str, most: int
 ) -> bool:
-    """Print the table of a request; whether it is within the limit of `most` tokens."""
+    """Print the table of a request; return whether it is within `most` tokens."""
     system, message, tools = wire(request)
     files = {"ground rules": Core(skills).text, "SOUL.md": home.soul.read_text(), "SELF.md": home.self_md.read_text()}
     files["task"] = skills.render(purpose, "System Prompt", **_TOLD, tools=[offer.name for offer in request.offers])
@@ -121,7 +121,7 @@ def judged(
 
 
 async def measure(root: Path) -> bool:
-    """Live it, print, and judge."""
+    """Go through all turns, print, and return whether all limits are kept."""
     skills = Skills.load(SKILLS)
     estimator = Estimator(root / "ratios.json", model="bench")
     async with open_running_town(root) as town, serve_github(town) as github:
@@ -150,7 +150,7 @@ async def measure(root: Path) -> bool:
 
 
 def main() -> int:
-    """Measure in a fresh town."""
+    """Measure in a fresh town, and return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         return 0 if asyncio.run(measure(Path(folder))) else 1
 

@@ -1,11 +1,11 @@
-"""What a turn of a room's talk costs: the whole prompt, and the first look that decides whether it is needed.
+"""Measures a turn in a room's conversation: the whole prompt, and the first look that decides if it is needed.
 
-Run: `python bench/room_turn.py`. Exit code 1 when a turn is over 3,000 tokens, or a first look over a quarter of it.
+Run: `python bench/room_turn.py`. Exit code 1 if a turn takes over 3,000 tokens, or a first look over a quarter of it.
 
-A talk of six among peers, 60 messages long; the SOUL is the one that `soul init` lays out. What is counted are the
-tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
-where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
-follows it costs both.
+A conversation of six peers, 60 messages long; the SOUL is as `soul init` lays it out. Counted are the tokens of the
+whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only if all that
+is new are messages of peers that need nothing from us (`modules/lives/space/first_look.py`); a turn that follows it
+costs both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OTHER = "files and the moment"
 def parts_of(
     system: str, message: str, tools: str, *, files: Mapping[str, str], skills: Skills, estimate: Callable[[str], int]
 ) -> dict[str, int]:
-    """Return the tokens of each part. `files` are the texts that the system prompt holds whole, by their names."""
+    """Return the tokens of each part. `files` are the texts, by name, that the system prompt holds in full."""
     counted: dict[str, str] = {}
     left = system
     for name, text in files.items():
@@ -69,7 +69,7 @@ def parts_of(
 
 
 def show(title: str, parts: Mapping[str, int], limit: int) -> bool:
-    """Print a table of the parts, and the sum beside its limit; return whether it is kept."""
+    """Print a table of the parts, and the sum beside its limit; return whether the limit is kept."""
     total = sum(parts.values())
     sys.stdout.write(f"{title}: {total} tokens (at most {limit})\n")
     for name, tokens in sorted(parts.items(), key=lambda part: -part[1]):
@@ -86,7 +86,7 @@ _LINE = "The weir was built before the mill, so the water there keeps the older 
 
 
 def talk(now: datetime) -> RoomSnapshot:
-    """Peers among themselves; the last two messages are new."""
+    """Return a room in which peers talk among themselves; the last two messages are new."""
     said = tuple(
         HistoryEntry(f"m{n}", PEERS[n % len(PEERS)], f"{n}: {_LINE * (1 + n % 3)}", now - timedelta(seconds=60 - n))
         for n in range(60)
@@ -97,7 +97,7 @@ def talk(now: datetime) -> RoomSnapshot:
 
 
 async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> dict[str, int]:
-    """Tokens of the request that decides, by part."""
+    """Return the tokens of the request that decides, by part."""
     home = Home.at(root)
     write_atomic(home.soul, template("SOUL.md"))
     write_atomic(home.self_md, template("SELF.md"))
@@ -106,7 +106,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     async def nothing() -> str:
         return ""
 
-    async def nothing_due(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
+    async def nothing_due(*, public: bool) -> str:  # noqa: ARG001 - the signature of a source
         return ""
 
     async def tell(notice: PromptNotice) -> None:
@@ -136,14 +136,14 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
 
 
 def first_look(skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
-    """Tokens of the request that decides whether the other is needed."""
+    """Return the tokens of the request that decides whether the other is needed."""
     system = skills.render(JUDGEMENT, f"{QUESTION} System Prompt")
     asked = messages_for(skills, QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
     return estimator.estimate(system) + sum(estimator.estimate(str(message.content)) for message in asked)
 
 
 def main() -> int:
-    """Measure, print, and judge."""
+    """Measure, print, and return the exit code."""
     skills = Skills.load(SKILLS)
     snapshot = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as folder:

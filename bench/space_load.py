@@ -1,10 +1,10 @@
-"""What a room bears: deliveries a second, how late words come, and what one who does not read costs.
+"""Measures a room under load: deliveries per second, latency, and the cost of a member that does not read.
 
 Usage: `python bench/space_load.py [--members 100] [--messages 3000] [--paced 200]`
 
-The members live in a process of their own, which does as little as can be done: it looks for a run's last frame, and
-reads when a frame was sent. The server's record is written as always. It judges: where a figure passes its limit, it
-ends with exit code 1.
+The members run in a process of their own, which does as little as possible: it looks for a run's last frame, and
+reads when a frame was sent. The server writes its record as always. The exit code is 1 if a figure passes its
+limit.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RoomReader:
 
 
 def connect(port: int, name: str) -> RoomReader:
-    """Open a member's connection by hand, join, and read until the past has been told."""
+    """Open a member's connection by hand, join, and read until the history has arrived."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     key = base64.b64encode(os.urandom(16)).decode()
     sock.sendall(
@@ -75,7 +75,7 @@ def connect(port: int, name: str) -> RoomReader:
 
 
 def members(port: int, count: int) -> None:
-    """The child: `count` members that read, and one line on standard output when each has read a run's last frame."""
+    """Run `count` members in the child, which read, and print a line when each has read a run's last frame."""
     watch = selectors.DefaultSelector()
     for number in range(count):
         reader = connect(port, f"member-{number}")
@@ -96,13 +96,13 @@ def members(port: int, count: int) -> None:
 
 
 def report(told: dict[str, object]) -> None:
-    """One line from the child to its parent."""
+    """Write one line from the child to its parent."""
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
 
 
 def read(reader: RoomReader, late: list[float]) -> None:
-    """Take what has come; frames whose words begin with `@<time>@` tell how late they are."""
+    """Read what has arrived; frames whose text begins with `@<time>@` tell their latency."""
     data = reader.socket.recv(_READ_BYTES)
     if not data:
         raise SystemExit("a member was cut off")
@@ -124,12 +124,12 @@ class Load:
 
     @property
     def frame_bytes(self) -> int:
-        """How long one message is on the wire."""
+        """The size of one message on the wire."""
         said = Said("host", self.server.host_id, WORDS, "2026-01-02T03:04:05.678Z")
         return len(frame_bytes(encode_event(said)))
 
     async def received(self) -> dict[str, object]:
-        """The child's next line."""
+        """Return the child's next line."""
         if self._child.stdout is None:
             raise RuntimeError("the members have no output")
         line = await asyncio.wait_for(self._child.stdout.readline(), DEADLINE_S)
@@ -139,7 +139,7 @@ class Load:
         return told
 
     async def flood(self, messages: int) -> tuple[float, float]:
-        """Say as much as the members can read; deliveries a second, and the seconds it took."""
+        """Send as much as the members can read; return deliveries per second, and the seconds it took."""
         began = time.monotonic()
         for number in range(messages):
             self.server.broadcast_from_host(WORDS)
@@ -152,11 +152,11 @@ class Load:
 
     async def _not_too_far_ahead(self) -> None:
         await asyncio.sleep(0)
-        while max(self.server.waiting[: self._size]) > MAX_AHEAD_BYTES:  # noqa: ASYNC110 - nobody announces it
+        while max(self.server.waiting[: self._size]) > MAX_AHEAD_BYTES:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.001)
 
     async def pace(self, messages: int) -> tuple[float, float]:
-        """Say something every 20 ms; p50 and p99 of how late it came, s."""
+        """Send a message every 20 ms; return p50 and p99 of the latency, s."""
         due = time.monotonic()
         for _ in range(messages):
             self.server.broadcast_from_host(f"@{time.monotonic():.6f}@{WORDS}")
@@ -170,7 +170,7 @@ class Load:
 
 
 async def run(args: argparse.Namespace) -> int:
-    """All measurements; the number of figures that pass their limits."""
+    """Run all measurements; return the number of figures that pass their limits."""
     with tempfile.TemporaryDirectory() as folder:
         server = SpaceServer(ChatLog(Path(folder)))
         await server.start(0)
@@ -193,7 +193,7 @@ async def run(args: argparse.Namespace) -> int:
 
 
 async def measure(load: Load, args: argparse.Namespace) -> int:
-    """Print the table. A figure is the best of at most three tries: what else a machine does only makes it worse."""
+    """Print the table; return the failures. A figure is the best of up to three tries: other load only worsens it."""
     await load.received()
     failed = 0
     sys.stdout.write(f"{args.members} members, frames of {load.frame_bytes} bytes\n")
@@ -215,7 +215,7 @@ async def measure(load: Load, args: argparse.Namespace) -> int:
 
 
 async def paced(name: str, load: Load, messages: int) -> int:
-    """Two lines of the table: how late words come, in the best of at most three tries."""
+    """Print two lines of the table: the latency, in the best of at most three tries; return the failures."""
     tries: list[tuple[float, float]] = []
     while len(tries) < TRIES and not any(p99 <= PACED_P99_S for _, p99 in tries):
         tries.append(await load.pace(messages))
@@ -225,13 +225,13 @@ async def paced(name: str, load: Load, messages: int) -> int:
 
 
 def row(name: str, value: float, note: str, sound: bool, limit: object) -> int:  # noqa: FBT001 - a row of a table
-    """One line of the table; 1 if its limit is passed."""
+    """Print one line of the table; return 1 if its limit is passed."""
     sys.stdout.write(f"{name:<42}{value:>12,.1f}  limit {limit!s:<10} {'ok' if sound else 'PASSED'} {note}\n")
     return 0 if sound else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, or be the members."""
+    """Measure, or run the members."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--messages", type=int, default=3000)

@@ -1,15 +1,15 @@
-"""How soon a command answers and a SOUL reads its notifications, and how much memory it keeps.
+"""Measures how soon a command answers and a SOUL reads its notifications, and how much memory it uses.
 
-Run: `python bench/start.py [--runs 5]`. Exit code 1 where a limit is passed. A limit in `x` is a multiple of the time
-that a bare interpreter takes to start and end on the same machine; it holds where other work slows both down.
+Run: `python bench/start.py [--runs 5]`. Exit code 1 if a limit is passed. A limit in `x` is a multiple of the time
+that a bare interpreter takes to start and end on the same machine; it holds if other load slows both down.
 
 - `--version`, `status`: from the start of the process to its end.
 - `to its first look`: from the start of `soul run` to its first request for notifications, at a network on loopback,
   with a room and GitHub, and with neither (`social only`).
 - `from its first request`: from its first request of any kind to that one.
-- `idle`: resident memory (VmRSS) of the same two, a quarter of a minute after they are awake and have joined the room.
+- `idle`: resident memory (VmRSS) of the same two, 15 seconds after they are awake and have joined the room.
 
-Each time is the least of the runs: what else a machine does only adds to it, and so does compiling changed files once.
+Each time is the minimum of the runs: other load only adds to it, and so does compiling changed files once.
 Reads /proc, so it needs Linux for memory.
 """
 
@@ -55,13 +55,13 @@ _LOOK = "/xrpc/app.bsky.notification.listNotifications"
 _BARE = (sys.executable, "-c", "pass")
 _SOUL = (sys.executable, "-m", "soul.cli")
 _ENV = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Compiled files are kept, as where the program is installed."""
+"""Compiled files are kept, as for an installed program."""
 
 
 class Watched:
-    """The network's service; `looked` is set when somebody asks it for notifications.
+    """The network's service; `looked` is set when a client asks it for notifications.
 
-    `first_s` is when the first request came, by `time.perf_counter`; None before.
+    `first_s` is the time of the first request, by `time.perf_counter`; None before.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -78,7 +78,7 @@ class Watched:
 
 
 def ended_after_s(*command: str) -> float:
-    """Return how long the command takes, in seconds. Raises `CalledProcessError` where it fails."""
+    """Return how long the command takes, in seconds. Raises `CalledProcessError` if it fails."""
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_ENV)
     return time.perf_counter() - began
@@ -91,17 +91,17 @@ async def first_look_s(home: Home, watched: Watched) -> tuple[float, float]:
 
 
 async def idle_mib(home: Home, watched: Watched, room: SpaceServer | None = None) -> float:
-    """Return the resident memory of a life that is awake, and in `room` if one is given, and has settled, in MiB."""
+    """Return the resident memory in MiB of a life that is awake, in `room` if one is given, and has settled."""
     began = iso(SystemClock().now())
     async with life(home, watched) as _, asyncio.timeout(_HANG_S):
-        while not (is_awake(home, began) and (room is None or room.get_connected_agents())):  # noqa: ASYNC110 - it tells by its journal
+        while not (is_awake(home, began) and (room is None or room.get_connected_agents())):  # noqa: ASYNC110 - only its journal tells
             await asyncio.sleep(_ASK_AGAIN_S)
         await asyncio.sleep(_SETTLED_S)
         return resident_mib(home)
 
 
 def is_awake(home: Home, since: str) -> bool:
-    """Whether the life in `home` that began after `since`, an ISO-8601 time, has told that it is awake."""
+    """Return whether the life in `home` that began after `since`, an ISO-8601 time, has recorded that it is awake."""
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as connection:
         found = connection.execute("SELECT 1 FROM journal WHERE summary = 'Awake' AND at >= ?", (since,))
         return found.fetchone() is not None
@@ -109,9 +109,9 @@ def is_awake(home: Home, since: str) -> bool:
 
 @asynccontextmanager
 async def life(home: Home, watched: Watched) -> AsyncIterator[tuple[float, float]]:
-    """A life of its own process that has looked at its notifications.
+    """Run a life in a process of its own until it has asked for its notifications; end it on exit.
 
-    Yields after how many seconds it did: from its start, and from its first request.
+    Yields the seconds that this took: from its start, and from its first request.
     """
     watched.looked.clear()
     watched.first_s = None
@@ -139,7 +139,7 @@ def resident_mib(home: Home) -> float:
 
 
 async def measured(runs: int) -> list[tuple[str, float, float, str]]:
-    """Return what was measured: its name, the figure, its limit, and the unit."""
+    """Return the measurements: name, figure, limit and unit."""
     github = GitHubNetwork(clock=SystemClock())
     with tempfile.TemporaryDirectory() as folder:
         async with open_running_town(Path(folder)) as running_town, serve(github_app(github)) as github_url:
@@ -171,13 +171,13 @@ async def measured(runs: int) -> list[tuple[str, float, float, str]]:
 
 
 def least(runs: int, *command: str) -> float:
-    """Return the least time that the command takes in so many runs, in seconds."""
+    """Return the shortest time of the command in `runs` runs, in seconds."""
     return min(ended_after_s(*command) for _ in range(runs))
 
 
 @asynccontextmanager
 async def open_room(folder: Path) -> AsyncIterator[SpaceServer]:
-    """A room on loopback."""
+    """Open a room on loopback."""
     server = SpaceServer(ChatLog(folder))
     (await server.start(0)).or_raise()
     try:
@@ -187,7 +187,7 @@ async def open_room(folder: Path) -> AsyncIterator[SpaceServer]:
 
 
 def main() -> int:
-    """Measure, print a line each, and return the exit code."""
+    """Measure, print a line for each figure, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     failed = 0

@@ -1,10 +1,10 @@
-"""How much memory `soul watch` takes for many SOULs that sleep, and how many requests it sends.
+"""Measures how much memory `soul watch` takes for many SOULs that sleep, and how many requests it sends.
 
-Run: `python bench/watch.py [--souls 1000]`. Exit code 1 where a limit is passed. Reads /proc, so it needs Linux.
+Run: `python bench/watch.py [--souls 1000]`. Exit code 1 if a limit is passed. Reads /proc, so it needs Linux.
 
-Each SOUL has an account at a network on loopback and hands over to one watcher, which then looks for a minute. Told are
-the process's private memory (Private_Clean and Private_Dirty of smaps_rollup), the requests a second, the logins, and
-after how many seconds a mention woke its SOUL.
+Each SOUL has an account at a network on loopback and hands over to one watcher, which then looks for a minute. Printed
+are the process's private memory (Private_Clean and Private_Dirty of smaps_rollup), the requests per second, the logins,
+and after how many seconds a mention woke its SOUL.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from town.serving import serve
 LIMIT_MIB, LIMIT_PER_S = 60.0, 10.0
 """Bluesky allows one address 3,000 requests in five minutes."""
 _HASTE = 4.0
-"""All fall asleep within a minute here, which they do not do in the world; the limit is judged by what is counted."""
+"""Widens the service's limits, because here all fall asleep within a minute; the counted requests are judged."""
 _PORT, _HANG_S, _LOOKED_S, _AT_ONCE = 7791, 600.0, 60.0, 20
 
 
@@ -47,7 +47,7 @@ def private_mib(pid: int) -> float:
 
 
 async def hand_over(name: str, did: str, turns: asyncio.Semaphore) -> None:
-    """Let a SOUL fall asleep."""
+    """Hand a SOUL that falls asleep over to the watcher."""
     now = SystemClock().now()
     note = SleepNote(name, did, iso(now), iso(now + timedelta(hours=20)), LOOKS_S)
     watch = SleepWatch(f"http://127.0.0.1:{_PORT}", name, watch_token(PASSWORD))
@@ -57,7 +57,7 @@ async def hand_over(name: str, did: str, turns: asyncio.Semaphore) -> None:
 
 
 async def measure(count: int) -> int:
-    """Return whether a limit is passed."""
+    """Measure, print, and return 1 if a limit is passed, else 0."""
     network, asked = Network(clock=SystemClock()), Counter[str]()
     service = atproto_app(network, limits=AtprotoLimits().at_speed(_HASTE))
 

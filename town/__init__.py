@@ -1,1 +1,1 @@
-"""An embedded network on loopback, for the demo, development and tests. It speaks the real protocols."""
+"""An embedded network on loopback for the demo, development and tests. It uses the real protocols."""

@@ -1,4 +1,4 @@
-"""Faults that can be switched on: what all services of the town share. Each service names the kinds that it knows."""
+"""Faults that can be switched on, shared by all services of the town. Each service names the kinds that it knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 B
 
 @dataclass(frozen=True)
 class Fault(Generic[K]):
-    """A fault for the next `times` requests that fit `request`, a pattern.
+    """A fault for the next `times` requests that match the pattern `request`.
 
     A service of the AT Protocol matches the pattern with a method (`com.atproto.repo.*`), also with its parameters
     (`*.listNotifications?*limit=25*`), the others with the HTTP method and the path (`POST /repos/*/issues`).
@@ -26,9 +26,9 @@ class Fault(Generic[K]):
     Attributes:
         kind: what goes wrong.
         request: the pattern.
-        times: how many requests it still hits.
-        probability: with which each of these requests is hit, 0 to 1.
-        seconds: how long to hang, the `retry-after`, or how late or how far behind an answer is at most.
+        times: how many more requests it hits.
+        probability: the probability that it hits a matching request, 0 to 1.
+        seconds: how long to hang, the `retry-after`, or the maximum delay or lag of an answer.
 
     """
 
@@ -40,7 +40,7 @@ class Fault(Generic[K]):
 
 
 class ArmedFaults(Generic[K]):
-    """The armed faults, oldest first; a request meets at most one. A subclass names its `kinds`."""
+    """The armed faults, oldest first; at most one hits a request. A subclass names its `kinds`."""
 
     kinds: ClassVar[tuple[str, ...]] = ()
 
@@ -57,11 +57,11 @@ class ArmedFaults(Generic[K]):
         self._armed.append(fault)
 
     def clear(self) -> None:
-        """Switch all off."""
+        """Switch all faults off."""
         self._armed.clear()
 
     def meet(self, request: str, among: Collection[K] | None = None, *, query: str = "") -> Fault[K] | None:
-        """The fault that a request meets, of the kinds `among` if they are given; only a hit uses it up."""
+        """Return the fault that hits a request, only of the kinds `among` if given; only a hit uses it up."""
         for place, fault in enumerate(self._armed):
             if among is not None and fault.kind not in among:
                 continue
@@ -72,11 +72,11 @@ class ArmedFaults(Generic[K]):
         return None
 
     def some_of(self, seconds: float) -> float:
-        """A random time of up to so many seconds."""
+        """Return a random duration between 0 and `seconds`."""
         return self._rng.uniform(0, seconds)
 
     async def answer(self, request: Request) -> Response:
-        """`/town/faults`: POST arms one (`{"kind": …, "request": "*", "times": 1}`), DELETE clears, GET lists."""
+        """Serve `/town/faults`: POST arms one (`{"kind": …, "request": "*", "times": 1}`), DELETE clears, GET lists."""
         try:
             if request.method == "POST":
                 self.arm(self._read(await request.json()))
@@ -87,7 +87,7 @@ class ArmedFaults(Generic[K]):
         return JSONResponse({"armed": [asdict(fault) for fault in self._armed]})
 
     def _read(self, body: object) -> Fault[K]:
-        """A fault from JSON. Raises `ValueError` for a kind or a field that is not known."""
+        """Return a fault from JSON. Raises `ValueError` for an unknown kind or field."""
         given: Mapping[str, Any] = body if isinstance(body, dict) else {}
         if given.get("kind") not in self.kinds:
             raise ValueError(f"kind must be one of {', '.join(self.kinds)}")
@@ -98,5 +98,5 @@ class ArmedFaults(Generic[K]):
 
 
 def bad_gateway() -> Response:
-    """502 as a proxy answers it, in HTML."""
+    """Return a 502 like a proxy's, in HTML."""
     return HTMLResponse(_BAD_GATEWAY, 502)

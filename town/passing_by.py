@@ -1,6 +1,6 @@
-"""A passer-by who looks into the room now and then, with one line for those who are there. No SOUL and no model.
+"""A passer-by who visits the room now and then and says one line to those present. It has no SOUL and no model.
 
-Nothing is kept. Whoever passes by leaves soon, so that no piece of work is ever waited for from them.
+Nothing is kept. A passer-by leaves soon, so that nobody waits for it to do any work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JOIN_S = 20.0
 
 
 def lines(bank: Bank, rng: random.Random) -> Iterator[str]:
-    """What a passer-by says, without end: a lead and a question that somebody here has an answer to."""
+    """Yield a passer-by's lines, without end: a lead-in and a question that a resident can answer."""
     asks = [idea.ask for idea in bank.ideas()]
     leads: Sequence[str] = bank.room["passing_by"]
     while True:
@@ -36,7 +36,7 @@ def lines(bank: Bank, rng: random.Random) -> Iterator[str]:
 
 
 async def pass_by(url: str, clock: Clock, rng: random.Random, *, first_s: float, bank: Bank | None = None) -> None:
-    """Look in after `first_s` seconds, and then every few minutes, until cancelled."""
+    """Visit the room after `first_s` seconds, and then every minute or two, until cancelled."""
     said = lines(bank or load_bank(), rng)
     wait_s = first_s
     while True:
@@ -46,7 +46,7 @@ async def pass_by(url: str, clock: Clock, rng: random.Random, *, first_s: float,
 
 
 async def look_in(url: str, line: str, clock: Clock, rng: random.Random, *, stay_s: float = _STAY_S) -> None:
-    """Come in, say it, stay a moment and leave; where the room lets nobody in, nothing happens."""
+    """Join, say `line`, stay `stay_s` seconds and leave; do nothing if the room lets nobody in."""
 
     async def find() -> Ok[str]:
         return Ok(url)

@@ -1,4 +1,4 @@
-"""One way to put an ASGI application on loopback: for the town's own services, for tests and for the owner's page.
+"""Serves an ASGI application on loopback: for the town's own services, for tests and for the owner's page.
 
 Nothing here survives a crash; the socket belongs to the process and is gone with it.
 """
@@ -38,18 +38,18 @@ _TAKEN = {errno.EADDRINUSE: "is in use", errno.EACCES: "may not be used by this 
 
 
 def event_stream(events: AsyncIterable[str] | Iterable[str]) -> StreamingResponse:
-    """Answer with server-sent events, each as it comes: a proxy is told not to keep them back."""
+    """Return a response of server-sent events, each sent at once: headers tell proxies not to buffer them."""
     return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What clients may take of the process that serves them.
+    """Limits on what clients may use of the process that serves them.
 
     Attributes:
-        connections: open at once. A new one closes the one that has waited longest without a request; where each has
-            one under way, the new one is closed.
-        head_s: seconds within which the head of a request must arrive, counted from the start or the last answer.
+        connections: the maximum of open connections. A new one closes the one that has been idle longest; if none is
+            idle, the new one is closed.
+        head_s: seconds within which the head of a request must arrive, counted from the connection or the last answer.
 
     """
 
@@ -66,13 +66,13 @@ async def serve(
     limits: ConnectionLimits | None = None,
     listener: socket.socket | None = None,
 ) -> AsyncIterator[str]:
-    """Serve `app` and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one, `host` is where it listens.
+    """Serve `app` on `host` and yield its address, `http://HOST:PORT`; port 0 picks a free port.
 
-    A `listener` is one that `listen_at` returned, in place of both; it is closed in the end.
-    On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
+    A `listener` from `listen_at` replaces both; it is closed on exit. On exit, open requests get half a second to end,
+    then their connections are closed, and requests that still run are cancelled.
 
     Raises:
-        ConfigError: it cannot listen there, as where the port is taken.
+        ConfigError: it cannot listen there, for example because the port is taken.
 
     """
     listener = listener or listen_at(host, port)
@@ -80,7 +80,7 @@ async def serve(
         cast("ASGIApplication", app),
         http=_limited(limits) if limits else _Protocol,
         ws="none",
-        # NOTE(self): asyncio accepts as many in one step of its loop, before any of them can be closed again.
+        # NOTE(self): asyncio accepts this many in one step of its loop, before it can close any of them.
         backlog=_ACCEPTED_AT_ONCE,
         log_config=None,
         log_level="error",
@@ -101,7 +101,7 @@ async def serve(
 
 
 def connection_dropper(scope: Scope) -> Callable[[], None]:
-    """What closes the client's connection without an answer; only known for applications under `serve`."""
+    """Return a function that closes the client's connection without an answer; only for applications under `serve`."""
     return cast("Callable[[], None]", scope["state"][_DROP])
 
 
@@ -112,7 +112,7 @@ def drop(request: Request) -> Response:
 
 
 async def until_gone(request: Request, waiting: Awaitable[None]) -> None:
-    """Wait, but no longer than the client does."""
+    """Wait for `waiting`, but no longer than until the client disconnects."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -127,8 +127,8 @@ async def until_gone(request: Request, waiting: Awaitable[None]) -> None:
 
 
 def listen_at(host: str, port: int) -> socket.socket:
-    """Return a socket bound there, port 0 for a free one. Raises `ConfigError` where nobody can listen."""
-    # NOTE(self): without its protocol named, asyncio leaves Nagle on, and a streamed answer waits 40 ms for its rest.
+    """Return a socket bound to `host` and `port`, 0 for a free one. Raises `ConfigError` if that is impossible."""
+    # NOTE(self): unless the protocol is named, asyncio leaves Nagle on, and a streamed answer is delayed by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -148,7 +148,7 @@ def listen_at(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that leaves the process's signals alone and says when it listens."""
+    """Uvicorn that leaves the process's signals alone and reports when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -176,7 +176,7 @@ class _Server(uvicorn.Server):
         self._leaving.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Uvicorn's own waits a tenth of a second even where no connection is open."""
+        """Close all connections within a second. Uvicorn's own method waits 0.1 s even if no connection is open."""
         for listening in self.servers:
             listening.close()
         for connection in list(self.server_state.connections):
@@ -192,10 +192,10 @@ class _Server(uvicorn.Server):
         await self.lifespan.shutdown()
 
     async def _idle(self, within_s: float) -> bool:
-        """Whether within this time every connection is closed and every request has ended."""
+        """Return whether every connection is closed and every request has ended within `within_s` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - nobody is told
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - there is no event
                     await asyncio.sleep(_LOOK_S)
         return not (self.server_state.connections or self.server_state.tasks)
 
@@ -213,13 +213,13 @@ class _Protocol(H11Protocol):
     """HTTP/1.1 whose applications can drop the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a TCP server is given no other kind
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a TCP server gets no other kind
         super().connection_made(transport)
         self.app_state = {**self.app_state, _DROP: transport.abort}
 
 
 class _LimitedProtocol(_Protocol):
-    """HTTP/1.1 that keeps to `ConnectionLimits`."""
+    """HTTP/1.1 that enforces `ConnectionLimits`."""
 
     limits: ClassVar[ConnectionLimits]
     waits_since: float = 0.0
@@ -243,11 +243,11 @@ class _LimitedProtocol(_Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of the connection is under way."""
+        """Whether no request is in progress on the connection."""
         return self.cycle is None or self.cycle.response_complete
 
     def _limit_wait(self) -> None:
-        """Close the connection if the head of no further request arrives in time."""
+        """Close the connection if the head of the next request does not arrive in time."""
         self.waits_since = self.loop.time()
         self._stop_timer()
         self._end = self.loop.call_later(self.limits.head_s, self._end_wait)

@@ -1,7 +1,7 @@
-"""The whole town, put together: a network, a GitHub, a gallery, a room, a model service, a page, and accounts.
+"""Opens the whole town: a network, a GitHub, a gallery, a room, a model service, a page, and accounts.
 
-Everything is on loopback, and in memory but for the room's record, which lies beside the homes, and the Git
-repositories, which lie in a temporary folder. When the town closes and the room's folder goes, nothing of it is left.
+Everything is on loopback and in memory, except the room's record, which is stored beside the homes, and the Git
+repositories, which are in a temporary folder. Nothing remains once the town closes and the room's folder is deleted.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _STATUS_FILE = Path(".memory") / "status.json"
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """Where everything is.
+    """The addresses, accounts and services of an open town.
 
     `reads_facts` says whether the model service reads the field `facts` of a request. `accounts` and `github_tokens`
-    are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
-    visitor's repository, `owner/name`, in which the residents may work; they are members of the organisation that
-    `town.github.arrangement` names; `workspaces` are those that they watch from the start. `gallery_url` is where
-    pictures hang; its interface stands at `/v2`.
+    are keyed by the resident's name, which is also its login; `owner` is the visitor, as whom the page posts; `repo`
+    is the visitor's repository, `owner/name`, in which the residents may work; they are members of the organisation
+    that `town.github.arrangement` names; `workspaces` are the workspaces that they watch from the start. `gallery_url`
+    serves the gallery's pages, and its API under `/v2`.
     """
 
     page_url: str
@@ -93,20 +93,20 @@ async def open_town(
     lacks: str = "",
     intro: str = INTRO,
 ) -> AsyncIterator[Town]:
-    """Open the town and close it again.
+    """Open the town, and close it on exit.
 
     Args:
-        homes: the folder in which each resident's home lies, under its name; their status files are read there.
-        controls: the owner's hand on the residents, for the page.
-        port: where the page is served; 0 takes a free one.
-        mind: who answers for the residents' model.
+        homes: the folder that holds each resident's home under its name; their status files are read there.
+        controls: the owner's controls of the residents, for the page.
+        port: the port of the page; 0 picks a free one.
+        mind: what answers for the residents' model.
         residents: who lives here.
         clock: the network's time.
-        speed: how much faster than the world the fastest resident lives; the limits of its services are so much wider.
+        speed: how many times faster than real time the fastest resident lives; scales the limits of its services.
         with_workspaces: whether the organisation has two workspaces from the start: one for the residents' ritual,
             and a library with a bug.
         lacks: what this machine lacks and what does not work without it, for the page; "" for nothing.
-        intro: what the page says first.
+        intro: the first sentence on the page.
 
     Raises:
         ConfigError: the port is taken.
@@ -188,13 +188,13 @@ async def open_town(
 
 
 def _password() -> str:
-    """Like Bluesky's app passwords: four groups of four."""
+    """Return a password like Bluesky's app passwords: four groups of four characters."""
     letters = string.ascii_lowercase + "234567"
     return "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
 
 
 class Listeners:
-    """Chooses a resident for a text. `ready` gives the handles of those who would answer now; if none, all count."""
+    """Chooses a resident for a text. `ready` returns the handles of those who would answer now; if none, all count."""
 
     def __init__(
         self, residents: Sequence[Resident], ready: Callable[[], Collection[str]], bank: Bank | None = None
@@ -206,7 +206,7 @@ class Listeners:
         self._names = {resident.name: resident.handle for resident in residents}
 
     def choose(self, text: str) -> str:
-        """The handle of who shall be told of it: whom it names, or who fits; "" in a town where nobody lives."""
+        """Return the handle of the resident that `text` names, else that fits, else the next in turn; "" if none."""
         if named := parse_addressed(text, list(self._names)):
             return self._names[named[0]]
         ready = set(self._ready()) & self._fields.keys() or set(self._fields)
@@ -223,7 +223,7 @@ class Listeners:
 
 @dataclass(frozen=True, slots=True)
 class TownRoom:
-    """The room, who looks on, and where its members join."""
+    """The room's server, its view for the page, and the URL where members join."""
 
     server: SpaceServer
     view: PageRoom
@@ -234,11 +234,11 @@ class TownRoom:
 async def open_room(
     folder: Path, clock: Clock, known: Mapping[str, KnownResident], host: KnownResident
 ) -> AsyncIterator[TownRoom]:
-    """Open the room on a free port and close it again.
+    """Open the room on a free port, and close it on exit.
 
     Args:
-        folder: for its record; made if need be.
-        clock: its time.
+        folder: for its record; created if missing.
+        clock: the room's time.
         known: residents by their name in the room.
         host: the visitor.
 

@@ -1,1 +1,1 @@
-"""An honest AT Protocol network on loopback: one server that keeps repositories and shows them as Bluesky does."""
+"""An AT Protocol network on loopback: one server that stores repositories and presents them as Bluesky does."""

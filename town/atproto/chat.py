@@ -1,7 +1,7 @@
-"""Direct messages: who may write to whom, what was said, and the log of it. No HTTP.
+"""Direct messages: who may write to whom, the messages, and the log of events. No HTTP.
 
-Bluesky's chat service is closed source. What is imitated here is its lexicon and what its clients show of its rules.
-Groups are not. Everything is in memory.
+Bluesky's chat service is closed source. This imitates its lexicon and the rules that its clients reveal, without
+groups. Everything is in memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """A message. `extras` are its facets, its embed and its `replyTo`, as they were sent; `rev` orders all changes."""
+    """A message. `extras` are its facets, embed and `replyTo`, as sent; `rev` orders all changes."""
 
     id: str
     rev: str
@@ -54,7 +54,7 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class ChatMember:
-    """How a conversation stands for one of the two; `read_to` is the id of the last message read."""
+    """The state of a conversation for one member; `read_to` is the id of the last message read."""
 
     status: Status
     muted: bool = False
@@ -65,7 +65,7 @@ class ChatMember:
 
 @dataclass(slots=True)
 class Convo:
-    """A conversation of two."""
+    """A conversation between two accounts."""
 
     id: str
     rev: str
@@ -73,11 +73,11 @@ class Convo:
     messages: list[ChatMessage] = field(default_factory=list)
 
     def other(self, did: str) -> str:
-        """The other of the two."""
+        """Return the did of the other member."""
         return next(member for member in self.members if member != did)
 
     def unread(self, did: str) -> int:
-        """How many messages of the other came after the last that was read."""
+        """Return how many messages of the other member came after the last one that was read."""
         read_to = self.members[did].read_to
         return sum(message.sender != did and message.id > read_to for message in self.messages)
 
@@ -87,7 +87,7 @@ class Convo:
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Something happened to a conversation, as one of the two is told of it."""
+    """An event in a conversation, as one member's log holds it."""
 
     kind: LogKind
     rev: str
@@ -100,8 +100,8 @@ class ChatService:
 
     Args:
         clock: the network's time.
-        next_tid: gives ids and revisions that only grow.
-        policy_of: from whom an account takes messages.
+        next_tid: returns ids and revisions that only grow.
+        policy_of: returns from whom an account accepts messages.
         follows: whether the first account follows the second.
         blocks: whether the first account blocks the second.
 
@@ -127,24 +127,24 @@ class ChatService:
         self._paused: dict[str, datetime] = {}
 
     def convo(self, did: str, convo_id: str) -> Convo:
-        """A conversation of this account. Raises `XrpcError` `InvalidConvo`."""
+        """Return a conversation of this account. Raises `XrpcError` `InvalidConvo`."""
         found = self._convos.get(convo_id)
         if found is None or did not in found.members:
             raise XrpcError(400, "InvalidConvo", "Convo not found")
         return found
 
     def convos(self, did: str) -> list[Convo]:
-        """The conversations that this account sees, the one with the newest change first."""
+        """Return the conversations that this account sees, latest change first."""
         seen = [c for c in self._convos.values() if did in c.members and not c.members[did].has_left]
         started = [c for c in seen if c.messages or next(iter(c.members)) == did]
         return sorted(started, key=lambda convo: convo.rev, reverse=True)
 
     def between(self, did: str, other: str) -> Convo | None:
-        """The conversation of these two, if there is one."""
+        """Return the conversation between these two, if there is one."""
         return next((convo for convo in self._convos.values() if convo.members.keys() == {did, other}), None)
 
     def why_not(self, sender: str, recipient: str) -> XrpcError | None:
-        """The refusal that a first message would meet; None where it may be sent."""
+        """Return the refusal of a first message; None if it may be sent."""
         name = ""
         if self._blocks(sender, recipient) or self._blocks(recipient, sender):
             name = "BlockedActor"
@@ -155,7 +155,7 @@ class ChatService:
         return XrpcError(400, name, _REFUSALS[name]) if name else None
 
     def begin(self, did: str, other: str) -> Convo:
-        """The conversation of these two, a new one where there is none. Raises `XrpcError` if it may not begin."""
+        """Return the conversation between these two, new if there is none. Raises `XrpcError` if it may not begin."""
         if convo := self.between(did, other):
             return convo
         if refusal := self.why_not(did, other):
@@ -167,7 +167,7 @@ class ChatService:
         return convo
 
     def send(self, did: str, convo: Convo, text: str, extras: Json) -> ChatMessage:
-        """Say something: twice is two messages. Whoever answers a request accepts it. Raises `XrpcError`."""
+        """Send a message, even if it repeats another. Answering a request accepts it. Raises `XrpcError`."""
         recipient = convo.other(did)
         if refusal := self.why_not(did, recipient):
             stands = refusal.name != "BlockedActor" and convo.members[recipient].status == "accepted"
@@ -187,14 +187,14 @@ class ChatService:
         return message
 
     def accept(self, did: str, convo: Convo) -> str | None:
-        """Take a request on; the revision of that, None where it was accepted before."""
+        """Accept a request; return the new revision, or None if it was already accepted."""
         if convo.members[did].status == "accepted":
             return None
         convo.members[did].status = "accepted"
         return self._log("logAcceptConvo", convo, did)
 
     def read(self, did: str, convo: Convo, message_id: str | None) -> bool:
-        """Mark what came up to this message, or all, as read; whether that changed anything. Raises `XrpcError`."""
+        """Mark messages up to this one, or all, as read; return whether that changed anything. Raises `XrpcError`."""
         if message_id and convo.message(message_id) is None:
             raise invalid("Message not found")
         message = convo.message(message_id) if message_id else (convo.messages[-1] if convo.messages else None)
@@ -206,19 +206,19 @@ class ChatService:
         return True
 
     def mute(self, did: str, convo: Convo, *, muted: bool) -> None:
-        """Mute or unmute."""
+        """Mute or unmute a conversation for this account."""
         convo.members[did].muted = muted
         self._log("logMuteConvo" if muted else "logUnmuteConvo", convo, did)
 
     def leave(self, did: str, convo: Convo) -> str:
-        """Leave for oneself; the next message of the other brings it back as a request. Returns the revision."""
+        """Leave for this account only; the other's next message restores it as a request. Returns the revision."""
         member = convo.members[did]
         member.has_left, member.status = True, "request"
         member.deleted.update(message.id for message in convo.messages)
         return self._log("logLeaveConvo", convo, did)
 
     def delete_for_self(self, did: str, convo: Convo, message_id: str) -> ChatMessage:
-        """Take a message away from one's own eyes only. Raises `XrpcError`."""
+        """Delete a message for this account only. Raises `XrpcError`."""
         message = convo.message(message_id)
         if message is None:
             raise invalid("Message not found")
@@ -227,9 +227,9 @@ class ChatService:
         return message
 
     def log(self, did: str, cursor: str | None) -> tuple[list[LogEvent], str]:
-        """What happened after `cursor`, oldest first, at most a page of it, and the cursor for what follows.
+        """Return the events after `cursor`, oldest first, at most a page, and the cursor for the next call.
 
-        Without a cursor: nothing, and where the log stands now.
+        Without a cursor: no events, and the current end of the log.
         """
         if cursor is None:
             return [], self._next()
@@ -245,7 +245,7 @@ class ChatService:
         return convo.rev
 
     def _check_pace(self, did: str, convo: Convo) -> None:
-        """Refuse who writes to many that never answered, for six hours: it was seen after about five in a minute."""
+        """Refuse an account for six hours after five messages a minute without an answer, as was observed."""
         now = self._clock.now()
         if any(message.sender != did for message in convo.messages):
             return
@@ -259,7 +259,7 @@ class ChatService:
 
 
 def policy_in(declaration: Mapping[str, object] | None) -> Policy:
-    """From whom an account takes messages, by its declaration record: from those it follows where it says nothing."""
+    """Return from whom an account accepts messages, by its declaration record; by default from those it follows."""
     said = (declaration or {}).get("allowIncoming")
     if said == "all":
         return "all"

@@ -1,4 +1,4 @@
-"""`chat.bsky.*`: direct messages, as a personal data server hands them on to Bluesky's chat service."""
+"""`chat.bsky.*`: direct messages, as a personal data server forwards them to Bluesky's chat service."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _convo(call: MethodCall) -> Convo:
 
 
 def _other(call: MethodCall) -> str:
-    """The one other member that is asked for. Raises `XrpcError`."""
+    """Return the one other member in the request. Raises `XrpcError`."""
     others = {*call.params["members"]} - {call.did}
     if len(others) != _MEMBERS - 1:
         raise invalid("A direct conversation has two members")
@@ -191,7 +191,7 @@ def _event_view(call: MethodCall, event: LogEvent) -> Json:
 
 
 def _page(call: MethodCall, found: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], Json]:
-    """The items after the cursor, at most `limit`; the newest stands first, so their keys fall."""
+    """Return at most `limit` items after the cursor, and the next cursor. Items are newest first, so keys descend."""
     cursor, limit = call.params.get("cursor"), call.params["limit"]
     rest = [item for item in found if not cursor or key(item) < cursor]
     return rest[:limit], {"cursor": key(rest[limit - 1])} if len(rest) > limit else {}

@@ -1,6 +1,6 @@
-"""`app.bsky.*`: finding posts and people by words, feeds, lists, starter packs, and what is talked about.
+"""`app.bsky.*`: search for posts and people, feeds, lists, starter packs, and trends.
 
-A feed of the town shows the posts that have its key as a word or a hashtag; elsewhere a feed is a service of its maker.
+A feed of the town shows the posts that hold its key as a word or a hashtag; elsewhere its creator runs a service.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _get_starter_pack(call: MethodCall) -> Json:
 
 
 def _get_trends(call: MethodCall) -> Json:
-    """The hashtags of the newest posts, the most frequent first; each leads to the feed of that name, if any."""
+    """Return the hashtags of the newest posts, most frequent first; each links to the feed of that name, if any."""
     tagged: dict[str, list[StoredRecord]] = {}
     for post in _newest(call)[:_TREND_POSTS]:
         for tag in dict.fromkeys(tags_of(post)):
@@ -124,7 +124,7 @@ def _newest(call: MethodCall) -> list[StoredRecord]:
 
 
 def _feed(call: MethodCall, posts: Iterable[StoredRecord]) -> Json:
-    """Posts as lines of a feed, but for those of accounts that are muted or blocked."""
+    """Return posts as lines of a feed, without those of muted or blocked accounts."""
     page, cursor = call.page([post for post in posts if not call.network.is_shut(call.did, post.at.did)])
     return {"feed": [call.views.feed_line(post) for post in page], **cursor}
 

@@ -1,7 +1,7 @@
-"""What the network knows about its records: threads, likes, follows, feeds, notifications. No HTTP, no clock.
+"""Indexes the network's records: threads, likes, follows, feeds, notifications. No HTTP, no clock.
 
-It is built only from the records added and removed, as an AppView is. Content addresses are exactly those of AT
-Protocol, so that a record here and on Bluesky has the same cid.
+It is built only from the records added and removed, like an AppView. CIDs are exactly those of AT Protocol, so that
+a record has the same cid here and on Bluesky.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOTIFICATION_DECLARATION = "app.bsky.notification.declaration"
 
 
 class XrpcError(Exception):
-    """A refusal as the wire has it: a status and the body `{"error": name, "message": message}`."""
+    """A refusal with its HTTP status and the body `{"error": name, "message": message}`."""
 
     def __init__(self, status: int, name: str, message: str) -> None:
         super().__init__(message)
@@ -44,18 +44,18 @@ class XrpcError(Exception):
 
 
 def invalid(message: str) -> XrpcError:
-    """The commonest refusal: 400 `InvalidRequest`."""
+    """Return the most common refusal: 400 `InvalidRequest`."""
     return XrpcError(400, "InvalidRequest", message)
 
 
 def internal() -> XrpcError:
-    """What Bluesky's server says where it did not think of the case."""
+    """Return the error with which Bluesky's server answers a case that it does not handle."""
     return XrpcError(500, "InternalServerError", "Internal Server Error")
 
 
 @dataclass(frozen=True, slots=True)
 class AtprotoAccount:
-    """Someone who lives in the network. `avatar` is a picture's URL, used until the profile record has one."""
+    """An account of the network. `avatar` is a picture's URL, used until the profile record has one."""
 
     did: str
     handle: str
@@ -84,7 +84,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as it stands. `seq` counts the network's writes; `sort_at` is the earlier of created and indexed."""
+    """A stored record. `seq` counts the network's writes; `sort_at` is the earlier of created and indexed."""
 
     at: Address
     cid: str
@@ -126,7 +126,7 @@ class TownNotice:
 
 @dataclass(frozen=True, slots=True)
 class NetworkEvent:
-    """Something changed: an account came, or a record was created, updated or deleted."""
+    """A change: an account was created, or a record was created, updated or deleted."""
 
     kind: Literal["account", "created", "updated", "deleted"]
     did: str
@@ -140,17 +140,17 @@ _RAW = 0x55
 
 
 def record_cid(value: Json) -> str:
-    """The cid of a record given as JSON; `$link` and `$bytes` are read as links and bytes."""
+    """Return the cid of a record given as JSON; `$link` and `$bytes` are read as links and bytes."""
     return _cid(_DAG_CBOR, libipld.encode_dag_cbor(_from_json(value)))
 
 
 def blob_cid(content: bytes) -> str:
-    """The cid of a file."""
+    """Return the cid of a file."""
     return _cid(_RAW, content)
 
 
 def link_bytes(cid: str) -> bytes:
-    """The binary form of a base32 cid. Raises `ValueError`."""
+    """Return the binary form of a base32 cid. Raises `ValueError`."""
     raw = base64.b32decode(cid[1:].upper() + "=" * (-(len(cid) - 1) % 8))
     libipld.decode_cid(raw)
     return raw
@@ -177,14 +177,14 @@ NOTIFIED_ANCESTORS = 4
 
 
 class Edges:
-    """One kind of arrow from an actor to a subject. A second arrow to the same subject counts nothing."""
+    """The edges of one kind from actors to subjects. A second edge to the same subject does not count."""
 
     def __init__(self) -> None:
         self._in: dict[str, dict[str, list[StoredRecord]]] = defaultdict(dict)
         self._out: dict[str, dict[str, list[StoredRecord]]] = defaultdict(dict)
 
     def add(self, subject: str, record: StoredRecord) -> bool:
-        """Whether this is the first arrow from this actor to the subject."""
+        """Add an edge; return whether it is the first from this actor to the subject."""
         records = self._in[subject].setdefault(record.at.did, [])
         self._out[record.at.did][subject] = records
         records.append(record)
@@ -199,11 +199,11 @@ class Edges:
             self._out[actor].pop(subject, None)
 
     def to(self, subject: str) -> list[StoredRecord]:
-        """The arrows that meet `subject`, newest first."""
+        """Return the edges to `subject`, newest first."""
         return _newest_first(records[0] for records in self._in[subject].values())
 
     def out_of(self, actor: str) -> list[StoredRecord]:
-        """The arrows that leave `actor`, newest first."""
+        """Return the edges from `actor`, newest first."""
         return _newest_first(records[0] for records in self._out[actor].values())
 
     def count(self, subject: str) -> int:
@@ -213,7 +213,7 @@ class Edges:
         return len(self._out[actor])
 
     def between(self, actor: str, subject: str) -> str | None:
-        """The uri of the arrow from `actor` to `subject`, if there is one."""
+        """Return the uri of the edge from `actor` to `subject`, if there is one."""
         records = self._in[subject].get(actor)
         return records[0].uri if records else None
 
@@ -233,7 +233,7 @@ class Index:
         self._notices: dict[str, list[TownNotice]] = defaultdict(list)
 
     def add(self, record: StoredRecord) -> None:
-        """Take a new record in; what is broken is stored but shown nowhere."""
+        """Index a new record; a malformed one is stored but shown nowhere."""
         collection, subject = record.at.collection, subject_of(record)
         if collection == POST:
             self._add_post(record)
@@ -248,7 +248,7 @@ class Index:
             self._notify({}, subject, "follow", record, None)
 
     def remove(self, record: StoredRecord) -> None:
-        """Forget a record and what it caused."""
+        """Remove a record and what it caused."""
         for notices in self._notices.values():
             notices[:] = [notice for notice in notices if notice.record.uri != record.uri]
         self._feeds[record.at.did].pop(record.uri, None)
@@ -267,7 +267,7 @@ class Index:
             self.gates.pop(_gated_post(record), None)
 
     def may_reply(self, did: str, root: str) -> bool:
-        """Whether an account may reply in the thread that begins with `root`, by what its author said."""
+        """Return whether an account may reply in the thread that begins with `root`, by the rules of its author."""
         gate, author = self.gates.get(root), Address.parse(root).did
         allow = gate.value.get("allow") if gate else None
         if allow is None or did == author:
@@ -281,11 +281,11 @@ class Index:
         return any(ties.get(str(rule["$type"]).partition("#")[2], False) for rule in allow)
 
     def replies(self, uri: str) -> list[StoredRecord]:
-        """The direct replies to a post, newest first."""
+        """Return the direct replies to a post, newest first."""
         return _newest_first(self._replies[uri].values())
 
     def ancestors(self, post: StoredRecord) -> Iterator[StoredRecord]:
-        """The posts above, nearest first, as far as none is missing."""
+        """Yield the posts above, nearest first, up to the first missing one."""
         seen = {post.uri}
         above = self.posts.get(parent_uri(post))
         while above and above.uri not in seen:
@@ -294,17 +294,17 @@ class Index:
             above = self.posts.get(parent_uri(above))
 
     def feed(self, dids: Iterable[str]) -> list[StoredRecord]:
-        """Posts and reposts of these accounts, newest first; a repost of a post that is gone is left out."""
+        """Return the posts and reposts of these accounts, newest first, without reposts of deleted posts."""
         records = (record for did in dids for record in self._feeds[did].values())
         return _newest_first(r for r in records if r.at.collection == POST or subject_of(r) in self.posts)
 
     def notices(self, did: str) -> list[TownNotice]:
-        """An account's notifications, newest first; those about a post that is gone are left out."""
+        """Return an account's notifications, newest first, without those about deleted posts."""
         standing = [n for n in self._notices[did] if n.subject is None or n.subject in self.posts]
         return sorted(standing, key=lambda notice: notice.record.order, reverse=True)
 
     def tell_subscriber(self, did: str, post: StoredRecord) -> None:
-        """Tell `did` of a new post, beside whatever else it is told of it."""
+        """Notify `did` of a new post, in addition to any other notification about it."""
         self._notify({}, did, "subscribed-post", post, None)
 
     def post_count(self, did: str) -> int:
@@ -339,23 +339,23 @@ class Index:
 
 
 def _gated_post(gate: StoredRecord) -> str:
-    """The post that a record says who may reply to; "" where its key is not the post's: it counts for nothing."""
+    """Return the uri of the post that a gate applies to; "" if its key is not the post's, which makes it invalid."""
     post = str(gate.value.get("post", ""))
     return post if post == f"at://{gate.at.did}/{POST}/{gate.at.rkey}" else ""
 
 
 def parent_uri(post: StoredRecord) -> str:
-    """The uri of the post that this one answers; empty when it answers none."""
+    """Return the uri of the post that this one answers; "" for none."""
     return _reply_uri(post, "parent")
 
 
 def root_uri(post: StoredRecord) -> str:
-    """The uri of the thread's first post."""
+    """Return the uri of the thread's first post."""
     return _reply_uri(post, "root") or post.uri
 
 
 def quoted_uri(post: StoredRecord) -> str:
-    """The uri of the record that a post quotes; empty when it quotes none."""
+    """Return the uri of the record that a post quotes; "" for none."""
     embed = post.value.get("embed")
     ref = embed.get("record") if isinstance(embed, dict) else None
     if isinstance(ref, dict) and isinstance(ref.get("record"), dict):
@@ -364,13 +364,13 @@ def quoted_uri(post: StoredRecord) -> str:
 
 
 def mentioned_dids(post: Json) -> list[str]:
-    """Whom the facets of a post name."""
+    """Return the dids that the facets of a post mention."""
     features = [feature for facet in post.get("facets") or () for feature in facet.get("features") or ()]
     return [str(f["did"]) for f in features if f.get("$type") == "app.bsky.richtext.facet#mention" and "did" in f]
 
 
 def tags_of(post: StoredRecord) -> list[str]:
-    """The hashtags that the facets of a post mark, in lower case."""
+    """Return the hashtags in the facets of a post, in lower case."""
     features = [feature for facet in post.value.get("facets") or () for feature in facet.get("features") or ()]
     return [str(f["tag"]).lower() for f in features if f.get("$type") == "app.bsky.richtext.facet#tag" and "tag" in f]
 
@@ -382,7 +382,7 @@ def _reply_uri(post: StoredRecord, end: str) -> str:
 
 
 def subject_of(record: StoredRecord) -> str:
-    """What a like or repost points at (a uri), or whom a follow follows (a did)."""
+    """Return the uri that a like or repost points at, or the did that a follow names."""
     subject = record.value.get("subject")
     return str(subject.get("uri", "") if isinstance(subject, dict) else subject or "")
 

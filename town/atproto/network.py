@@ -1,4 +1,4 @@
-"""The state and rules of the network: accounts, sessions, repositories, files, and who is told of changes. No HTTP.
+"""State and rules of the network: accounts, sessions, repositories, files and notification of changes. No HTTP.
 
 Everything is in memory and gone with the process. One event loop owns it; no method waits.
 """
@@ -52,7 +52,7 @@ _GRACE = timedelta(hours=2)
 
 
 class Tokens(NamedTuple):
-    """What a session is made of."""
+    """The two tokens of a session."""
 
     access: str
     refresh: str
@@ -96,7 +96,7 @@ class TownSessions:
         self._app_passwords: dict[str, dict[str, _AppPassword]] = {}
 
     def login(self, account: AtprotoAccount, password: str) -> Tokens:
-        """A new session. Raises `XrpcError` 401 for a wrong password."""
+        """Open a session. Raises `XrpcError` 401 for a wrong password."""
         if _same(password, account.password):
             return self._open(account.did, None)
         for name, known in self._app_passwords.get(account.did, {}).items():
@@ -105,7 +105,7 @@ class TownSessions:
         raise wrong_login()
 
     def refresh(self, token: str) -> tuple[str, Tokens]:
-        """The session's did and its next tokens; within a grace of two hours the same token may be used again."""
+        """Return the session's did and next tokens; the same token may be used again for two hours."""
         key, known = self._known_refresh(token)
         now = self._clock.now()
         successor = known.successor or secrets.token_urlsafe(32)
@@ -113,12 +113,12 @@ class TownSessions:
         return known.did, self._open(known.did, known.app_password, successor)
 
     def close(self, token: str) -> None:
-        """End the session; its access token lives on until it expires, as the protocol has it."""
+        """End the session; its access token stays valid until it expires, as in the protocol."""
         claims = self._claims(token, ("com.atproto.refresh",), allow_expired=True)
         self._refresh.pop(str(claims["jti"]), None)
 
     def did_of_access(self, token: str, *, main_password_only: bool = False, for_chat: bool = False) -> str:
-        """Whose access token this is. Raises `XrpcError` 400 `ExpiredToken` or `InvalidToken`."""
+        """Return whose access token this is. Raises `XrpcError` 400 `ExpiredToken` or `InvalidToken`."""
         claims = self._claims(token, _ACCESS)
         if main_password_only and claims["scope"] != "com.atproto.access":
             raise XrpcError(400, "InvalidToken", "Bad token scope")
@@ -127,7 +127,7 @@ class TownSessions:
         return str(claims["sub"])
 
     def create_app_password(self, did: str, name: str, *, is_privileged: bool = False) -> Json:
-        """A new app password, told this once; a privileged one may read and write direct messages."""
+        """Create an app password, shown only here; a privileged one may read and write direct messages."""
         named = self._app_passwords.setdefault(did, {})
         if name in named:
             raise internal()
@@ -137,12 +137,12 @@ class TownSessions:
         return {"name": name, "password": password, **named[name].told()}
 
     def app_passwords(self, did: str) -> list[Json]:
-        """The names and dates of an account's app passwords, newest first."""
+        """Return the names and dates of an account's app passwords, newest first."""
         named = self._app_passwords.get(did, {})
         return [{"name": name, **one.told()} for name, one in reversed(named.items())]
 
     def revoke_app_password(self, did: str, name: str) -> None:
-        """Forget an app password and end the sessions that it opened."""
+        """Delete an app password and end the sessions that it opened."""
         self._app_passwords.get(did, {}).pop(name, None)
         for key in [k for k, r in self._refresh.items() if r.did == did and r.app_password == name]:
             del self._refresh[key]
@@ -190,7 +190,7 @@ class TownSessions:
 
 
 def wrong_login() -> XrpcError:
-    """The refusal of an unknown account as of a wrong password."""
+    """Return the refusal of an unknown account or a wrong password, which is the same."""
     return XrpcError(401, "AuthenticationRequired", "Invalid identifier or password")
 
 
@@ -216,7 +216,7 @@ Listener = Callable[[NetworkEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord:
-    """The outcome of a write: what stands now, and whether its shape is known to be right."""
+    """The result of a write: the stored record, and whether its shape is known to be valid."""
 
     record: StoredRecord
     validation: str | None
@@ -271,7 +271,7 @@ class Network:
         )
 
     def as_of(self, seconds: float) -> Network:
-        """The network to read from, as its index knew it so many seconds ago, but for what was deleted since."""
+        """Return the network for reading, indexed as of `seconds` ago, without what was deleted since."""
         until, past = self.clock.now() - timedelta(seconds=seconds), copy.copy(self)
         past.index = Index()
         records = (one for home in self._homes.values() for kind in home.records.values() for one in kind.values())
@@ -293,7 +293,7 @@ class Network:
         avatar: str | None = None,
         email: str = "",
     ) -> AtprotoAccount:
-        """A new account, with a profile record if it says anything of itself. Raises `XrpcError` if it cannot be."""
+        """Create an account, with a profile record if it has a name or description. Raises `XrpcError` if it cannot."""
         handle = handle.lower()
         if not fits("handle", handle):
             raise invalid(f'Invalid handle (got "{handle}") at $.handle')
@@ -314,49 +314,49 @@ class Network:
         return account
 
     def accounts(self) -> list[AtprotoAccount]:
-        """Everyone, oldest first."""
+        """Return all accounts, oldest first."""
         return [home.account for home in self._homes.values()]
 
     def find(self, actor: str) -> AtprotoAccount | None:
-        """The account with this did, handle or e-mail address."""
+        """Return the account with this did, handle or e-mail address."""
         did = self._dids.get(actor.lower(), actor)
         if did in self._homes:
             return self._homes[did].account
         return next((h.account for h in self._homes.values() if h.account.email and h.account.email == actor), None)
 
     def actor(self, did: str) -> Actor:
-        """An account as it appears beside its posts; without the service's address an uploaded avatar has no URL."""
+        """Return an account as shown beside its posts; an uploaded avatar has no URL here, without the service."""
         account, profile = self._homes[did].account, self.profile(did)
         name = str(profile.value.get("displayName", "")) if profile else ""
         return Actor(did, account.handle, name, account.avatar)
 
     def profile(self, did: str) -> StoredRecord | None:
-        """The account's profile record."""
+        """Return the account's profile record."""
         return self._homes[did].records[PROFILE].get("self")
 
     def preferences(self, did: str) -> list[Json]:
-        """The account's private settings, to be read or replaced in place."""
+        """Return the account's private settings, to be read or replaced in place."""
         return self._homes[did].preferences
 
     def mutes(self, did: str) -> set[str]:
-        """The accounts that an account muted, to be read or changed in place."""
+        """Return the accounts that an account muted, to be read or changed in place."""
         return self._homes[did].muted
 
     def blocking(self, did: str, other: str) -> str | None:
-        """The uri of the record by which an account blocks another one; None if it does not."""
+        """Return the uri of the record by which an account blocks another one; None if it does not."""
         blocks = (record.uri for record in self.records(did, BLOCK) if record.value.get("subject") == other)
         return next(blocks, None)
 
     def is_shut(self, did: str, other: str) -> bool:
-        """Whether an account muted another one, or one of them blocks the other."""
+        """Return whether an account muted another one, or one of them blocks the other."""
         return other in self.mutes(did) or bool(self.blocking(did, other) or self.blocking(other, did))
 
     def subscribe_to_activity(self, did: str, subject: str, wanted: Json) -> None:
-        """Tell `did` from now on of the posts or replies of `subject`, as far as that account allows it."""
+        """Notify `did` from now on of posts or replies of `subject`, as far as that account allows it."""
         self._homes[did].subscriptions[subject] = wanted
 
     def activity_subscription(self, did: str, subject: str) -> Json | None:
-        """Of what `did` wants to be told from `subject`; None if of nothing."""
+        """Return what `did` wants to be notified of from `subject`; None if of nothing."""
         wanted = self._homes[did].subscriptions.get(subject, {})
         return wanted if wanted.get("post") or wanted.get("reply") else None
 
@@ -374,7 +374,7 @@ class Network:
     def create(
         self, did: str, collection: str, record: Json, *, rkey: str | None = None, validate: bool | None = None
     ) -> WrittenRecord:
-        """A new record under a fresh key, or under `rkey` if that is free. Raises `XrpcError`."""
+        """Create a record under a fresh key, or under `rkey` if that is free. Raises `XrpcError`."""
         key = rkey or self.next_tid()
         self.check(did, collection, key, record, validate=validate)
         if self.record(did, collection, key):
@@ -391,9 +391,9 @@ class Network:
         validate: bool | None = None,
         path: str = "$.record",
     ) -> tuple[Json, str | None]:
-        """The record with its `$type`, and whether its shape is known to be right. Raises `XrpcError`.
+        """Return the record with its `$type`, and whether its shape is known to be valid. Raises `XrpcError`.
 
-        `path` is where in the request the record stands, for the message.
+        `path` is the record's place in the request, for the message.
         """
         record = typed_record(collection, record)
         validation = check_record(collection, rkey, record, validate=validate, path=path)
@@ -402,7 +402,7 @@ class Network:
         return record, validation
 
     def _check_file(self, did: str, reference: Json) -> None:
-        """Hold the reference to a file against the file. Raises `XrpcError`."""
+        """Check a reference to a file against the stored file. Raises `XrpcError`."""
         cid, mime, size = str(reference["ref"]["$link"]), reference.get("mimeType"), reference.get("size")
         blob = self.blob(did, cid)
         if blob is None:
@@ -414,7 +414,7 @@ class Network:
             raise XrpcError(400, "InvalidSize", differs.format("Size", len(blob.content), size))
 
     def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> WrittenRecord:
-        """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
+        """Store a record under this key, new or changed; identical content changes nothing. Raises `XrpcError`."""
         record, validation = self.check(did, collection, rkey, record, validate=validate)
         try:
             cid = record_cid(record)
@@ -437,7 +437,7 @@ class Network:
         return WrittenRecord(new, validation)
 
     def delete(self, did: str, collection: str, rkey: str) -> bool:
-        """Whether there was something to delete."""
+        """Delete a record; return whether it existed."""
         old = self._homes[did].records[collection].pop(rkey, None)
         if old is None:
             return False
@@ -446,7 +446,7 @@ class Network:
         return True
 
     def record(self, did: str, collection: str, rkey: str) -> StoredRecord | None:
-        """A record as it stands."""
+        """Return a record, None if there is none."""
         home = self._homes.get(did)
         return home.records[collection].get(rkey) if home else None
 
@@ -455,45 +455,45 @@ class Network:
         return found.value if found else None
 
     def records(self, did: str, collection: str) -> list[StoredRecord]:
-        """All records of a collection, by key from the last to the first."""
+        """Return all records of a collection, by key in descending order."""
         found = self._homes[did].records[collection]
         return [found[rkey] for rkey in sorted(found, reverse=True)]
 
     def collections(self, did: str) -> list[str]:
-        """The collections that hold something."""
+        """Return the collections that hold records."""
         return sorted(name for name, records in self._homes[did].records.items() if records)
 
     def next_tid(self) -> str:
-        """A fresh record key; keys only grow, even while the clock stands."""
+        """Return a fresh record key; keys only grow, even if the clock stands still."""
         return self._tids.next(self.clock.now())
 
     def upload(self, did: str, mime_type: str, content: bytes) -> StoredBlob:
-        """Keep a file for this account."""
+        """Store a file for this account."""
         blob = StoredBlob(blob_cid(content), mime_type, content)
         self._homes[did].blobs[blob.cid] = blob
         return blob
 
     def blob(self, did: str, cid: str) -> StoredBlob | None:
-        """A file of this account."""
+        """Return a file of this account."""
         home = self._homes.get(did)
         return home.blobs.get(cid) if home else None
 
     # Notifications
 
     def mark_seen(self, did: str, moment: datetime) -> None:
-        """What has happened until `moment` is read; what happens later in the same millisecond is not."""
+        """Mark what happened until `moment` as read, but not what happens later in the same millisecond."""
         home = self._homes[did]
         mark = (_whole_ms(moment), self._seq)
         home.seen = max(home.seen, mark) if home.seen else mark
 
     def seen(self, did: str) -> tuple[datetime, int] | None:
-        """Until where, in the order of records, notifications are read; None before the first marking."""
+        """Return up to where, in the order of records, notifications are read; None before the first marking."""
         return self._homes[did].seen
 
-    # For people who watch and take part
+    # The page
 
     def post_as(self, did: str, text: str, *, reply_to_uri: str | None = None) -> tuple[str, str]:
-        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`."""
+        """Post as this account, with facets for links, tags and accounts; return uri and cid. Raises `XrpcError`."""
         record: Json = {"text": text, "createdAt": iso(self.clock.now()), "langs": ["en"]}
         facets = build_facets(text, self._dids)
         if facets:
@@ -509,20 +509,20 @@ class Network:
         return written.record.uri, written.record.cid
 
     def posts(self, limit: int = 100) -> list[Post]:
-        """The newest posts of everyone."""
+        """Return the newest posts of all accounts."""
         newest = sorted(self.index.posts.values(), key=lambda record: record.order, reverse=True)
         return [pages.post(self, record) for record in newest[:limit]]
 
     def thread(self, uri: str) -> ThreadNode | None:
-        """The whole thread that a post belongs to, from its root; replies oldest first."""
+        """Return the whole thread that a post belongs to, from its root, replies oldest first."""
         return pages.thread(self, uri)
 
     def likes(self, uri: str) -> list[Actor]:
-        """Who likes a post, newest first."""
+        """Return who likes a post, newest first."""
         return [self.actor(like.at.did) for like in self.index.likes.to(uri)]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` at once after each change; the returned function ends it."""
+        """Call `listener` at once after each change, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -532,7 +532,7 @@ class Network:
 
 
 def _files(value: object) -> Iterator[Json]:
-    """The references to files in a record, at any depth."""
+    """Yield the references to files in a record, at any depth."""
     if isinstance(value, dict):
         if value.get("$type") == "blob":
             yield value

@@ -1,4 +1,4 @@
-"""Conversion of stored records to the values that the town shows: posts and thread trees."""
+"""Converts stored records to the values that the town shows: posts and thread trees."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _MEDIA = ("app.bsky.embed.images", "app.bsky.embed.video")
 
 
 class Records(Protocol):
-    """All that is stored, with the accounts that it belongs to."""
+    """The stored records and their accounts."""
 
     index: Index
 
     def actor(self, did: str) -> Actor:
-        """The account as it appears beside its posts."""
+        """Return the account as it appears beside its posts."""
         ...
 
 
 def post(network: Records, record: StoredRecord) -> Post:
-    """A post with its author and counts."""
+    """Return a post with its author and counts."""
     index, value = network.index, record.value
     embed = value.get("embed") or {}
     kinds = (embed.get("$type"), (embed.get("media") or {}).get("$type"))
@@ -43,7 +43,7 @@ def post(network: Records, record: StoredRecord) -> Post:
 
 
 def thread(network: Records, uri: str) -> ThreadNode | None:
-    """The thread around `uri` from its topmost post that still stands; replies oldest first."""
+    """Return the thread around `uri` from its topmost post that still exists, replies oldest first; None if unknown."""
     start = network.index.posts.get(uri)
     if start is None:
         return None
@@ -52,7 +52,7 @@ def thread(network: Records, uri: str) -> ThreadNode | None:
 
 
 def _tree(network: Records, top: StoredRecord) -> ThreadNode:
-    """The tree below `top`, built from its leaves: a talk may be deeper than Python's stack."""
+    """Return the tree below `top`, built from its leaves: a thread may be deeper than Python's stack."""
     order: list[tuple[StoredRecord, list[StoredRecord]]] = []
     waiting = [top]
     while waiting:

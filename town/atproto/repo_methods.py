@@ -14,7 +14,7 @@ _MIN_NAME, _MAX_NAME = 3, 18
 
 
 def did_document(account: AtprotoAccount, base_url: str) -> Json:
-    """Where an account's repository lives; the SDK talks to that address after a login."""
+    """Return an account's DID document with the address of its repository, which the SDK uses after a login."""
     return {
         "@context": ["https://www.w3.org/ns/did/v1"],
         "id": account.did,
@@ -167,7 +167,7 @@ def _apply_writes(call: MethodCall) -> Json:
 
 
 def _check_writes(call: MethodCall, did: str, writes: list[Json]) -> None:
-    """All or nothing: whatever would fail fails before the first write. Raises `XrpcError`."""
+    """Check all writes before the first is applied, so that all or none succeed. Raises `XrpcError`."""
     standing: dict[tuple[str, str], bool] = {}
     validate = call.body.get("validate")
     for place, write in enumerate(writes):
@@ -243,7 +243,7 @@ def _get_blob(call: MethodCall) -> Response:
 
 
 def blob_response(blob: StoredBlob) -> Response:
-    """A file as it was uploaded; browsers may show it but run nothing in it."""
+    """Return a file as it was uploaded; browsers may show it but run nothing in it."""
     guard = {"x-content-type-options": "nosniff", "content-security-policy": "default-src 'none'; sandbox"}
     return Response(blob.content, media_type=blob.mime_type, headers=guard)
 

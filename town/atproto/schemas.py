@@ -1,4 +1,4 @@
-"""Which records and bodies the network knows, and what fits them. Limits and refusals are Bluesky's."""
+"""The shapes of the records and bodies that the network knows. Limits and refusals are Bluesky's."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ Path = str | None
 
 
 class MismatchError(Exception):
-    """A value does not fit its shape; the text is the server's."""
+    """A value does not fit its shape; the message is the server's."""
 
 
 class Shape(Protocol):
     """Anything that can check a value."""
 
     def check(self, value: object, path: Path) -> None:
-        """Return, or raise `MismatchError`."""
+        """Raise `MismatchError` if `value` does not fit; the message names `path` unless it is None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """A string, of a format or of limited length."""
+    """A string, optionally with a format or a maximum length."""
 
     format: str = ""
     max_bytes: int = 0
@@ -83,7 +83,7 @@ class String:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """A whole number between two bounds."""
+    """An integer, optionally with bounds."""
 
     minimum: int | None = None
     maximum: int | None = None
@@ -108,7 +108,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list of one shape."""
+    """A list whose items have one shape."""
 
     item: Shape
     maximum: int = 0
@@ -124,7 +124,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object; fields it does not name may be anything."""
+    """An object; fields that are not named may hold anything."""
 
     required: Mapping[str, Shape] = field(default_factory=dict)
     optional: Mapping[str, Shape] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """An object told apart by `$type`; an open one lets unknown types be."""
+    """An object whose shape depends on `$type`; unknown types are allowed unless it is closed."""
 
     types: Mapping[str, Shape]
     closed: bool = False
@@ -178,14 +178,14 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Whatever the data model allows."""
+    """Any value that the data model allows."""
 
     def check(self, value: object, path: Path) -> None:
         check_data_model(value, path)
 
 
 def fits(name: str, text: str) -> bool:
-    """Whether `text` is of the named format."""
+    """Return whether `text` has the named format."""
     if name == "CID string":
         try:
             link_bytes(text)
@@ -203,7 +203,7 @@ def fits(name: str, text: str) -> bool:
 
 
 def check_data_model(value: object, path: Path) -> None:
-    """AT Protocol's data has no floats. Raises `MismatchError`."""
+    """Check that `value` holds no floats, which AT Protocol does not have. Raises `MismatchError`."""
     if isinstance(value, float):
         kinds = "one of null, boolean, integer, string, cid, bytes, array or object"
         raise _wrong_type(kinds, value, path)
@@ -407,7 +407,7 @@ PREFERENCES = Fields({"preferences": Listing(Anything())})
 
 
 def typed_record(collection: str, record: Json) -> Json:
-    """The record with its `$type`. Raises `XrpcError` when it says another one."""
+    """Return the record with its `$type`. Raises `XrpcError` if it has another one."""
     given = record.get("$type", collection)
     if given != collection:
         raise invalid(f"Invalid $type: expected {collection}, got {given}")
@@ -415,7 +415,7 @@ def typed_record(collection: str, record: Json) -> Json:
 
 
 def check_record(collection: str, rkey: str, record: Json, *, validate: bool | None, path: str) -> str | None:
-    """Whether a record may be stored: `valid`, `unknown` (no shape known), or None when not asked to look.
+    """Check a record and return `valid`, `unknown` (no known shape), or None if `validate` is False.
 
     Raises:
         XrpcError: it does not fit, in the server's words.

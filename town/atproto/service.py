@@ -1,6 +1,6 @@
-"""The network over HTTP, as Bluesky's own server speaks: `/xrpc/*`, pictures under `/img/*`, faults under `/town/*`.
+"""The network over HTTP, like Bluesky's own server: `/xrpc/*`, pictures under `/img/*`, faults under `/town/*`.
 
-Rate limits are kept as Bluesky's server keeps them: points in a window that begins with its first request.
+Rate limits work like those of Bluesky's server: points in a window that begins with its first request.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ BSKY_METHODS = (
 
 
 class Limit(NamedTuple):
-    """So many points in so many seconds."""
+    """A number of points in a window of `seconds`."""
 
     points: int
     seconds: int
@@ -270,7 +270,7 @@ _WRITES_DAILY = Limit(35000, 86400)
 
 @dataclass(frozen=True, slots=True)
 class AtprotoLimits:
-    """Each limit is kept per address (`everything`), per account and address (`logins`) or per account (the rest)."""
+    """The limits per address (`everything`), per account and address (`logins*`) and per account (the rest)."""
 
     everything: Limit = _EVERYTHING
     logins: Limit = _LOGINS
@@ -279,7 +279,7 @@ class AtprotoLimits:
     writes_daily: Limit = _WRITES_DAILY
 
     def at_speed(self, speed: float) -> AtprotoLimits:
-        """The limits of clients that live `speed` times as fast: so many times the points, in the same windows."""
+        """Return the limits for clients that live `speed` times as fast: scaled points in the same windows."""
         limits: dict[str, Limit] = {one.name: getattr(self, one.name) for one in fields(self)}
         return AtprotoLimits(
             **{name: one._replace(points=max(1, round(one.points * speed))) for name, one in limits.items()}
@@ -295,7 +295,7 @@ class Charge(NamedTuple):
 
 
 class BucketStanding(NamedTuple):
-    """How a bucket stands after a charge; `left_s` is the rest of its window in seconds."""
+    """The state of a bucket after a charge; `left_s` is the rest of its window in seconds."""
 
     limit: Limit
     remaining: int
@@ -303,7 +303,7 @@ class BucketStanding(NamedTuple):
     refused: bool
 
     def headers(self, now_epoch: float) -> dict[str, str]:
-        """The `ratelimit-*` headers, with `retry-after` on a refusal."""
+        """Return the `ratelimit-*` headers, with `retry-after` on a refusal."""
         told = {
             "ratelimit-limit": str(self.limit.points),
             "ratelimit-remaining": str(self.remaining),
@@ -314,13 +314,13 @@ class BucketStanding(NamedTuple):
 
 
 class AtprotoMeter:
-    """Counts what was spent. Windows live in memory."""
+    """Counts the points that were spent. Windows live in memory."""
 
     def __init__(self) -> None:
         self._buckets: dict[tuple[Limit, str], tuple[float, int]] = {}
 
     def charge(self, charges: Iterable[Charge], now: float) -> BucketStanding:
-        """Take all the points, of at least one bucket, at `now` (monotonic, s); the tightest tells how it stands."""
+        """Take all points (at least one charge) at `now` (monotonic, s); return the state of the tightest bucket."""
         standings = [self._take(charge, now) for charge in charges]
         return min(standings, key=lambda standing: (not standing.refused, standing.remaining))
 
@@ -342,10 +342,10 @@ FaultKind = Literal[
     "bad_gateway",  # 502 with an HTML body
     "expired_token",  # 400 ExpiredToken
     "bad_request",  # 400 InvalidRequest
-    "hang",  # do it, and answer only after `seconds`
+    "hang",  # do it, but answer only after `seconds`
     "lost_request",  # drop the connection before anything is done
     "lost_answer",  # do it, then drop the connection
-    "lags",  # a GET shows posts, likes and notifications as they were known `seconds` ago, without what is gone since
+    "lags",  # a GET shows posts, likes and notifications as of `seconds` ago, without what was deleted since
 ]
 Fault: TypeAlias = faults.Fault[FaultKind]
 
@@ -366,10 +366,10 @@ _PICTURE_FORMATS = {"", "jpeg", "webp"}
 def atproto_app(
     network: Network, *, limits: AtprotoLimits | None = None, faults: AtprotoFaults | None = None
 ) -> Starlette:
-    """The application that serves `network`; put it on loopback with `town.serving.serve`.
+    """Return the application that serves `network`; put it on loopback with `town.serving.serve`.
 
-    What a client does wrong is answered as Bluesky's server does, and every answer carries `ratelimit-*` headers,
-    but for what is refused on arrival. Only where `faults` is given can they be armed, in process or by
+    Errors of a client are answered as by Bluesky's server. Every answer carries `ratelimit-*` headers, except
+    refusals on arrival. Faults can be armed only if `faults` is given, in process or by
     `POST /town/faults`.
     """
     service = _AtprotoService(network, limits or AtprotoLimits(), faults if faults is not None else AtprotoFaults())
@@ -407,7 +407,7 @@ class _AtprotoService:
         return answer
 
     async def picture(self, request: Request) -> Response:
-        """A picture as it was uploaded; Bluesky's own service would fit it into the size and turn it into WebP."""
+        """Serve a picture as it was uploaded; Bluesky's own service would resize it and convert it to WebP."""
         cid, _, format_ = request.path_params["cid"].partition("@")
         if request.path_params["size"] not in _PICTURE_SIZES or format_ not in _PICTURE_FORMATS:
             return Response(status_code=400)
@@ -421,7 +421,7 @@ class _AtprotoService:
             method = _method(nsid, request)
             call = self._call(method, request, content, network)
         except XrpcError as error:
-            return _refusal(error)  # NOTE(self): what is refused on arrival costs nothing and tells no budget
+            return _refusal(error)  # NOTE(self): a call refused on arrival costs nothing and reports no limits
         standing = self._meter.charge(self._charges(method, call, request), self._network.clock.monotonic())
         try:
             if standing.refused:
@@ -450,7 +450,7 @@ class _AtprotoService:
         if scheme.lower() != "bearer":
             raise XrpcError(400, "InvalidToken", "Unexpected authorization type")
         if method.access == "refresh":
-            return "", token  # NOTE(self): what a refresh token is still good for depends on the method
+            return "", token  # NOTE(self): whether a refresh token is still valid depends on the method
         did = self._network.sessions.did_of_access(
             token, main_password_only=method.access == "main_password", for_chat=method.access == "chat"
         )
@@ -492,10 +492,10 @@ def _method(nsid: str, request: Request) -> Method:
 
 
 def _is_for_chat(nsid: str, request: Request) -> bool:
-    """Whether a call goes on to the chat service, as the header `atproto-proxy` asks. Raises `XrpcError`."""
+    """Return whether the header `atproto-proxy` sends a call to the chat service. Raises `XrpcError`."""
     wanted = request.headers.get("atproto-proxy")
     if not wanted or nsid in _METHODS:
-        return False  # NOTE(self): what the server does itself it does whatever the header says
+        return False  # NOTE(self): the server ignores the header for its own methods
     did, _, service = wanted.partition("#")
     if not did:
         raise invalid("no did specified in proxy header")
@@ -547,7 +547,7 @@ def _parsed(content: bytes) -> Json:
 
 
 def _number(text: str) -> float:
-    """As JavaScript reads it: `1.0` is the whole number 1."""
+    """Return the number as JavaScript reads it: `1.0` is the integer 1."""
     value = float(text)
     return int(value) if value.is_integer() else value
 

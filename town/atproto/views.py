@@ -1,4 +1,4 @@
-"""Records as `app.bsky.*` shows them to one viewer: profiles, posts, threads, feed lines, notifications."""
+"""Renders records as `app.bsky.*` shows them to a viewer: profiles, posts, threads, feed lines, notifications."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _QUOTE_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class AtprotoViews:
-    """What `viewer` sees; `base_url` is where this service serves its pictures."""
+    """The records as `viewer` sees them; `base_url` is the address at which this service serves pictures."""
 
     network: Network
     viewer: str | None
     base_url: str
 
     def profile_basic(self, did: str) -> Json:
-        """The author beside a post."""
+        """Return an account as shown beside its posts."""
         actor, record = self.network.actor(did), self.network.profile(did)
         about = record.value if record else {}
         picture = self._picture("avatar", did, about.get("avatar")) or actor.avatar
@@ -59,7 +59,7 @@ class AtprotoViews:
         }
 
     def profile(self, did: str) -> Json:
-        """A line in a list of people."""
+        """Return an account as shown in a list of people."""
         record = self.network.profile(did)
         return {
             **self.profile_basic(did),
@@ -70,7 +70,7 @@ class AtprotoViews:
         }
 
     def profile_detailed(self, did: str) -> Json:
-        """Someone's own page."""
+        """Return an account as shown on its own page."""
         index = self.network.index
         return {
             **self.profile(did),
@@ -80,7 +80,7 @@ class AtprotoViews:
         }
 
     def post(self, record: StoredRecord, depth: int = 0) -> Json:
-        """A post with its author, counts, and what the viewer did to it."""
+        """Return a post with its author, counts, and the viewer's own reactions."""
         index, uri = self.network.index, record.uri
         embed = record.value.get("embed")
         return {
@@ -101,7 +101,7 @@ class AtprotoViews:
         }
 
     def generator(self, record: StoredRecord) -> Json:
-        """A feed, as its maker describes it."""
+        """Return a feed as its creator describes it."""
         return {
             **self._made(record),
             "viewer": {},
@@ -113,7 +113,7 @@ class AtprotoViews:
         }
 
     def account_list(self, record: StoredRecord) -> Json:
-        """A list of accounts, without them."""
+        """Return a list of accounts, without its items."""
         described = _given(description=record.value.get("description"))
         return {**self._list_basic(record), "creator": self.profile(record.at.did), **described}
 
@@ -122,7 +122,7 @@ class AtprotoViews:
         return {**self._made(record), "viewer": {}, **named, "listItemCount": len(self.list_items(record))}
 
     def list_items(self, record: StoredRecord) -> list[StoredRecord]:
-        """The accounts on a list, newest first: only the maker of a list puts somebody on it."""
+        """Return the accounts on a list, newest first; only the list's creator can add some."""
         items = self.network.records(record.at.did, LIST_ITEM)
         listed = [
             one for one in items if one.value.get("list") == record.uri and self.network.find(one.value["subject"])
@@ -130,11 +130,11 @@ class AtprotoViews:
         return sorted(listed, key=lambda item: item.order, reverse=True)
 
     def list_item(self, item: StoredRecord) -> Json:
-        """One account on a list."""
+        """Return one account on a list."""
         return {"uri": item.uri, "subject": self.profile(str(item.value["subject"]))}
 
     def starter_pack(self, record: StoredRecord, sample: int) -> Json:
-        """A starter pack with its feeds, its list, and at most `sample` accounts of that."""
+        """Return a starter pack with its feeds, its list, and at most `sample` accounts of the list."""
         at = Address.parse(str(record.value["list"]))
         listed = self.network.record(at.did, LIST, at.rkey) if self.network.find(at.did) else None
         named = [Address.parse(str(feed["uri"])) for feed in record.value.get("feeds") or ()]
@@ -153,7 +153,7 @@ class AtprotoViews:
         return {"uri": record.uri, "cid": record.cid, **marks}
 
     def feed_line(self, record: StoredRecord) -> Json:
-        """A post in a feed, or someone's repost of one."""
+        """Return a post, or a repost of one, as a line in a feed."""
         index, line = self.network.index, {}
         post = record
         if record.at.collection == REPOST:
@@ -171,7 +171,7 @@ class AtprotoViews:
         return line
 
     def thread(self, record: StoredRecord, depth: int, height: int) -> Json:
-        """A post, `height` posts above it and `depth` levels of replies, newest reply first."""
+        """Return a post, `height` posts above it and `depth` levels of replies, newest reply first."""
         node = {"$type": f"{_DEFS}#threadViewPost", "post": self.post(record)}
         if parent := parent_uri(record):
             node.update(_given(parent=self._above(parent, root_uri(record), height)))
@@ -179,7 +179,7 @@ class AtprotoViews:
         return node
 
     def notification(self, notice: TownNotice, *, is_read: bool) -> Json:
-        """Something that happened to the viewer."""
+        """Return a notification to the viewer."""
         record = notice.record
         return {
             "uri": record.uri,
@@ -281,7 +281,7 @@ class AtprotoViews:
         return None
 
     def quote(self, uri: str) -> Json:
-        """A post as it is shown inside a message."""
+        """Return a post as shown inside a message."""
         return {"$type": "app.bsky.embed.record#view", "record": self._quoted(uri, _QUOTE_DEPTH)}
 
     def _image(self, did: str, image: Json) -> Json:
@@ -330,13 +330,13 @@ def _self_labels(record: StoredRecord | None) -> list[Json]:
 
 
 Access = Literal["open", "session", "main_password", "refresh", "chat"]
-"""Who may call: anybody, any session, one of the account's own password, the holder of a refresh token, or a session
-that may read direct messages."""
+"""Who may call: anybody, any session, a session of the account's main password, the holder of a refresh token, or a
+session that may read direct messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """One request: its checked parameters and body, and whose session it carries (`did` is empty without one)."""
+    """One request: its checked parameters and body, and its session's account (`did` is "" without a session)."""
 
     network: Network
     base_url: str
@@ -352,7 +352,7 @@ class MethodCall:
         return AtprotoViews(self.network, self.did or None, self.base_url)
 
     def page(self, records: list[StoredRecord]) -> tuple[list[StoredRecord], Json]:
-        """The records after the cursor, at most `limit`, and the cursor of the next page if there is one."""
+        """Return at most `limit` records after the cursor, and the cursor of the next page if there is one."""
         before = _read_cursor(self.params.get("cursor"))
         rest = [r for r in records if before is None or _order(r) < before]
         limit = self.params["limit"]
@@ -383,7 +383,7 @@ class Method:
         return "POST" if self.is_procedure or self.body or self.takes_file else "GET"
 
     def read_params(self, query: QueryParams) -> Json:
-        """The query's parameters, typed and filled up. Raises `XrpcError`."""
+        """Return the query's parameters, typed and with defaults. Raises `XrpcError`."""
         shapes = {**self.params.required, **self.params.optional}
         given = {name: _typed(shape, query.getlist(name)) for name, shape in shapes.items() if name in query}
         try:
@@ -394,14 +394,14 @@ class Method:
 
 
 def with_did(call: MethodCall, uri: str) -> str:
-    """The address of a record, with the DID of its account in place of a handle."""
+    """Return the uri of a record with the DID of its account in place of a handle."""
     at = Address.parse(uri)
     account = call.network.find(at.did)
     return at._replace(did=account.did).uri if account else uri
 
 
 def require_account(network: Network, actor: str, problem: str) -> AtprotoAccount:
-    """The account, or 400 with `problem`."""
+    """Return the account. Raises `XrpcError` 400 with `problem` if it is unknown."""
     account = network.find(actor)
     if account is None:
         raise invalid(problem)

@@ -1,1 +1,1 @@
-"""A picture gallery on loopback: channels and pictures, told as the interface of Are.na (v2) tells them, and pages."""
+"""A picture gallery on loopback: channels and pictures through the API of Are.na (v2), and pages."""

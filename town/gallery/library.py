@@ -1,6 +1,6 @@
-"""What hangs in the gallery: its channels and blocks, their pictures, and their JSON as Are.na (v2) tells it.
+"""The contents of the gallery: channels and blocks, their pictures, and their JSON in the format of Are.na (v2).
 
-Pictures are drawn when they are first asked for, with the same bytes at every start.
+Pictures are drawn when first requested, with the same bytes at every start.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SIZES: Mapping[str, int] = {"square": 180, "thumb": 200, "display": 600, "large"
 """The sizes of a picture, with the longest side in pixels that each may have."""
 
 _ORIENTATION = 0x0112
-_TURNED = 6  # to be shown a quarter turn clockwise
+_TURNED = 6  # a viewer must turn it 90 degrees clockwise
 _MAKER = 0x010F
 
 
 def _tide() -> Image.Image:
-    """Waves of blue bars, one for each half hour of two days."""
+    """Draw waves of blue bars, one for each half hour of two days."""
     picture = Image.new("RGB", (1200, 800), "#f2efe6")
     draw = ImageDraw.Draw(picture)
     for number in range(96):
@@ -38,7 +38,7 @@ def _tide() -> Image.Image:
 
 
 def _signs() -> Image.Image:
-    """Discs and bars, as painted on shop signs."""
+    """Draw discs and bars, as painted on shop signs."""
     picture = Image.new("RGB", (900, 900), "#22333b")
     draw = ImageDraw.Draw(picture)
     for number in range(9):
@@ -49,7 +49,7 @@ def _signs() -> Image.Image:
 
 
 def _window() -> Image.Image:
-    """A lit window by night, with a transparent sky."""
+    """Draw a lit window by night, with a transparent sky."""
     picture = Image.new("RGBA", (800, 1000), (0, 0, 0, 0))
     draw = ImageDraw.Draw(picture)
     draw.rectangle((80, 120, 720, 1000), fill=(46, 52, 70, 255))
@@ -60,7 +60,7 @@ def _window() -> Image.Image:
 
 
 def _slates() -> Image.Image:
-    """Rows of slates in the grain of a photograph: larger than Bluesky takes."""
+    """Draw rows of slates with the grain of a photograph: larger than Bluesky accepts."""
     width, height = 1400, 1100
     picture = Image.frombytes("RGB", (width, height), random.Random("slates").randbytes(width * height * 3))
     draw = ImageDraw.Draw(picture)
@@ -72,7 +72,7 @@ def _slates() -> Image.Image:
 
 
 def _lighthouse() -> Image.Image:
-    """A tower lying on its side; its Exif data say how to turn it, and who made it."""
+    """Draw a tower on its side; its Exif data say how to turn it, and who made it."""
     picture = Image.new("RGB", (1000, 700), "#cfe0ea")
     draw = ImageDraw.Draw(picture)
     for number in range(7):
@@ -82,7 +82,7 @@ def _lighthouse() -> Image.Image:
 
 
 def _loom() -> Image.Image:
-    """Crossing threads."""
+    """Draw crossing threads."""
     picture = Image.new("RGB", (1000, 1000), "#fbf5ea")
     draw = ImageDraw.Draw(picture)
     for number in range(25):
@@ -93,7 +93,7 @@ def _loom() -> Image.Image:
 
 
 def _leaves() -> Image.Image:
-    """Pressed leaves on the pages of a garden diary."""
+    """Draw pressed leaves on the pages of a garden diary."""
     picture = Image.new("RGB", (1000, 800), "#f7f3e6")
     draw = ImageDraw.Draw(picture)
     for number in range(12):
@@ -105,7 +105,7 @@ def _leaves() -> Image.Image:
 
 
 def _jars() -> Image.Image:
-    """Jars on two shelves, filled to different heights."""
+    """Draw jars on two shelves, filled to different heights."""
     picture = Image.new("RGB", (1100, 900), "#e8e2d4")
     draw = ImageDraw.Draw(picture)
     for number in range(10):
@@ -130,13 +130,13 @@ NAMES = tuple(_DRAWN)
 
 
 def media_type(name: str) -> str:
-    """The media type of a picture's file."""
+    """Return the media type of a picture's file."""
     return "image/jpeg" if name.endswith(".jpg") else "image/png"
 
 
 @cache
 def picture(name: str, size: str = "original") -> bytes:
-    """The file of a picture in one of the `SIZES`. Raises `KeyError` for a name or a size that there is not."""
+    """Return the file of a picture in one of the `SIZES`. Raises `KeyError` for an unknown name or size."""
     drawn, content, longest = _DRAWN[name](), io.BytesIO(), SIZES[size]
     if size == "square":
         side = min(drawn.size)
@@ -156,7 +156,7 @@ _FIRST_DAY = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who collects."""
+    """A collector."""
 
     id: int
     slug: str
@@ -165,17 +165,17 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class GalleryBlock:
-    """Something in a channel.
+    """A block of a channel.
 
     Attributes:
-        id: of the block.
+        id: the block's id.
         kind: its class.
         title: may be empty.
-        picture: the file's name; "" where there is none.
-        content: the words of a text.
-        description: what the collector says of it.
-        source: where it was found; "" where nobody knows.
-        source_title: of that page.
+        picture: the file's name; "" if there is none.
+        content: the content of a text.
+        description: the collector's description.
+        source: the URL where it was found; "" if unknown.
+        source_title: the title of that page.
         user: who added it.
 
     """
@@ -198,7 +198,7 @@ class GalleryBlock:
 
 @dataclass(frozen=True, slots=True)
 class GalleryChannel:
-    """A collection of blocks, in their order."""
+    """A collection of blocks, in order."""
 
     id: int
     slug: str
@@ -278,12 +278,12 @@ BLOCKS: Mapping[int, GalleryBlock] = {block.id: block for channel in CHANNELS fo
 
 
 def channels_about(words: str) -> list[GalleryChannel]:
-    """The channels whose title, description or blocks contain all of `words`; none for no words."""
+    """Return the channels whose title, description or blocks contain all of `words`; none for no words."""
     return [channel for channel in CHANNELS if _holds(_channel_text(channel), words)]
 
 
 def blocks_about(words: str) -> list[GalleryBlock]:
-    """The blocks that contain all of `words`; none for no words."""
+    """Return the blocks that contain all of `words`; none for no words."""
     return [block for block in BLOCKS.values() if _holds(_block_text(block), words)]
 
 
@@ -305,12 +305,12 @@ _KILOBYTE = 1024
 
 @dataclass(frozen=True, slots=True)
 class GalleryViews:
-    """`base_url` is where the gallery serves its pages and pictures."""
+    """Renders the contents as JSON; `base_url` is where the gallery serves its pages and pictures."""
 
     base_url: str
 
     def channel(self, channel: GalleryChannel) -> Json:
-        """A channel without its contents."""
+        """Return a channel without its contents."""
         return {
             "id": channel.id,
             "title": channel.title,
@@ -331,7 +331,7 @@ class GalleryViews:
         }
 
     def connected(self, channel: GalleryChannel, block: GalleryBlock) -> Json:
-        """A block in a channel."""
+        """Return a block in a channel."""
         place = channel.blocks.index(block) + 1
         return {
             **self.block(block),
@@ -342,7 +342,7 @@ class GalleryViews:
         }
 
     def block(self, block: GalleryBlock) -> Json:
-        """A block by itself."""
+        """Return a block by itself."""
         words = f"<p>{escape(block.description)}</p>" if block.description else ""
         return {
             "id": block.id,
@@ -364,7 +364,7 @@ class GalleryViews:
         }
 
     def user(self, user: User) -> Json:
-        """Somebody who collects."""
+        """Return a collector."""
         return {
             "id": user.id,
             "slug": user.slug,
@@ -375,7 +375,7 @@ class GalleryViews:
         }
 
     def picture_url(self, name: str, size: str) -> str:
-        """The address of a picture in one of its sizes."""
+        """Return the address of a picture in one of its sizes."""
         return f"{self.base_url}/pictures/{size}/{name}"
 
     def _image(self, name: str) -> Json:

@@ -1,4 +1,4 @@
-"""Pages of the gallery for people and for programs that look for pictures on a page."""
+"""Renders pages of the gallery for people and for programs that look for pictures on a page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ POLICY = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'"
 
 
 def channel_page(channel: GalleryChannel, views: GalleryViews) -> str:
-    """A channel: its pictures with their titles, and what else is in it."""
+    """Return the page of a channel: its pictures with their titles, and its other blocks."""
     parts = [f"<li>{_block(block, views)}</li>" for block in channel.blocks]
     body = f"<h1>{escape(channel.title)}</h1><p>by {escape(channel.owner.full_name)}</p><ul>{''.join(parts)}</ul>"
     return _page(channel.title, body)
 
 
 def block_page(block: GalleryBlock, views: GalleryViews) -> str:
-    """A block by itself."""
+    """Return the page of a block."""
     title = block.title or "Untitled"
     return _page(title, f"<h1>{escape(title)}</h1>{_block(block, views)}")
 
 
 def exhibition_page(views: GalleryViews) -> str:
-    """Pictures in every way that a page can show one, among some that are none: a pixel, a logo and a drawing."""
+    """Return a page with pictures in every form of HTML, and some images that are none: a pixel, a logo, a drawing."""
     url = views.picture_url
     head = (
         f'<meta property="og:image" content="{url("lighthouse.jpg", "original")}">'

@@ -1,4 +1,4 @@
-"""The gallery over HTTP: the interface of Are.na under `/v2`, pages, pictures, and faults under `/town/faults`."""
+"""The gallery over HTTP: the API of Are.na under `/v2`, pages, pictures, and faults under `/town/faults`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FaultKind = Literal[
     "server_error",  # 500
     "bad_gateway",  # 502 with an HTML body
     "hang",  # answer only after `seconds`
-    "cut",  # drop the connection in place of an answer
+    "cut",  # drop the connection instead of answering
 ]
 Fault: TypeAlias = faults.Fault[FaultKind]
 
@@ -52,10 +52,10 @@ class GalleryFaults(faults.ArmedFaults[FaultKind]):
 
 
 def gallery_app(clock: Clock, *, armed: GalleryFaults | None = None) -> Starlette:
-    """The application; put it on loopback with `town.serving.serve`.
+    """Return the application; serve it on loopback with `town.serving.serve`.
 
-    The interface stands under `/v2`, as that of Are.na does at its own address. Faults can be armed, in process or by
-    `POST /town/faults`, only where `armed` is given; a request meets one by its method and path.
+    The API is under `/v2`, as at Are.na's own address. Faults can be armed, in process or by
+    `POST /town/faults`, only if `armed` is given; a request meets one by its method and path.
     """
     service = _GalleryService(clock, armed if armed is not None else GalleryFaults())
     looks: dict[str, Callable[[Request], Response]] = {
@@ -81,7 +81,7 @@ class _GalleryService:
         self._faults = armed
 
     def answering(self, look: Callable[[Request], Response]) -> Callable[[Request], object]:
-        """The endpoint of one address."""
+        """Return the endpoint of one route."""
 
         async def endpoint(request: Request) -> Response:
             fault = self._faults.meet(f"{request.method} {request.url.path}")
@@ -132,7 +132,7 @@ def _channel(request: Request) -> Response:
 
 
 def _contents(request: Request) -> Response:
-    """The blocks of a channel and nothing about the channel itself."""
+    """Return the blocks of a channel without the channel itself."""
     channel, views = _channel_of(request), _views(request)
     found, _ = _page(request, channel.blocks)
     return JSONResponse({"contents": [views.connected(channel, block) for block in found]})
@@ -189,13 +189,13 @@ def _block_of(request: Request) -> GalleryBlock:
 
 
 def _window(request: Request) -> tuple[int, int]:
-    """Which page is asked for, and how many stand on one: at most 100."""
+    """Return which page is requested, and its size: at most 100."""
     page, per = (request.query_params.get(name, "") for name in ("page", "per"))
     return max(1, int(page) if page.isdigit() else 1), min(_MOST_PER, max(1, int(per) if per.isdigit() else _PER))
 
 
 def _page(request: Request, found: Sequence[T]) -> tuple[Sequence[T], int]:
-    """The asked page of what was found, and how much that is in all."""
+    """Return the requested page of what was found, and the total number."""
     page, per = _window(request)
     return found[(page - 1) * per : page * per], len(found)
 

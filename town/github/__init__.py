@@ -1,1 +1,1 @@
-"""GitHub, as the town has it: accounts, repositories, issues and comments, over the REST interface of the real one."""
+"""The town's GitHub: accounts, repositories, issues and comments through the REST API of the real one."""

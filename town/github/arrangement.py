@@ -1,4 +1,4 @@
-"""What the town's GitHub holds when the town opens: accounts, a repository, an organisation with a template."""
+"""The initial content of the town's GitHub: accounts, a repository, an organisation with a template."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = (
     f"Build us a command that adds up expenses from a CSV by month, with tests, in github.com/{ALMANAC}.",
     f"Please fix a bug in github.com/{PRICEBOOK}: adding two prices in different currencies gives a wrong sum.",
 )
-"""What a visitor may ask for in the room: each names one of the workspaces that exist from the start."""
+"""Suggestions for the visitor in the room: each names one of the workspaces that exist from the start."""
 _SQUARE = "town-square"
 _NEW_PAGE = {
     "README.md": "# A new page\n\nWhat stands here was copied from the template. The work begins in the issues.\n"
@@ -54,12 +54,12 @@ async def arrange(
     *,
     with_workspaces: bool = False,
 ) -> Arrangement:
-    """Return a GitHub with accounts for the visitor and for `residents`, whose names stand there by login.
+    """Return a GitHub with accounts for the visitor and for `residents`, which holds their names by login.
 
-    The page of each names its account in the network of the town, one of `dids` by login. Everybody is a member of the
-    organisation, so that any of them may make its workspace from the template. With `with_workspaces` it has one
-    already, and a small Python library with a bug (`pricebook.yaml`).
-    Where `git` is not installed, the repositories stay empty.
+    The profile of each resident links to its account in the town's network, one of `dids` by login. Everybody is a
+    member of the organisation, so that any of them may create its workspace from the template. With `with_workspaces`
+    it has one already, and a small Python library with a bug (`pricebook.yaml`).
+    If `git` is not installed, the repositories stay empty.
     """
     network = GitHubNetwork(clock=clock, git_folder=git_folder)
     visitor = network.create_account(VISITOR_LOGIN, name="You")

@@ -1,4 +1,4 @@
-"""What a request's body and query say, checked as GitHub checks them. Pure."""
+"""Reads the body and query of a request, with GitHub's checks. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATES: dict[str, State] = {"open": "open", "closed": "closed"}
 
 
 def parse_body(content: bytes, *, bare_list: str = "") -> Json:
-    """The JSON object of a body; empty where there is none. A bare list is taken for the field `bare_list`.
+    """Return the JSON object of a body; empty if there is none. A bare list becomes the field `bare_list`.
 
     Raises `Refusal`.
     """
@@ -34,7 +34,7 @@ def parse_body(content: bytes, *, bare_list: str = "") -> Json:
 
 
 def text(body: Json, name: str, *, required: bool = False) -> str | None:
-    """A field that is text; None where it is missing or null. Raises `Refusal`."""
+    """Return a field that is text; None if it is missing or null. Raises `Refusal`."""
     value = body.get(name)
     if value is None and not required:
         return None
@@ -45,7 +45,7 @@ def text(body: Json, name: str, *, required: bool = False) -> str | None:
 
 
 def names(body: Json, name: str) -> list[str] | None:
-    """A field that is a list of names, or of objects that have one. Raises `Refusal`."""
+    """Return a field that is a list of names, or of objects that have one. Raises `Refusal`."""
     value = body.get(name)
     if value is None:
         return None
@@ -55,7 +55,7 @@ def names(body: Json, name: str) -> list[str] | None:
 
 
 def state(body: Json) -> State | None:
-    """The state asked for. Raises `Refusal`."""
+    """Return the requested state; None for none. Raises `Refusal`."""
     asked = text(body, "state")
     if asked is None:
         return None
@@ -65,7 +65,7 @@ def state(body: Json) -> State | None:
 
 
 def reaction(body: Json) -> str:
-    """The reaction asked for. Raises `Refusal`."""
+    """Return the requested reaction. Raises `Refusal`."""
     content = text(body, "content", required=True)
     if content not in REACTIONS:
         raise unprocessable("Reaction", "content", "invalid")
@@ -74,14 +74,14 @@ def reaction(body: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which page of a list, and how large."""
+    """The number and size of a page of a list."""
 
     page: int
     size: int
 
     @classmethod
     def of(cls, query: Mapping[str, str], *, default: int = _DEFAULT_PAGE, largest: int = _LARGEST_PAGE) -> Window:
-        """As the query asks; nonsense counts as nothing."""
+        """Return the page that the query asks for; invalid values count as missing."""
         size = min(_number(query.get("per_page", ""), default), largest)
         return cls(_number(query.get("page", ""), 1), size)
 
@@ -89,14 +89,14 @@ class Window:
         return items[(self.page - 1) * self.size : self.page * self.size]
 
     def links(self, count: int) -> dict[str, int]:
-        """The pages that the `Link` header names, by relation."""
+        """Return the pages that the `Link` header names, by relation."""
         last = max(1, -(-count // self.size))
         back = {"prev": self.page - 1, "first": 1} if self.page > 1 else {}
         return back | ({"next": self.page + 1, "last": last} if self.page < last else {})
 
 
 def chosen_issues(issues: list[StoredIssue], query: Mapping[str, str]) -> list[StoredIssue]:
-    """The issues that the query asks for, in the order it asks for."""
+    """Return the issues that the query asks for, in the requested order."""
     wanted, creator = query.get("state") or "open", query.get("creator", "").lower()
     labels = [name.strip().lower() for name in query.get("labels", "").split(",") if name.strip()]
     assignee = query.get("assignee", "*").lower()

@@ -1,4 +1,4 @@
-"""Commit statuses and check runs, GitHub's two lists of what tests say of a commit: one function for each operation."""
+"""Commit statuses and check runs, GitHub's two forms of test results of a commit: one function for each operation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _status(call: GitHubCall, status: StoredStatus) -> Json:
 
 
 async def _create_check(call: GitHubCall) -> Answer:
-    """Only a token of an application may: one that begins with `ghs_`."""
+    """Create a check run; only a token of an application may, one that begins with `ghs_`."""
     _, repo = pushing(call)
     if not (call.token and call.token.is_of_app):
         raise Refusal(403, "You must authenticate via a GitHub App.")

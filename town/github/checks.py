@@ -1,4 +1,4 @@
-"""What tests say of a commit. Pure."""
+"""Evaluates the test results of a commit. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _FAILED = {"error", "failure", "cancelled", "timed_out", "action_required"}
 
 
 def latest(statuses: Iterable[StoredStatus], sha: str) -> list[StoredStatus]:
-    """The newest status of a commit in each context, in the order of the contexts."""
+    """Return the newest status of a commit in each context, sorted by context."""
     newest = {status.context: status for status in statuses if status.sha == sha}
     return [newest[context] for context in sorted(newest)]
 
 
 def combined(statuses: Iterable[StoredStatus]) -> str:
-    """`failure` if one of them failed, `success` if all passed and there are any, else `pending`."""
+    """Return `failure` if one of them failed, `success` if all passed and there are any, else `pending`."""
     states = {status.state for status in statuses}
     if states & _FAILED:
         return "failure"
@@ -27,7 +27,7 @@ def combined(statuses: Iterable[StoredStatus]) -> str:
 
 
 def is_unstable(repo: StoredRepo, sha: str) -> bool:
-    """Whether a status, or the newest check of some name, failed or is not done yet."""
+    """Return whether a status, or the newest check of some name, failed or is not completed yet."""
     newest: dict[str, StoredCheck] = {check.name: check for check in repo.checks if check.sha == sha}
     by_check = any(check.conclusion is None or check.conclusion in _FAILED for check in newest.values())
     return by_check or any(status.state != "success" for status in latest(repo.statuses, sha))

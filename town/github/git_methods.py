@@ -1,4 +1,4 @@
-"""References, branches, commits and files: one function for each operation of the interface, in GitHub's words."""
+"""References, branches, commits and files: one function for each operation of the API, with GitHub's messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTENT_KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 
 class GitViews:
-    """The views of one repository. `find` gives the account of a login."""
+    """Renders the Git objects of one repository. `find` returns the account of a login."""
 
     def __init__(self, views: GitHubViews, repo: StoredRepo, find: Callable[[str], GitHubAccount | None]) -> None:
         self._views = views
@@ -30,7 +30,7 @@ class GitViews:
         self._page = f"{views.base}/{repo.full_name}"
 
     def ref(self, name: str, sha: str) -> Json:
-        """A reference."""
+        """Return a reference."""
         return {
             "ref": name,
             "node_id": node_id("Ref", name),
@@ -39,11 +39,11 @@ class GitViews:
         }
 
     def short_branch(self, name: str, sha: str) -> Json:
-        """A branch in a list."""
+        """Return a branch as shown in a list."""
         return {"name": name, "commit": {"sha": sha, "url": f"{self._api}/commits/{sha}"}, "protected": False}
 
     def branch(self, name: str, commit: Commit) -> Json:
-        """A branch by itself."""
+        """Return a branch as shown by itself."""
         url = f"{self._api}/branches/{quote(name)}"
         return {
             "name": name,
@@ -55,7 +55,7 @@ class GitViews:
         }
 
     def commit(self, commit: Commit, files: list[ChangedFile] | None = None) -> Json:
-        """A commit; with what it changed, if `files` is given."""
+        """Return a commit; with its changes, if `files` is given."""
         url = f"{self._api}/commits/{commit.sha}"
         shown: Json = {
             "sha": commit.sha,
@@ -86,7 +86,7 @@ class GitViews:
         return shown
 
     def git_commit(self, commit: Commit) -> Json:
-        """A commit as the Git database interface has it."""
+        """Return a commit in the format of the Git database API."""
         url = f"{self._api}/git"
         return {
             "sha": commit.sha,
@@ -105,7 +105,7 @@ class GitViews:
         }
 
     def tree(self, sha: str, entries: list[TreeEntry]) -> Json:
-        """A tree."""
+        """Return a tree."""
         at = f"{self._api}/git"
         shown = [
             {
@@ -121,7 +121,7 @@ class GitViews:
         return {"sha": sha, "url": f"{at}/trees/{sha}", "tree": shown, "truncated": False}
 
     def blob(self, sha: str, content: bytes) -> Json:
-        """The content of a file."""
+        """Return the content of a file."""
         return {
             "sha": sha,
             "node_id": node_id("Blob", sha),
@@ -132,7 +132,7 @@ class GitViews:
         }
 
     def content(self, entry: TreeEntry, ref: str, content: bytes | None = None) -> Json:
-        """An entry of a folder; a file by itself if `content` is given."""
+        """Return an entry of a folder, or a file by itself if `content` is given."""
         path, is_file = quote(entry.path), entry.kind == "blob"
         git_kind = "blobs" if is_file else "trees"
         url = f"{self._api}/contents/{path}?ref={quote(ref)}"
@@ -155,7 +155,7 @@ class GitViews:
         return shown
 
     def file(self, file: ChangedFile, sha: str) -> Json:
-        """A changed file; `sha` is the commit in which it stands as it is now."""
+        """Return a changed file; `sha` is the commit that holds its new version."""
         path = quote(file.path)
         shown: Json = {
             "sha": file.sha,
@@ -177,7 +177,7 @@ class GitViews:
     def comparison(
         self, ends: tuple[Commit, Commit, Commit], ahead: list[Commit], files: list[ChangedFile], behind: int
     ) -> Json:
-        """How a head stands to a base: `ends` are the base, their merge base and the head."""
+        """Return the comparison of a head with a base: `ends` are the base, their merge base and the head."""
         base, middle, head = ends
         page = f"{self._page}/compare/{base.sha}...{head.sha}"
         relation = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind"}
@@ -214,17 +214,17 @@ _REF_PARTS = 3
 
 
 def views_of(call: GitHubCall) -> GitViews:
-    """The views of the repository that the address names. Raises `Refusal`."""
+    """Return the views of the repository that the path names. Raises `Refusal`."""
     return GitViews(call.views, call.repo, call.network.find)
 
 
 def signed(call: GitHubCall, account: GitHubAccount) -> Signature:
-    """An account as the author of a commit made now."""
+    """Return an account as the author of a commit made now."""
     return Signature(account.name or account.login, f"{account.login}{NOREPLY}", call.network.clock.now())
 
 
 def pushing(call: GitHubCall) -> tuple[GitHubAccount, StoredRepo]:
-    """Who asks and where, if they may push there. Raises `Refusal`."""
+    """Return the caller and the repository, if the caller may push there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
     if not call.network.may_push(repo, writer):
@@ -233,7 +233,7 @@ def pushing(call: GitHubCall) -> tuple[GitHubAccount, StoredRepo]:
 
 
 async def commit_at(call: GitHubCall, name: str) -> Commit:
-    """The commit that a name means. Raises `Refusal`."""
+    """Return the commit that a name means. Raises `Refusal`."""
     sha = await call.git.resolve(name)
     commit = await call.git.commit(sha) if sha else None
     if commit is None:
@@ -280,7 +280,7 @@ async def _matching_refs(call: GitHubCall) -> Answer:
 
 
 async def _some_refs(call: GitHubCall) -> Mapping[str, str]:
-    """All references. Raises `Refusal` where there is none: `/git/…` is refused until a first commit."""
+    """Return all references. Raises `Refusal` if there is none: `/git/…` is refused until a first commit."""
     refs = await call.git.refs()
     if not refs:
         raise Refusal(409, "Git Repository is empty.")
@@ -450,9 +450,9 @@ async def _delete_content(call: GitHubCall) -> Answer:
 
 
 async def _branch_to_write(call: GitHubCall, path: str) -> tuple[str, str | None]:
-    """The full name of the branch of a write, and its commit; the file there is as the writer knows it.
+    """Return the full name of the branch to write, and its commit. To change a file, the body must name its sha.
 
-    Raises `Refusal`, 409 among them for a file that is another by now.
+    Raises `Refusal`, with 409 if the file has changed since.
     """
     _, repo = pushing(call)
     branch, given = bodies.text(call.body, "branch") or repo.default_branch, bodies.text(call.body, "sha")
@@ -469,7 +469,7 @@ async def _branch_to_write(call: GitHubCall, path: str) -> tuple[str, str | None
 
 
 async def _committed(call: GitHubCall, ref: str, before: str | None, files: Mapping[str, str | None]) -> Commit:
-    """The commit that changes these files, as the new head of the branch. Raises `Refusal`."""
+    """Commit these changes to files as the new head of the branch. Raises `Refusal`."""
     writer, repo = pushing(call)
     message = bodies.text(call.body, "message", required=True) or ""
     own = signed(call, writer)
@@ -487,7 +487,7 @@ async def _committed(call: GitHubCall, ref: str, before: str | None, files: Mapp
 
 
 def _named(body: Json, field: str, other: Signature) -> Signature:
-    """Who the body says made the commit, or `other`."""
+    """Return who made the commit according to the body, or `other`."""
     given = body.get(field)
     if not isinstance(given, dict):
         return other
@@ -504,7 +504,7 @@ def _decoded(content: str) -> bytes:
 
 
 def _path(call: GitHubCall) -> str:
-    """The path of the address, without a slash at its ends. Raises `Refusal`."""
+    """Return the path in the address, without a slash at its ends. Raises `Refusal`."""
     path = str(call.path.get("path", "")).strip("/")
     if any(part in {"", ".", "..", ".git"} for part in path.split("/")) and path:
         raise Refusal(422, "path contains a malformed path component")

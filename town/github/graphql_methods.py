@@ -1,7 +1,7 @@
-"""The requests of GitHub's GraphQL interface that the town answers: the merge queue, and the history of a text.
+"""The requests of GitHub's GraphQL API that the town answers: the merge queue, and the history of a text.
 
-A document is not parsed. Its operation is told by the name of the field that it asks for, and of what that has only the
-fields are answered that the document names.
+A document is not parsed. Its operation is recognised by the name of the field that it asks for, and the answer holds
+only the fields that the document names.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _edit(one: StoredEdit, document: str) -> dict[str, Any]:
 
 
 def _texts(call: GitHubCall) -> Iterator[tuple[str, StoredIssue | StoredComment]]:
-    """Yield all texts that the account may see, by their names in this interface."""
+    """Yield all texts that the account may see, with their ids in this API."""
     for repo in call.network.repos():
         for issue in filter(None, repo.issues.values() if _sees(call, repo) else ()):
             yield node_id("PullRequest" if issue.is_pull else "Issue", issue.id), issue

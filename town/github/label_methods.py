@@ -1,4 +1,4 @@
-"""Labels, and what is done to single comments: one function for each operation of the interface."""
+"""Labels, and operations on single comments: one function for each operation of the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from town.github.values import (
 
 
 def _worker(call: GitHubCall) -> tuple[GitHubAccount, StoredRepo]:
-    """Who asks and where, if they may label there. Raises `Refusal`."""
+    """Return the caller and the repository, if the caller may label there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
     if not call.network.may_push(repo, writer):

@@ -1,4 +1,4 @@
-"""The hour's requests as GitHub counts them: so many for each account, fewer for who has no token."""
+"""Limits on requests per hour, as on GitHub: one for each account, a lower one for clients without a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class RateStanding:
-    """How many requests are left after this one. `reset` is in epoch seconds."""
+    """How many requests were made, including this one. `reset` is in epoch seconds."""
 
     limit: int
     used: int
@@ -25,12 +25,12 @@ class RateStanding:
         return self.used > self.limit
 
     def told(self) -> dict[str, int]:
-        """How things stand, as the interface tells it."""
+        """Return the state in the format of the API."""
         used = min(self.used, self.limit)
         return {"limit": self.limit, "used": used, "remaining": self.limit - used, "reset": self.reset}
 
     def headers(self) -> dict[str, str]:
-        """The `x-ratelimit-*` headers."""
+        """Return the `x-ratelimit-*` headers."""
         return {
             "x-ratelimit-limit": str(self.limit),
             "x-ratelimit-remaining": str(max(0, self.limit - self.used)),
@@ -42,21 +42,21 @@ class RateStanding:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """How many changes one account may make in a minute and in an hour: GitHub's secondary limit."""
+    """How many changes one account may make per minute and per hour: GitHub's secondary limit."""
 
     in_a_minute: int = 80
     in_an_hour: int = 500
 
     def at_speed(self, speed: float) -> Writes:
-        """The limits of accounts that live `speed` times as fast: so many times the changes, in the same windows."""
+        """Return the limits of accounts that live `speed` times as fast: scaled numbers in the same windows."""
         return Writes(max(1, round(self.in_a_minute * speed)), max(1, round(self.in_an_hour * speed)))
 
 
 class GitHubMeter:
     """Counts requests in windows of an hour that begin with their first one. Lives in memory.
 
-    Changes are limited besides only where `writes` says how. Who lives `speed` times as fast has so many times the
-    requests and changes.
+    Changes have a limit of their own only if `writes` is given. `speed` scales the limits of requests and changes, for
+    accounts that live so much faster.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class GitHubMeter:
         self._windows: dict[str, tuple[int, int]] = {}
 
     def count(self, login: str, address: str) -> RateStanding:
-        """One more request by this account; by this address where `login` is ""."""
+        """Count one more request by this account, or by this address if `login` is ""."""
         standing = self.standing(login, address)
         self._windows[_key(login, address)] = (standing.reset, standing.used + 1)
         return replace(standing, used=standing.used + 1)
 
     def write_wait(self, login: str) -> int:
-        """One more change by this account; how many seconds it has to wait instead, 0 if it may be made."""
+        """Count one more change by this account; if it may not be made yet, return the seconds to wait, else 0."""
         if self._writes is None:
             return 0
         now = self._clock.now().timestamp()
@@ -91,13 +91,13 @@ class GitHubMeter:
         return 0
 
     def give_back(self, login: str, address: str) -> RateStanding:
-        """The last request of theirs does not count."""
+        """Take back the last request by this account or address."""
         standing = self.standing(login, address)
         self._windows[_key(login, address)] = (standing.reset, max(0, standing.used - 1))
         return self.standing(login, address)
 
     def standing(self, login: str, address: str) -> RateStanding:
-        """How things stand without another request."""
+        """Return the state without counting a request."""
         now = self._clock.now().timestamp()
         reset, used = self._windows.get(_key(login, address), (0, 0))
         if reset <= now:

@@ -1,4 +1,4 @@
-"""Accounts, repositories and issues: one function for each operation of the interface."""
+"""Accounts, issues and their comments: one function for each operation of the API."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The state and rules of the town's GitHub: accounts, repositories, issues, notifications, who may do what. No HTTP.
+"""State and rules of the town's GitHub: accounts, repositories, issues, notifications and rights. No HTTP.
 
-All but the Git repositories is in memory, can be copied whole, and is gone with the process. One event loop owns it;
-only what speaks to Git waits.
+Everything except the Git repositories is in memory, can be copied as a whole, and is gone with the process. One event
+loop owns it; only methods that use Git wait.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def reasons(
     assigned: Iterable[GitHubAccount] = (),
     requested: Iterable[GitHubAccount] = (),
 ) -> dict[str, ThreadReason]:
-    """Why each account is told that `by` did something to an issue, by its login in lower case.
+    """Return why each account is notified that `by` did something to an issue, by its login in lower case.
 
-    Of several reasons the nearest counts: being named, asked for a review, assigned, its author, one who wrote there.
+    The first reason counts: mention, requested review, new assignment, author, assignee, commenter or reviewer, owner.
     """
     pull: StoredPull | None = repo.pulls.get(issue.number)
     told: dict[str, ThreadReason] = {repo.owner.login.lower(): _WATCHING}
@@ -70,7 +70,7 @@ def reasons(
 
 
 class NotifiedThreads:
-    """The threads of which accounts are told."""
+    """The notification threads of all accounts."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, int, int], StoredThread] = {}
@@ -87,7 +87,7 @@ class NotifiedThreads:
         at: datetime,
         comment_id: int | None,
     ) -> None:
-        """The account hears of it: its thread is unread again, or a new one with the number `thread_id`."""
+        """Notify the account: its thread is unread again, or a new one gets the number `thread_id`."""
         key = (account.login, repo.id, issue.number)
         thread = self._threads.get(key)
         if thread is None:
@@ -106,7 +106,7 @@ class NotifiedThreads:
         before: datetime | None = None,
         repo_id: int | None = None,
     ) -> list[StoredThread]:
-        """The account's threads, the newest first; with `read` also those that it has read."""
+        """Return the account's threads, newest first; with `read` also those that it has read."""
         found = [
             thread
             for thread in self._threads.values()
@@ -121,34 +121,34 @@ class NotifiedThreads:
         return sorted(found, key=lambda thread: (thread.updated_at, thread.id), reverse=True)
 
     def find(self, account: GitHubAccount, thread_id: int) -> StoredThread | None:
-        """A thread of the account."""
+        """Return a thread of the account."""
         found = (one for one in self._threads.values() if one.id == thread_id and one.account == account)
         return next(found, None)
 
     def set_read(self, threads: Collection[StoredThread], *, at: datetime, done: bool = False) -> None:
-        """The account has read them; with `done` it does not want to see them again."""
+        """Mark threads as read; with `done` they are not shown again."""
         for thread in threads:
             thread.unread, thread.last_read_at, thread.done = False, at, done
             self._changed[thread.account.login] = at
 
     def modified(self, account: GitHubAccount) -> datetime | None:
-        """When the account's list last changed; None if there never was anything in it."""
+        """Return when the account's list last changed; None if there never was anything in it."""
         return self._changed.get(account.login)
 
 
 @dataclass(slots=True)
 class NetworkState:
-    """What is remembered.
+    """The stored state.
 
     Attributes:
         accounts: by login in lower case.
-        tokens: who is let in by which token.
+        tokens: by their text.
         repos: by full name in lower case.
         moved: by a former full name in lower case.
         members: the logins of an organisation's members, by its login; all in lower case.
-        invitations: those that nobody has answered yet, by number.
-        follows: who follows whom, by logins in lower case.
-        notifications: who was told of what.
+        invitations: the unanswered ones, by number.
+        follows: pairs of follower and followed, logins in lower case.
+        notifications: of all accounts.
 
     """
 
@@ -171,7 +171,7 @@ def set_labels(
     at: datetime,
     new_id: Callable[[], int],
 ) -> None:
-    """Let an issue have these labels and no others, and remember who changed that."""
+    """Give an issue these labels and no others, and record who changed them."""
     for name in names:
         if name.lower() not in repo.labels:
             repo.labels[name.lower()] = GitHubLabel(new_id(), name)
@@ -190,8 +190,8 @@ Listener = Callable[[GitHubEvent], None]
 class GitHubNetwork:
     """All accounts and repositories. Logins and names are found in any case.
 
-    `git_folder`, an empty folder, is where bare Git repositories are made as they are needed; without it there are
-    none. A network that is only read, as it was once, has that `state`, and `pinned` references by repository.
+    Bare Git repositories are created in `git_folder`, an empty folder, when they are needed; without it there are
+    none. A past network, for reading only, has the `state` of that time, and `pinned` references by repository.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class GitHubNetwork:
     # Accounts
 
     def new_id(self) -> int:
-        """A number that nothing has yet."""
+        """Return an unused number."""
         return next(self._ids)
 
     def create_account(
@@ -225,7 +225,7 @@ class GitHubNetwork:
         token: str | None = None,
         website: str = "",
     ) -> GitHubAccount:
-        """A new account, let in by `token`, or by a random one; its page shows `website`.
+        """Create an account with `token`, or with a random one; its page shows `website`.
 
         Raises `ValueError` if the login is taken.
         """
@@ -239,12 +239,12 @@ class GitHubNetwork:
         return account
 
     def issue_token(self, account: GitHubAccount, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
-        """Let the account in by this token, too. Its prefix may make it fine-grained or an application's."""
+        """Give the account another token. Its prefix may make it fine-grained or an application's."""
         has_scopes = not token.startswith(("github_pat_", "ghs_"))
         self.state.tokens[token] = Token(account, scopes if has_scopes else None, token.startswith("ghs_"))
 
     def revoke(self, token: str) -> None:
-        """Let nobody in by this token any more."""
+        """Make a token invalid."""
         self.state.tokens.pop(token, None)
 
     def find(self, login: str) -> GitHubAccount | None:
@@ -265,7 +265,7 @@ class GitHubNetwork:
         has_issues: bool = True,
         collaborators: Sequence[str] = (),
     ) -> StoredRepo:
-        """A new repository. Raises `ValueError` if the name is taken."""
+        """Create a repository. Raises `ValueError` if the name is taken."""
         repo = StoredRepo(self.new_id(), owner, name, description, self.clock.now(), private, has_issues=has_issues)
         repo.collaborators = {login.lower() for login in collaborators}
         if repo.full_name.lower() in self.state.repos:
@@ -274,25 +274,25 @@ class GitHubNetwork:
         return repo
 
     def rename_repo(self, repo: StoredRepo, name: str) -> None:
-        """The old name leads to the new one from now on."""
+        """Rename a repository; the old name leads to it from now on."""
         self.state.moved[repo.full_name.lower()] = self.state.repos.pop(repo.full_name.lower())
         repo.name = name
         self.state.repos[repo.full_name.lower()] = repo
 
     def repos(self) -> list[StoredRepo]:
-        """All of them, oldest first."""
+        """Return all repositories, oldest first."""
         return sorted(self.state.repos.values(), key=lambda repo: repo.id)
 
     def repo(self, owner: str, name: str, viewer: GitHubAccount | None) -> StoredRepo:
-        """A repository that `viewer` may see. Raises `Refusal`."""
+        """Return a repository that `viewer` may see. Raises `Refusal`."""
         return self._visible(self.state.repos.get(f"{owner}/{name}".lower()), viewer)
 
     def repo_by_id(self, repo_id: int, viewer: GitHubAccount | None) -> StoredRepo:
-        """The same, by its number."""
+        """Return a repository that `viewer` may see, by its number. Raises `Refusal`."""
         return self._visible(self.any_repo(repo_id), viewer)
 
     def moved(self, owner: str, name: str) -> StoredRepo | None:
-        """The repository that had this name before."""
+        """Return the repository that had this name before; None if another has it now."""
         full_name = f"{owner}/{name}".lower()
         return None if full_name in self.state.repos else self.state.moved.get(full_name)
 
@@ -303,24 +303,24 @@ class GitHubNetwork:
         return account == repo.owner or account.login.lower() in {*repo.collaborators, *members}
 
     def any_repo(self, repo_id: int) -> StoredRepo:
-        """A repository by its number, whoever may see it. Raises `Refusal`."""
+        """Return a repository by its number, whoever may see it. Raises `Refusal`."""
         found = next((repo for repo in self.state.repos.values() if repo.id == repo_id), None)
         if found is None:
             raise not_found()
         return found
 
     async def all_refs(self) -> dict[int, dict[str, str]]:
-        """The references of all Git repositories that were made, by the numbers of their repositories."""
+        """Return the references of all Git repositories that exist, by the numbers of their repositories."""
         made = [repo for repo in self.repos() if self.git_folder and (self.git_folder / f"{repo.id}.git").exists()]
         return {repo.id: await self.git(repo).refs() for repo in made}
 
     def check_writable(self, repo: StoredRepo) -> None:
-        """Raises `Refusal` if nothing may be changed in this repository."""
+        """Raise `Refusal` if nothing may be changed in this repository."""
         if repo.archived:
             raise Refusal(403, "Repository was archived so is read-only.")
 
     def git(self, repo: StoredRepo) -> GitRepository:
-        """The Git repository of a repository. Raises `Refusal` where there is no folder for them."""
+        """Return the Git repository of a repository. Raises `Refusal` if there is no folder for them."""
         if self.git_folder is None:
             raise Refusal(404, "This repository is empty.")
         pinned = None if self._pinned is None else self._pinned.get(repo.id, {})
@@ -330,7 +330,7 @@ class GitHubNetwork:
     # Issues
 
     def issue(self, repo: StoredRepo, number: int) -> StoredIssue:
-        """An issue as it stands. Raises `Refusal`."""
+        """Return an issue. Raises `Refusal`."""
         if number not in repo.issues:
             raise not_found()
         found = repo.issues[number]
@@ -349,7 +349,7 @@ class GitHubNetwork:
         assignees: Sequence[str] = (),
         is_pull: bool = False,
     ) -> StoredIssue:
-        """A new issue; labels and assignees count only from who may push. Raises `Refusal`."""
+        """Open an issue; labels and assignees count only from accounts that may push. Raises `Refusal`."""
         self.check_writable(repo)
         if not repo.has_issues and not is_pull:
             raise Refusal(410, "Issues has been disabled in this repository.")
@@ -377,7 +377,7 @@ class GitHubNetwork:
         labels: Sequence[str] | None = None,
         assignees: Sequence[str] | None = None,
     ) -> None:
-        """Change what is given; its author may, and who may push. Raises `Refusal`."""
+        """Change the given fields; its author may, and whoever may push. Raises `Refusal`."""
         self.check_writable(repo)
         pushes = self.may_push(repo, by)
         if not pushes and by != issue.author:
@@ -411,7 +411,7 @@ class GitHubNetwork:
         add: Sequence[str] = (),
         drop: Sequence[str] = (),
     ) -> None:
-        """Add or drop assignees; who cannot be assigned is passed over. Raises `Refusal`."""
+        """Add or drop assignees; ignore accounts that cannot be assigned. Raises `Refusal`."""
         self.check_writable(repo)
         if not self.may_push(repo, by):
             raise forbidden()
@@ -425,12 +425,12 @@ class GitHubNetwork:
         self.touch(repo, issue, by)
 
     def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: GitHubAccount) -> None:
-        """As its owner can on the site."""
+        """Delete an issue, as the repository's owner can on the site."""
         repo.issues[issue.number] = None
         self.tell(GitHubEvent("issue_deleted", repo.full_name, issue.number, by.login))
 
     def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: GitHubAccount, body: str) -> StoredComment:
-        """A new comment. Raises `Refusal`."""
+        """Write a comment. Raises `Refusal`."""
         self.check_writable(repo)
         if not body.strip():
             raise unprocessable("IssueComment", "body", "missing_field")
@@ -444,7 +444,7 @@ class GitHubNetwork:
         return comment
 
     def delete_comment(self, repo: StoredRepo, comment_id: int, by: GitHubAccount) -> None:
-        """Its author may, and who may push. Raises `Refusal`."""
+        """Delete a comment; its author may, and whoever may push. Raises `Refusal`."""
         self.check_writable(repo)
         for issue in filter(None, repo.issues.values()):
             for comment in issue.comments:
@@ -459,7 +459,7 @@ class GitHubNetwork:
     def change_comment(
         self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment, by: GitHubAccount, body: str
     ) -> None:
-        """Its author may change it, and who may push. Raises `Refusal`."""
+        """Change a comment; its author may, and whoever may push. Raises `Refusal`."""
         self.check_writable(repo)
         if by != comment.author and not self.may_push(repo, by):
             raise forbidden()
@@ -471,7 +471,7 @@ class GitHubNetwork:
         self.touch(repo, issue, by)
 
     def react(self, to: StoredIssue | StoredComment, by: GitHubAccount, content: str) -> tuple[StoredReaction, bool]:
-        """A reaction, and whether it is new."""
+        """Add a reaction unless it exists; return it, and whether it is new."""
         for reaction in to.reactions:
             if (reaction.author, reaction.content) == (by, content):
                 return reaction, False
@@ -490,7 +490,7 @@ class GitHubNetwork:
         requested: Sequence[GitHubAccount] = (),
         comment_id: int | None = None,
     ) -> None:
-        """Tell whoever takes part in it, and whom `text` names, of what `by` did just now."""
+        """Notify participants, and those whom `text` mentions, of what `by` did just now."""
         told = reasons(repo, issue, by, text=text, assigned=assigned, requested=requested)
         for login, reason in told.items():
             account = self.find(login)
@@ -501,7 +501,7 @@ class GitHubNetwork:
                 )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` at once after each change; the returned function ends it."""
+        """Call `listener` at once after each change, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -528,7 +528,7 @@ class GitHubNetwork:
         return list(accounts.values())
 
     def set_state(self, issue: StoredIssue, by: GitHubAccount, state: State, reason: str | None = None) -> None:
-        """Close or reopen it."""
+        """Close or reopen an issue."""
         closed = state == "closed"
         issue.state = state
         issue.state_reason = reason or ("completed" if closed else "reopened")
@@ -536,11 +536,11 @@ class GitHubNetwork:
         issue.closed_by = by if closed else None
 
     def touch(self, repo: StoredRepo, issue: StoredIssue, by: GitHubAccount) -> None:
-        """Something of it has changed just now."""
+        """Mark an issue as changed just now."""
         issue.updated_at = self.clock.now()
         self.tell(GitHubEvent("issue_changed", repo.full_name, issue.number, by.login))
 
     def tell(self, event: GitHubEvent) -> None:
-        """Tell whoever listens."""
+        """Tell all listeners of an event."""
         for listener in list(self._listeners):
             listener(event)

@@ -1,6 +1,6 @@
-"""Notifications, one function for each operation of the interface; and the call and answer that all operations share.
+"""Notifications, one function for each operation of the API; and the call and answer that all operations share.
 
-Fine-grained tokens are refused, as by GitHub.
+Notifications refuse fine-grained tokens, as on GitHub.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GitHubCall:
-    """A request, understood. `path` holds what the address named."""
+    """A parsed request. `path` holds the parameters of its path."""
 
     network: GitHubNetwork
     views: GitHubViews
@@ -34,26 +34,26 @@ class GitHubCall:
 
     @property
     def viewer(self) -> GitHubAccount | None:
-        """Who asks; None for nobody in particular."""
+        """The caller; None if anonymous."""
         return self.token.account if self.token else None
 
     @property
     def writer(self) -> GitHubAccount:
-        """Who asks, where nobody may not. Raises `Refusal`."""
+        """The caller, who must be authenticated. Raises `Refusal`."""
         if self.viewer is None:
             raise Refusal(401, "Requires authentication")
         return self.viewer
 
     @property
     def repo(self) -> StoredRepo:
-        """The repository that the address names, by name or by number. Raises `Refusal`."""
+        """The repository that the path names, by name or by number. Raises `Refusal`."""
         if "repo_id" in self.path:
             return self.network.repo_by_id(self.path["repo_id"], self.viewer)
         return self.network.repo(self.path["owner"], self.path["repo"], self.viewer)
 
     @property
     def issue(self) -> StoredIssue:
-        """The issue that the address names. Raises `Refusal`."""
+        """The issue that the path names. Raises `Refusal`."""
         return self.network.issue(self.repo, self.path["number"])
 
     @property
@@ -72,10 +72,10 @@ class Answer:
     """A success.
 
     Attributes:
-        body: what is told; None for an answer without a body.
+        body: the content; None for an answer without a body.
         status: 200 and its like.
         window: which page of a list of `count` the body is, if it is one.
-        modified: when it last changed, where that is told.
+        modified: when it last changed, if that is sent.
         headers: further ones.
 
     """
@@ -96,7 +96,7 @@ _POLL_INTERVAL_S = 60
 
 
 def _reader(call: GitHubCall) -> GitHubAccount:
-    """Who asks, if the token may read notifications. Raises `Refusal`."""
+    """Return the caller, if the token may read notifications. Raises `Refusal`."""
     if call.token and call.token.is_fine_grained:
         raise Refusal(403, "Resource not accessible by personal access token")
     return call.writer

@@ -1,6 +1,6 @@
-"""The issues and pull requests of the town's GitHub as people read them: a list for each repository, a page for each.
+"""Renders the issues and pull requests of the town's GitHub for people: a list per repository, a page for each.
 
-Texts are shown as Markdown, as GitHub shows them: a comment in HTML is hidden, other HTML stands there as written.
+Texts are rendered as Markdown, as on GitHub: HTML comments are hidden, other HTML is shown as text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STYLE = (
 
 
 def repo_page(repo: StoredRepo) -> str:
-    """The list of a repository's issues, newest first."""
+    """Return the page with a repository's issues, newest first."""
     issues = [issue for issue in reversed(repo.issues.values()) if issue]
     rows = "".join(
         f'<li><a href="/{escape(repo.full_name)}/issues/{issue.number}">#{issue.number} {escape(issue.title)}</a> '
@@ -44,7 +44,7 @@ def repo_page(repo: StoredRepo) -> str:
 
 
 def issue_page(repo: StoredRepo, issue: StoredIssue, diff: str = "") -> str:
-    """An issue and its comments; of a pull request also its reviews and its `diff`."""
+    """Return the page of an issue with its comments; for a pull request also with its reviews and its `diff`."""
     who = ", ".join(escape(account.login) for account in issue.assignees) or "nobody"
     labels = ", ".join(escape(label.name) for label in issue.labels) or "none"
     head = f"<p><small>{issue.state} · assigned to {who} · labels: {labels}</small></p>"
@@ -60,7 +60,7 @@ def issue_page(repo: StoredRepo, issue: StoredIssue, diff: str = "") -> str:
 
 
 def _work(pull: StoredPull, diff: str) -> str:
-    """Where a pull request leads to, what was said of it, and what it changes."""
+    """Return the branches, reviews, comments on lines and changes of a pull request."""
     state = "merged" if pull.merged_at else "draft" if pull.draft else "open" if pull.is_open else "closed"
     asked = ", ".join(escape(account.login) for account in pull.requested) or "nobody"
     about = f"{state}: {escape(pull.head_ref)} into {escape(pull.base_ref)} · asked for a review: {asked}"
@@ -86,7 +86,7 @@ def _said(author: GitHubAccount, at: datetime, text: str, anchor: str = "") -> s
 
 @cache
 def _markdown() -> MarkdownIt:
-    """Return what turns a text into HTML that holds none of its own."""
+    """Return a renderer of Markdown whose output holds no HTML of the text."""
     markdown = MarkdownIt("commonmark", {"html": True, "breaks": True}).enable(["table", "strikethrough"])
     markdown.add_render_rule("html_block", _html)
     markdown.add_render_rule("html_inline", _html)
@@ -94,12 +94,12 @@ def _markdown() -> MarkdownIt:
     return markdown
 
 
-def _html(_: RendererHTML, tokens: Sequence[Token], place: int, *__: Any) -> str:  # noqa: ANN401 - a rule's form
+def _html(_: RendererHTML, tokens: Sequence[Token], place: int, *__: Any) -> str:  # noqa: ANN401 - a rule's signature
     return escape(without_html_comments(tokens[place].content))
 
 
 def _draw_boxes(state: StateCore) -> None:
-    """Let the items of a list of tasks begin with a box."""
+    """Begin the items of a task list with a box."""
     for item, inner, line in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if (item.type, inner.type, line.type) == ("list_item_open", "paragraph_open", "inline") and line.children:
             first = line.children[0]

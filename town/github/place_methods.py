@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 def organization(network: GitHubNetwork, login: str) -> GitHubAccount:
-    """An organisation. Raises `Refusal`."""
+    """Return an organisation. Raises `Refusal`."""
     found = network.find(login)
     if found is None or found.kind != "Organization":
         raise not_found()
@@ -26,7 +26,7 @@ def organization(network: GitHubNetwork, login: str) -> GitHubAccount:
 
 
 def organizations_of(network: GitHubNetwork, account: GitHubAccount) -> list[GitHubAccount]:
-    """The organisations of which an account is a member, the oldest first."""
+    """Return the organisations of which an account is a member, oldest first."""
     found = (network.find(org) for org, members in network.state.members.items() if account.login.lower() in members)
     return sorted(filter(None, found), key=lambda org: org.id)
 
@@ -40,7 +40,7 @@ def new_repo(
     description: str = "",
     private: bool = False,
 ) -> StoredRepo:
-    """A new repository of one's own, or of one's organisation. Raises `Refusal`."""
+    """Create a repository of one's own, or of one's organisation. Raises `Refusal`."""
     if owner != by and by.login.lower() not in network.state.members.get(owner.login.lower(), ()):
         raise Refusal(403, "You need admin access to the organization before adding a repository to it.")
     if not _NAME.fullmatch(name) or name in {".", ".."}:
@@ -54,13 +54,13 @@ def new_repo(
 
 
 def check_admin(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
-    """Raises `Refusal` if it is neither one's own nor one's organisation's."""
+    """Raise `Refusal` unless the repository belongs to `by` or to an organisation of theirs."""
     if by != repo.owner and by.login.lower() not in network.state.members.get(repo.owner.login.lower(), ()):
         raise Refusal(403, "Must have admin rights to Repository.")
 
 
 def permission(network: GitHubNetwork, repo: StoredRepo, account: GitHubAccount | None) -> str:
-    """`admin`, `write`, `read` or `none`."""
+    """Return `admin`, `write`, `read` or `none`."""
     if account is None:
         return "none" if repo.private else "read"
     if account == repo.owner or account.login.lower() in network.state.members.get(repo.owner.login.lower(), ()):
@@ -71,14 +71,14 @@ def permission(network: GitHubNetwork, repo: StoredRepo, account: GitHubAccount 
 
 
 def workers(network: GitHubNetwork, repo: StoredRepo) -> list[GitHubAccount]:
-    """Who may push to a repository, the oldest account first."""
+    """Return who may push to a repository, oldest account first."""
     logins = {repo.owner.login.lower(), *repo.collaborators, *network.state.members.get(repo.owner.login.lower(), ())}
     found = [account for account in map(network.find, logins) if account and account.kind != "Organization"]
     return sorted(found, key=lambda account: account.id)
 
 
 def invite(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> StoredInvitation | None:
-    """An invitation to work there; None for who does already. Raises `Refusal`."""
+    """Invite an account to work there; return None if it may already. Raises `Refusal`."""
     check_admin(network, repo, by)
     invitee = network.find(login)
     if invitee is None:
@@ -94,7 +94,7 @@ def invite(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: s
 
 
 def answer_invitation(network: GitHubNetwork, by: GitHubAccount, invitation_id: int, *, accept: bool) -> None:
-    """Take an invitation, or decline it. Raises `Refusal`."""
+    """Accept an invitation, or decline it. Raises `Refusal`."""
     invitation = network.state.invitations.get(invitation_id)
     if invitation is None or invitation.invitee != by:
         raise not_found()
@@ -104,7 +104,7 @@ def answer_invitation(network: GitHubNetwork, by: GitHubAccount, invitation_id: 
 
 
 def drop_collaborator(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> None:
-    """Let somebody work there no longer; everybody may leave by themselves. Raises `Refusal`."""
+    """Remove a collaborator; everybody may remove themselves. Raises `Refusal`."""
     if by.login.lower() != login.lower():
         check_admin(network, repo, by)
     repo.collaborators.discard(login.lower())
@@ -148,7 +148,7 @@ async def _members(call: GitHubCall) -> Answer:
 
 
 async def _repos(call: GitHubCall) -> Answer:
-    """Those of an organisation, of an account, or all that the reader may push to."""
+    """List the repositories of an organisation or an account, or all that the caller may push to."""
     viewer = call.viewer
     owner = organization(call.network, call.path["org"]) if "org" in call.path else None
     if "login" in call.path:
@@ -255,7 +255,7 @@ async def _change(call: GitHubCall) -> Answer:
 
 
 def _own(call: GitHubCall, repo: StoredRepo) -> Json:
-    """A repository by itself, with what the reader may do there."""
+    """Return a repository by itself, with the caller's rights."""
     shown = call.views.repo(repo)
     if call.viewer:
         rights = _RIGHTS[permission(call.network, repo, call.viewer)]
@@ -264,7 +264,7 @@ def _own(call: GitHubCall, repo: StoredRepo) -> Json:
 
 
 async def _events(call: GitHubCall) -> Answer:
-    """What was done, newest first: in a repository, or by an account in all that are public."""
+    """List what was done, newest first: in a repository, or by an account in all public ones."""
     by = call.path.get("login")
     if by and call.network.find(by) is None:
         raise not_found()
@@ -290,7 +290,7 @@ def _event(call: GitHubCall, done: tuple[datetime, int, GitHubAccount, str, Stor
     return {"id": str(number), **told, "created_at": moment(at)}
 
 
-# Who may work there
+# Collaborators
 
 
 async def _collaborators(call: GitHubCall) -> Answer:

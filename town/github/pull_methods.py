@@ -1,6 +1,6 @@
-"""Pull requests and reviews: one function for each operation of the interface, in GitHub's words.
+"""Pull requests and reviews: one function for each operation of the API, with GitHub's messages.
 
-What waits for Git comes before what is decided.
+The functions wait for Git before they decide.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from town.github.views import GitHubViews, association, moment, node_id, reactio
 
 @dataclass(frozen=True, slots=True)
 class PullFacts:
-    """What is counted for a pull request that is shown by itself; `mergeable` is None while it is not computed."""
+    """Computed facts for a pull request shown by itself; `mergeable` is None until it is computed."""
 
     commits: int
     files: Sequence[ChangedFile]
@@ -41,7 +41,7 @@ class PullFacts:
 
 
 class PullViews:
-    """The views of one repository."""
+    """Renders the pull requests of one repository."""
 
     def __init__(self, views: GitHubViews, repo: StoredRepo) -> None:
         self._views = views
@@ -50,7 +50,7 @@ class PullViews:
         self._page = f"{views.base}/{repo.full_name}"
 
     def short(self, pull: StoredPull) -> Json:
-        """A pull request in a list."""
+        """Return a pull request as shown in a list."""
         issue, url = pull.issue, f"{self._api}/pulls/{pull.number}"
         shown = self._views.issue(self._repo, issue)
         page, issue_url, statuses = shown["html_url"], shown["url"], f"{self._api}/statuses/{pull.head}"
@@ -92,7 +92,7 @@ class PullViews:
         }
 
     def pull(self, pull: StoredPull, facts: PullFacts) -> Json:
-        """A pull request by itself."""
+        """Return a pull request as shown by itself."""
         return {
             **self.short(pull),
             "merged": pull.merged_at is not None,
@@ -110,7 +110,7 @@ class PullViews:
         }
 
     def review(self, pull: StoredPull, review: StoredReview) -> Json:
-        """A review."""
+        """Return a review."""
         page, url = f"{self._page}/pull/{pull.number}", f"{self._api}/pulls/{pull.number}"
         html_url = f"{page}#pullrequestreview-{review.id}"
         shown: Json = {
@@ -130,7 +130,7 @@ class PullViews:
         return shown
 
     def line_comment(self, pull: StoredPull, comment: StoredLineComment) -> Json:
-        """A comment on a line."""
+        """Return a comment on a line."""
         url, pull_url = f"{self._api}/pulls/comments/{comment.id}", f"{self._api}/pulls/{pull.number}"
         page = f"{self._page}/pull/{pull.number}#discussion_r{comment.id}"
         return {
@@ -184,7 +184,7 @@ def _state(pull: StoredPull, facts: PullFacts) -> str:
 
 
 QUEUE_WAIT = timedelta(minutes=5)
-"""How long a pull request stands in a merge queue before it is merged."""
+"""How long a pull request stays in a merge queue before it is merged."""
 _HEADS = "refs/heads/"
 
 
@@ -197,7 +197,7 @@ def _pull(call: GitHubCall) -> StoredPull:
 
 
 async def _alone(call: GitHubCall, pull: StoredPull, *, compute: bool = True) -> Json:
-    """A pull request by itself; whether it can be merged is computed first, if `compute` is set."""
+    """Return a pull request as shown by itself; `compute` says whether to compute first if it can be merged."""
     git = call.git
     start = await git.merge_base(pull.base, pull.head)
     files = await git.changes(start, pull.head) if start else []
@@ -212,7 +212,7 @@ async def _alone(call: GitHubCall, pull: StoredPull, *, compute: bool = True) ->
 
 
 async def _is_behind(call: GitHubCall, pull: StoredPull) -> bool:
-    """Whether the repository wants its branch to hold the newest commit of its base, and it does not."""
+    """Return whether the repository requires up-to-date branches and this one lacks the newest commit of its base."""
     return call.repo.needs_up_to_date and await call.git.merge_base(pull.base, pull.head) != pull.base
 
 
@@ -319,7 +319,7 @@ async def _merge(call: GitHubCall) -> Answer:
 
 
 async def leave_queue(call: GitHubCall) -> None:
-    """Merge the pull request if its time in the queue is over; one with a check that failed is only taken out."""
+    """Merge the pull request if its time in the queue is over; if a check failed, only remove it from the queue."""
     pull = _pull(call)
     if pull.queued_at is None or call.network.clock.now() < pull.queued_at + QUEUE_WAIT:
         return
@@ -331,7 +331,7 @@ async def leave_queue(call: GitHubCall) -> None:
 async def _merge_now(
     call: GitHubCall, pull: StoredPull, writer: GitHubAccount, *, method: str, title: str | None, message: str | None
 ) -> str:
-    """Return the commit by which it is merged. Raises `Refusal`."""
+    """Merge the pull request and return the commit. Raises `Refusal`."""
     git, repo, base, head = call.git, call.repo, pull.base, pull.head
     tree = await git.merge_tree(base, head)
     if tree is None:

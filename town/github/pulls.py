@@ -1,6 +1,6 @@
-"""The rules of pull requests: who may open, review and merge one, and what becomes of it. No Git and no HTTP inside.
+"""The rules of pull requests: who may open, review and merge one, and what follows. No HTTP; one function uses Git.
 
-When branches change, by the interface or by a push, pull requests go along.
+Pull requests follow their branches, whether those change through the API or by a push.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? #(\d{1,9})\
 
 
 def find(repo: StoredRepo, number: int) -> StoredPull:
-    """A pull request. Raises `Refusal`."""
+    """Return a pull request. Raises `Refusal`."""
     if number not in repo.pulls:
         raise not_found()
     return repo.pulls[number]
@@ -51,9 +51,9 @@ def open_pull(
     draft: bool,
     fork: StoredRepo | None = None,
 ) -> StoredPull:
-    """A new pull request; `refs` and `commits` are those of its base and its head. Raises `Refusal`.
+    """Open a pull request; `refs` and `commits` are those of its base and its head. Raises `Refusal`.
 
-    Its head lies in `fork`, if that is given; from there anybody may open one.
+    Its head is in `fork`, if that is given; from a fork anybody may open one.
     """
     base_ref, head_ref = refs
     if any(one.is_open and (one.base_ref, one.head_ref, one.fork) == (*refs, fork) for one in repo.pulls.values()):
@@ -68,7 +68,7 @@ def open_pull(
 
 
 def change_pull(pull: StoredPull, *, base_ref: str | None) -> None:
-    """Lead it to another base, while it is open."""
+    """Set the base branch of a pull request, while it is open."""
     if base_ref and pull.is_open:
         pull.base_ref = base_ref
 
@@ -87,9 +87,9 @@ def submit_review(
     commit: str,
     has_comments: bool = False,
 ) -> StoredReview:
-    """A new review, pending where `event` is "". Raises `Refusal`.
+    """Create a review, pending if `event` is "". Raises `Refusal`.
 
-    Nobody hears of one with comments on lines before `tell_review`, for whoever is named there is told as well.
+    One with comments on lines is announced only by `tell_review`, so that those whom they mention are notified too.
     """
     network.check_writable(repo)
     _check_event(pull, author, event, is_empty=not body.strip() and not (has_comments and event == "COMMENT"))
@@ -117,7 +117,7 @@ def finish_review(
 
 
 def find_review(pull: StoredPull, review_id: int, viewer: GitHubAccount | None) -> StoredReview:
-    """A review that `viewer` may see; a pending one only by its author. Raises `Refusal`."""
+    """Return a review that `viewer` may see; only its author sees a pending one. Raises `Refusal`."""
     for review in pull.reviews:
         if review.id == review_id and (review.state != "PENDING" or review.author == viewer):
             return review
@@ -127,7 +127,7 @@ def find_review(pull: StoredPull, review_id: int, viewer: GitHubAccount | None) 
 def dismiss(
     network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview, by: GitHubAccount
 ) -> None:
-    """Take the weight from a review. Raises `Refusal`."""
+    """Dismiss an approval or a request for changes. Raises `Refusal`."""
     if not network.may_push(repo, by):
         raise Refusal(403, "Resource not accessible by personal access token")
     if review.state not in {"APPROVED", "CHANGES_REQUESTED"}:
@@ -149,7 +149,7 @@ def comment_line(
     patches: Mapping[str, str],
     in_reply_to: int | None = None,
 ) -> StoredLineComment:
-    """A new comment on a line: `place` is its path and its number in the new file. Raises `Refusal`."""
+    """Write a comment on a line: `place` is its path and its number in the new file. Raises `Refusal`."""
     path, line = place
     if not body.strip():
         raise unprocessable("PullRequestReviewComment", "body", "missing_field")
@@ -174,7 +174,7 @@ def hunk_of(patch: str, line: int) -> str:
 
 
 def position_of(hunk: str, line: int) -> int:
-    """Return how many lines below its head a line of the new file stands in a hunk, 0 if it does not."""
+    """Return how many lines below its head a line of the new file is in a hunk, 0 if it is not there."""
     head = _HUNK.match(hunk)
     number = int(head[1]) - 1 if head else line
     for position, text in enumerate(hunk.rstrip("\n").split("\n")[1:], 1):
@@ -190,7 +190,7 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 def request_reviewers(
     network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, logins: Sequence[str]
 ) -> None:
-    """Ask accounts that may push for a review. Raises `Refusal`."""
+    """Request a review from accounts that may push. Raises `Refusal`."""
     if not network.may_push(repo, by) and by != pull.issue.author:
         raise Refusal(403, "Resource not accessible by personal access token")
     asked = []
@@ -212,7 +212,7 @@ def request_reviewers(
 def drop_reviewers(
     network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, logins: Sequence[str]
 ) -> None:
-    """Ask them no more. Raises `Refusal`."""
+    """Withdraw requests for a review. Raises `Refusal`."""
     if not network.may_push(repo, by) and by != pull.issue.author:
         raise Refusal(403, "Resource not accessible by personal access token")
     gone = {login.lower() for login in logins}
@@ -234,7 +234,7 @@ def _check_event(pull: StoredPull, author: GitHubAccount, event: str, *, is_empt
 
 
 def tell_review(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview) -> None:
-    """Tell whoever takes part, and whom the review or its comments on lines name; of a pending one nobody."""
+    """Notify participants, and those whom the review or its line comments mention; of a pending review nobody."""
     if review.state == "PENDING":
         return
     pull.requested = [account for account in pull.requested if account != review.author]
@@ -245,7 +245,7 @@ def tell_review(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, revi
 
 
 def delete_line_comment(network: GitHubNetwork, repo: StoredRepo, comment_id: int, by: GitHubAccount) -> None:
-    """Delete a comment on a line; its author may, and who may push. Raises `Refusal`."""
+    """Delete a comment on a line; its author may, and whoever may push. Raises `Refusal`."""
     pull, comment = find_line_comment(repo, comment_id)
     if comment.author != by and not network.may_push(repo, by):
         raise Refusal(403, "Resource not accessible by personal access token")
@@ -254,7 +254,7 @@ def delete_line_comment(network: GitHubNetwork, repo: StoredRepo, comment_id: in
 
 
 def find_line_comment(repo: StoredRepo, comment_id: int) -> tuple[StoredPull, StoredLineComment]:
-    """A comment on a line, and the pull request in which it stands. Raises `Refusal`."""
+    """Return a comment on a line, and its pull request. Raises `Refusal`."""
     for pull in repo.pulls.values():
         for comment in pull.line_comments:
             if comment.id == comment_id:
@@ -262,11 +262,11 @@ def find_line_comment(repo: StoredRepo, comment_id: int) -> tuple[StoredPull, St
     raise not_found()
 
 
-# The end
+# Merging and changed branches
 
 
 def check_mergeable(repo: StoredRepo, pull: StoredPull, *, method: str, head: str | None) -> None:
-    """Raises `Refusal` if it cannot be merged whatever is in it; `head` is what the caller takes its head to be."""
+    """Raise `Refusal` if it cannot be merged, whatever it changes; `head` is the head that the caller expects."""
     if method not in {"merge", "squash", "rebase"}:
         raise unprocessable("PullRequest", "merge_method", "invalid")
     if not pull.is_open or pull.merged_at:
@@ -282,7 +282,7 @@ def check_mergeable(repo: StoredRepo, pull: StoredPull, *, method: str, head: st
 
 
 def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, commit: str) -> None:
-    """It is merged by this commit; the issues that it says to close are closed where it went to the default branch."""
+    """Mark it as merged by this commit; close the issues that it closes if it went to the default branch."""
     pull.merged_at, pull.merged_by, pull.merge_commit = network.clock.now(), by, commit
     network.set_state(pull.issue, by, "closed")
     pull.issue.state_reason = None
@@ -300,7 +300,7 @@ def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: G
 def follow_refs(
     network: GitHubNetwork, repo: StoredRepo, refs: Mapping[str, str], by: GitHubAccount
 ) -> list[StoredPull]:
-    """Take over where branches are; what has no head any more is closed. Returns the open ones whose head moved."""
+    """Update heads and bases to the branches; close what has lost its branch. Return open ones with a new head."""
     moved = []
     for pull in repo.pulls.values():
         if not pull.is_open:
@@ -325,9 +325,9 @@ _HEADS = "refs/heads/"
 
 
 async def after_push(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
-    """Lets the open pull requests of a repository follow its branches, and tells whoever listens.
+    """Update the open pull requests of a repository after its branches changed, and tell listeners.
 
-    One whose commits are in its base by now is merged, one whose branch is gone is closed.
+    One whose commits are now in its base is merged, one whose branch is gone is closed.
     """
     git = network.git(repo)
     refs = await git.refs()

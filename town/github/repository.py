@@ -1,7 +1,7 @@
 """A bare Git repository on disk: its references, files, commits and merges, each by `git` itself.
 
-This is the one place where the town's GitHub starts `git`: every process has a deadline and sees nobody's settings. A
-reference changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
+Only this module starts `git` for the town's GitHub: every process has a deadline and ignores users' settings. A branch
+changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE = 6
 
 
 class GitError(Exception):
-    """A `git` that failed; `code` is -1 where it did not end in time or could not be started."""
+    """A `git` failed; `code` is -1 if it timed out or could not be started."""
 
     def __init__(self, command: str, code: int, told: str) -> None:
         super().__init__(f"git {command} ended with {code}: {told[-500:]}")
@@ -35,7 +35,7 @@ class GitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a `git` wrote to its standard output, and its exit code."""
+    """The standard output of a `git`, and its exit code."""
 
     text: bytes
     code: int
@@ -56,7 +56,7 @@ class GitProcess:
         env: Mapping[str, str] | None = None,
         fine: Collection[int] = (0,),
     ) -> Output:
-        """Runs `git` in `folder` and returns what it wrote. Raises `GitError` for any exit code not in `fine`."""
+        """Run `git` in `folder` and return its output. Raises `GitError` for any exit code not in `fine`."""
         async with self._places, self.started(folder, *arguments, env=env) as process:
             try:
                 async with asyncio.timeout(self._deadline_s):
@@ -72,7 +72,7 @@ class GitProcess:
     async def started(
         self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
-        """A running `git` with pipes; on leaving, it and its children are gone."""
+        """Start `git` with pipes and yield the process; on exit, kill it and its children."""
         try:
             process = await asyncio.create_subprocess_exec(
                 "git",
@@ -134,7 +134,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One entry of a tree; `size` in bytes, 0 where it is no file; `path` from the root."""
+    """One entry of a tree; `size` in bytes, 0 for anything but a file; `path` from the root."""
 
     path: str
     kind: EntryKind
@@ -181,12 +181,12 @@ _CONFLICT = 1
 
 
 def is_sha(text: str) -> bool:
-    """Whether this is the full name of an object."""
+    """Return whether this is the full name of an object."""
     return _SHA.fullmatch(text) is not None
 
 
 class GitRepository:
-    """The repository in `folder`, made by its first use. With `pinned` it is read as its references were then."""
+    """The repository in `folder`, created on first use. With `pinned`, those are its references for reads."""
 
     def __init__(
         self, folder: Path, git: GitProcess, *, default_branch: str = "main", pinned: Mapping[str, str] | None = None
@@ -203,10 +203,10 @@ class GitRepository:
     # References
 
     async def refs(self) -> dict[str, str]:
-        """The commits by the full names of their references, in the order of the names."""
+        """Return the commits by the full names of their references, sorted by name."""
         if self._pinned is not None:
             return dict(self._pinned)
-        # NOTE(self): each has a file, for nothing packs them here; to start a `git` takes a hundred times as long.
+        # NOTE(self): every reference is a file, because nothing packs them here; a `git` takes a hundred times as long.
         found: dict[str, str] = {}
         for folder, _, names in os.walk(self.folder / "refs"):
             for file in (Path(folder) / name for name in names if not name.endswith(".lock")):
@@ -216,7 +216,7 @@ class GitRepository:
         return dict(sorted(found.items()))
 
     async def resolve(self, name: str) -> str | None:
-        """The commit that a branch, a tag, a full reference or an object name means; None if there is none."""
+        """Return the commit that a branch, tag, full reference or object name means; None if there is none."""
         refs = await self.refs()
         for candidate in (f"refs/heads/{name}", f"refs/tags/{name}", name, f"refs/{name}"):
             if candidate in refs:
@@ -224,46 +224,46 @@ class GitRepository:
         return name if is_sha(name) and await self.has(name) else None
 
     async def has(self, sha: str) -> bool:
-        """Whether this commit is here."""
+        """Return whether this commit is here."""
         return (await self.git.run(self.folder, "cat-file", "-e", f"{sha}^{{commit}}", fine=(0, 1, 128))).code == 0
 
     async def set_ref(self, name: str, new: str, *, old: str) -> bool:
-        """Moves a reference from `old` to `new` (`NO_COMMIT` for none); returns False if it was not at `old`."""
+        """Move a reference from `old` to `new` (`NO_COMMIT` for none); return False if it was not at `old`."""
         command = ("-d", name, old) if new == NO_COMMIT else (name, new, old)
         return (await self.git.run(self.folder, "update-ref", *command, fine=(0, 1, 128))).code == 0
 
     async def point(self, name: str, sha: str) -> None:
-        """Lets a reference of the service's own point to a commit, wherever it was."""
+        """Point a reference of the service's own at a commit, wherever it was."""
         await self.git.run(self.folder, "update-ref", name, sha)
 
     # Files
 
     async def entry(self, commit: str, path: str) -> TreeEntry | None:
-        """What lies at `path` in a commit; the root's tree for ""."""
+        """Return the entry at `path` in a commit, the root's tree for ""; None if there is none."""
         if not path:
             return TreeEntry("", "tree", "040000", await self._line("rev-parse", f"{commit}^{{tree}}"), 0)
         found = _entries(await self._text("ls-tree", "-z", "-l", "--full-tree", commit, "--", path.rstrip("/")))
         return next((one for one in found if one.path == path.rstrip("/")), None)
 
     async def entries(self, commit: str, path: str = "", *, deep: bool = False) -> list[TreeEntry]:
-        """What lies in a folder of a commit, or with `deep` everything below it, in the order of the paths."""
+        """Return the entries of a folder of a commit, or with `deep` everything below it, sorted by path."""
         options = ("-r", "-t") if deep else ()
         where = ("--", f"{path.rstrip('/')}/") if path else ()
         return _entries(await self._text("ls-tree", "-z", "-l", "--full-tree", *options, commit, *where))
 
     async def blob(self, sha: str) -> bytes | None:
-        """The content of a file; None if there is no such object."""
+        """Return the content of a file; None if there is no such object."""
         found = await self.git.run(self.folder, "cat-file", "blob", sha, fine=(0, 128))
         return None if found.code else found.text
 
     async def write_blob(self, content: bytes) -> str:
-        """Stores a content and returns its name."""
+        """Store a file's content and return its name."""
         return await self._line("hash-object", "-w", "--stdin", stdin=content)
 
     async def tree_with(self, commit: str | None, files: Mapping[str, str | None]) -> str:
-        """The tree of a commit with some files put at their paths by the names of their contents, or taken away (None).
+        """Return the tree of a commit after setting files, by path, to the named contents or removing them (None).
 
-        Raises `GitError` if a path cannot be one.
+        Raises `GitError` for an invalid path.
         """
         lines = "".join(f"100644 {sha}\t{path}\0" if sha else f"0 {NO_COMMIT}\t{path}\0" for path, sha in files.items())
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
@@ -279,7 +279,7 @@ class GitRepository:
     async def write_commit(
         self, tree: str, parents: Sequence[str], message: str, author: Signature, committer: Signature | None = None
     ) -> str:
-        """Stores a commit and returns its name."""
+        """Store a commit and return its name."""
         made = committer or author
         env = {
             **{f"GIT_AUTHOR_{name}": value for name, value in _signed(author).items()},
@@ -289,7 +289,7 @@ class GitRepository:
         return await self._line("commit-tree", tree, *named, stdin=message.encode(), env=env)
 
     async def commit(self, sha: str) -> Commit | None:
-        """A commit; None if there is none of that name."""
+        """Return a commit; None if there is none of that name."""
         found = await self.git.run(
             self.folder, "log", _COMMIT_FORMAT, "--max-count=1", f"{sha}^{{commit}}", "--", fine=(0, 128)
         )
@@ -298,42 +298,42 @@ class GitRepository:
     async def commits(
         self, until: str, *, since: str = "", path: str = "", limit: int = 1_000, oldest_first: bool = False
     ) -> list[Commit]:
-        """The commits that lead to `until` and not to `since`, newest first; those that touch `path` if it is given."""
+        """Return the commits in `until` and not in `since`, newest first; only those that change `path` if given."""
         what = [until, *([f"^{since}"] if since else []), *(["--", path] if path else [])]
         order = ("--reverse",) if oldest_first else ()
         return _commits(await self._text("log", _COMMIT_FORMAT, f"--max-count={limit}", *order, *what))
 
     async def merge_base(self, one: str, other: str) -> str | None:
-        """The newest commit that leads to both; None if they have nothing in common."""
+        """Return the newest common ancestor of both; None if there is none."""
         found = await self.git.run(self.folder, "merge-base", one, other, fine=(0, 1))
         return found.text.decode().strip() or None
 
     async def count(self, until: str, since: str) -> int:
-        """How many commits lead to `until` and not to `since`."""
+        """Return how many commits are in `until` and not in `since`."""
         return int(await self._line("rev-list", "--count", until, f"^{since}"))
 
     async def merge_tree(self, base: str, head: str) -> str | None:
-        """The tree of a merge of two commits; None if they contradict each other or have nothing in common."""
+        """Return the tree of a merge of two commits; None if they conflict or have no common ancestor."""
         found = await self.git.run(self.folder, "merge-tree", "--write-tree", base, head, fine=(0, _CONFLICT, 128))
         return None if found.code else found.text.decode().split("\n", 1)[0].strip()
 
     async def empty_tree(self) -> str:
-        """The name of the tree without any file, which is stored."""
+        """Store the tree without files and return its name."""
         return await self._line("hash-object", "-t", "tree", "-w", "--stdin")
 
     async def diff(self, old: str, new: str) -> str:
-        """The difference of two commits or trees as `git diff` writes it."""
+        """Return the difference of two commits or trees as `git diff` writes it."""
         return await self._text("diff", *_DIFF, old, new)
 
     async def changes(self, old: str, new: str) -> list[ChangedFile]:
-        """The files that differ between two commits or trees, in the order of their paths."""
+        """Return the files that differ between two commits or trees, sorted by path."""
         listed = await self._text("diff", *_DIFF, "--raw", "-z", "--no-abbrev", old, new)
         return changed_files(listed, await self.diff(old, new))
 
     async def copy_from(self, other: GitRepository, shas: Sequence[str]) -> None:
-        """Brings over these commits and all that they need."""
+        """Copy these commits from another repository, with all that they need."""
         if shas:
-            # NOTE(self): `uploadpack.allowAnySHA1InWant` of the other repository lets commits be asked for by name.
+            # NOTE(self): `uploadpack.allowAnySHA1InWant` of the other repository allows fetching commits by name.
             await self.git.run(self.folder, "fetch", "--quiet", "--no-tags", str(other.folder), *shas)
 
     async def _text(self, *arguments: str) -> str:
@@ -348,7 +348,7 @@ def _signed(who: Signature) -> dict[str, str]:
 
 
 def _entries(listed: str) -> list[TreeEntry]:
-    """The entries of `git ls-tree -z -l`."""
+    """Return the entries of `git ls-tree -z -l`."""
     entries = []
     for line in filter(None, listed.split("\0")):
         about, _, path = line.partition("\t")
@@ -358,7 +358,7 @@ def _entries(listed: str) -> list[TreeEntry]:
 
 
 def _commits(listed: str) -> list[Commit]:
-    """The commits of `git log` in `_COMMIT_FORMAT`."""
+    """Return the commits of `git log` in `_COMMIT_FORMAT`."""
     fields = listed.split("\0")
     commits = []
     for start in range(0, len(fields) - _COMMIT_FIELDS, _COMMIT_FIELDS):
@@ -378,12 +378,12 @@ _KINDS: dict[str, ChangeKind] = {"A": "added", "D": "removed", "R": "renamed", "
 
 
 def changed_files(listed: str, diff: str) -> list[ChangedFile]:
-    """The changed files of `git diff --raw -z`, each with its part of the same difference's `git diff`."""
+    """Return the changed files of `git diff --raw -z`, each with its part of the matching `git diff`."""
     sections = iter([section for section in _SECTION.split(diff) if section])
     files = []
     for row in _rows(listed):
         _, _, old, new, status, path, previous = row
-        # A file that became a link, or the other way round, has two: it is removed in one and added in the other.
+        # A file that became a link, or the reverse, has two sections: removed in one, added in the other.
         own = [next(sections) for _ in range(2 if status == "T" else 1)]
         patch = "\n".join(one[one.index("\n@@ ") + 1 :].rstrip("\n") for one in own if "\n@@ " in one)
         files.append(
@@ -401,7 +401,7 @@ def changed_files(listed: str, diff: str) -> list[ChangedFile]:
 
 
 def _rows(listed: str) -> list[tuple[str, str, str, str, str, str, str]]:
-    """Modes, names of contents, kind of change, path, and former path of each changed file."""
+    """Return modes, names of contents, kind of change, path, and former path of each changed file."""
     parts = iter(listed.split("\0"))
     rows = []
     for about in filter(None, parts):

@@ -1,4 +1,4 @@
-"""Search for issues and repositories by words and by the qualifiers that are asked for most."""
+"""Search for issues and repositories by words and the most common qualifiers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _page(window: Window, count: int, items: list[Json]) -> Answer:
 
 
 def _query(call: GitHubCall) -> tuple[list[str], list[tuple[str, str]]]:
-    """The words of the query, in lower case, and its qualifiers. Raises `Refusal`."""
+    """Return the words of the query, in lower case, and its qualifiers. Raises `Refusal`."""
     query = call.query.get("q", "").strip()
     if not query:
         raise Refusal(422, "Validation Failed", ({"resource": "Search", "field": "q", "code": "missing"},))
@@ -74,7 +74,7 @@ def _seen(call: GitHubCall) -> list[StoredRepo]:
 
 
 def _holds(repo: StoredRepo, issue: StoredIssue, name: str, value: str) -> bool:
-    """Whether a qualifier holds; one that is not known holds for all."""
+    """Return whether a qualifier matches; an unknown one matches everything."""
     wanted = value.lower()
     people = {
         "author": [issue.author],

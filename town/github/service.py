@@ -1,6 +1,6 @@
-"""The town's GitHub over HTTP, as the real one speaks: its REST interface, Git itself, pages, faults under `/town/*`.
+"""The town's GitHub over HTTP, like the real one: its REST API, Git itself, pages, faults under `/town/*`.
 
-What a token may do is checked whatever its account may: GitHub's scopes, and the narrower reach of fine-grained tokens.
+The rights of a token are checked besides those of its account: GitHub's scopes, and the limits of fine-grained tokens.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _NARROW = "Resource not accessible by personal access token"
 
 
 def check_rights(network: GitHubNetwork, token: Token, path: Mapping[str, Any]) -> None:
-    """Raises `Refusal` if a token may not write in the repository that an address names.
+    """Raise `Refusal` if a token may not write in the repository that a path names.
 
-    A classic token needs the scope `repo`, or `public_repo` for what is public. A fine-grained one writes only where
-    its account, or an organisation of which the account is a member, is the owner.
+    A classic token needs the scope `repo`, or `public_repo` for a public repository. A fine-grained one may write only
+    if its account, or an organisation of which the account is a member, is the owner.
     """
     repo = _repo(network, token, path)
     if repo is None or token.is_of_app:
@@ -78,7 +78,7 @@ def check_rights(network: GitHubNetwork, token: Token, path: Mapping[str, Any]) 
 
 
 def _repo(network: GitHubNetwork, token: Token, path: Mapping[str, Any]) -> StoredRepo | None:
-    """The repository of an address; None where it names none, or one that is not there for this account."""
+    """Return the repository that a path names; None if it names none, or one that this account cannot see."""
     try:
         if "repo_id" in path:
             return network.repo_by_id(path["repo_id"], token.account)
@@ -97,7 +97,7 @@ _GIT_HEADERS = {"content-encoding": "HTTP_CONTENT_ENCODING", "git-protocol": "GI
 class SmartHttp:
     """Serves the Git repositories of `network`.
 
-    `armed` gives the fault that a request meets, `before_write` is awaited before each push.
+    `armed` returns the fault that a request meets; `before_write` is awaited before each push.
     """
 
     network: GitHubNetwork
@@ -106,7 +106,7 @@ class SmartHttp:
     deadline_s: float = DEADLINE_S
 
     async def answer(self, request: Request) -> Response:
-        """The answer to a request of a `git` client."""
+        """Answer a request of a `git` client."""
         fault = self.armed(request)
         if fault and (answer := broken(fault, request, self.network.clock)):
             return answer
@@ -143,7 +143,7 @@ class SmartHttp:
         try:
             return self.network.moved(owner, name) or self.network.repo(owner, name, account)
         except Refusal as refusal:
-            # NOTE(self): GitHub asks who it is before it says that there is nothing.
+            # NOTE(self): GitHub demands authentication before it says that a repository does not exist.
             raise refusal if account else Refusal(_UNKNOWN, "Authentication required") from refusal
 
     def _check_push(self, repo: StoredRepo, account: GitHubAccount | None) -> None:
@@ -154,7 +154,7 @@ class SmartHttp:
         self.network.check_writable(repo)
 
     def _token(self, request: Request) -> Token | None:
-        """Who asks: a token as the password of any name, or a bearer's. Raises `Refusal`."""
+        """Return the token, sent as a basic password of any name or as a bearer token. Raises `Refusal`."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if not scheme:
             return None
@@ -169,7 +169,7 @@ _UNKNOWN = 401
 
 
 def _service(request: Request) -> str:
-    """Which of Git's two services is asked. Raises `Refusal`."""
+    """Return which of Git's two services is requested. Raises `Refusal`."""
     place = request.path_params["service"]
     service = request.query_params.get("service", "") if place == "info/refs" else place
     verb = "GET" if place == "info/refs" else "POST"
@@ -187,7 +187,7 @@ def _password(given: str) -> str:
 
 
 async def _run(request: Request, git: GitRepository, account: GitHubAccount | None) -> Response:
-    """What `git http-backend` answers. Raises `Refusal` for a body that is too large."""
+    """Return the answer of `git http-backend`. Raises `Refusal` for a body that is too large."""
     env = {
         "GIT_PROJECT_ROOT": str(git.folder.parent),
         "GIT_HTTP_EXPORT_ALL": "1",
@@ -219,7 +219,7 @@ def _pipes(
 
 
 async def _feed(request: Request, stdin: asyncio.StreamWriter) -> None:
-    """Hands on the body. A program that has read enough closes its end, which is no fault."""
+    """Pass on the body. A program that has read enough closes its end, which is no error."""
     size = 0
     try:
         async for chunk in request.stream():
@@ -235,7 +235,7 @@ async def _feed(request: Request, stdin: asyncio.StreamWriter) -> None:
 
 
 def _response(out: bytes) -> Response:
-    """The answer of a CGI program. Raises `GitError` if it is none."""
+    """Return the answer of a CGI program. Raises `GitError` if there is none."""
     head, found, body = out.partition(b"\r\n\r\n")
     if not found:
         raise GitError("http-backend", 0, "it answered nothing")
@@ -259,7 +259,7 @@ _ROOMS = (
 
 
 def _merged(tables: Iterable[dict[str, dict[str, Handler]]]) -> dict[str, dict[str, Handler]]:
-    """The handlers of several tables by address and verb."""
+    """Return the handlers of several tables by path and verb."""
     merged: dict[str, dict[str, Handler]] = {}
     for table in tables:
         for path, by_verb in table.items():
@@ -276,10 +276,10 @@ ELSEWHERE = _merged(
 def github_app(
     network: GitHubNetwork, *, faults: GitHubFaults | None = None, meter: GitHubMeter | None = None
 ) -> Starlette:
-    """The application that serves `network`; put it on loopback with `town.serving.serve`.
+    """Return the application that serves `network`; put it on loopback with `town.serving.serve`.
 
-    Its address is the interface's (`GITHUB_API_URL`), and the pages' too. Every answer of the interface carries
-    `x-ratelimit-*` headers. Only where `faults` is given can they be armed, in process or by `POST /town/faults`.
+    Its address is that of the API (`GITHUB_API_URL`) and of the pages. The answers of the API carry `x-ratelimit-*`
+    headers. Faults can be armed only if `faults` is given, in process or by `POST /town/faults`.
     """
     service = _GitHubService(
         network, faults if faults is not None else GitHubFaults(), meter or GitHubMeter(network.clock)
@@ -311,7 +311,7 @@ class _GitHubService:
         self._replicas = Replicas(network)
 
     def answering(self, by_verb: dict[str, Handler]) -> Callable[[Request], object]:
-        """The endpoint of one address."""
+        """Return the endpoint of one route."""
 
         async def endpoint(request: Request) -> Response:
             content = await request.body()
@@ -328,16 +328,16 @@ class _GitHubService:
         return endpoint
 
     def armed(self, request: Request) -> Fault | None:
-        """The fault that a request meets."""
+        """Return the fault that a request meets."""
         return self._faults.meet(f"{request.method} {request.url.path}", STRIKES)
 
     async def keep(self) -> None:
-        """Keeps the state before a write, where reads are to be behind."""
+        """Keep the state before a write, if stale reads are armed."""
         if any(fault.kind == "stale" for fault in self._faults.armed):
             await self._replicas.keep()
 
     async def rate_limit(self, request: Request) -> Response:
-        """How many requests are left, which costs none."""
+        """Return how many requests are left; this does not count as one."""
         try:
             token = self._token(request)
         except Refusal as refusal:
@@ -359,7 +359,7 @@ class _GitHubService:
         return HTMLResponse(pages.issue_page(repo, issue, await self._diff(repo, issue.number)), headers=_GUARD)
 
     async def _diff(self, repo: StoredRepo, number: int) -> str:
-        """The diff of a pull request; "" for an issue, and where there is no Git."""
+        """Return the diff of a pull request; "" for an issue, or if Git has none."""
         pull = repo.pulls.get(number)
         if pull is None:
             return ""
@@ -418,7 +418,7 @@ class _GitHubService:
             return refusal_response(Refusal(500, "Server Error"))
 
     async def _seen_by(self, request: Request) -> GitHubNetwork:
-        """The network as a request sees it: a read perhaps as it was."""
+        """Return the network as a request sees it: for a read possibly a past state."""
         if request.method not in _SAFE:
             await self.keep()
             return self._network
@@ -459,7 +459,7 @@ class _GitHubService:
 
 
 def _who(token: Token | None, request: Request) -> tuple[str, str]:
-    """The login and the address of a client."""
+    """Return the login and the address of a client."""
     return token.account.login if token else "", request.client.host if request.client else ""
 
 
@@ -496,20 +496,20 @@ def _no_page() -> Response:
 
 
 def etag_of(body: bytes) -> str:
-    """The weak ETag of a body."""
+    """Return the weak ETag of a body."""
     return f'W/"{sha256(body).hexdigest()}"'
 
 
 def last_modified(modified: datetime, now: datetime) -> str:
-    """What `Last-Modified` tells.
+    """Return the value of `Last-Modified`.
 
-    What changed within this very second is dated one second back, so that who asks by it misses nothing that follows.
+    A change within the current second is dated one second back, so that a client that sends it misses no later change.
     """
     return format_datetime(min(modified, now - timedelta(seconds=1)).astimezone(UTC), usegmt=True)
 
 
 def is_unchanged(asked: Mapping[str, str], etag: str, modified: datetime | None) -> bool:
-    """Whether the client that sent these headers has the answer; an ETag decides where both are sent."""
+    """Return whether the client that sent these headers has the answer; an ETag decides if both are sent."""
     if known := asked.get("if-none-match"):
         tags = {tag.strip().removeprefix("W/") for tag in known.split(",")}
         return bool(tags & {etag.removeprefix("W/"), "*"})
@@ -529,14 +529,14 @@ _KEPT = timedelta(seconds=60)
 
 
 class Replicas:
-    """Past states of `network`, each up to the write that ended it. Nothing is kept unless it is asked for."""
+    """Past states of `network`, each with the time of the write that ended it. Only `keep` adds one."""
 
     def __init__(self, network: GitHubNetwork) -> None:
         self._network = network
         self._past: deque[tuple[datetime, GitHubNetwork]] = deque()
 
     async def keep(self) -> None:
-        """Keeps the present state; call it before each write."""
+        """Keep the present state; call this before each write."""
         now = self._network.clock.now()
         while self._past and self._past[0][0] <= now - _KEPT:
             self._past.popleft()
@@ -550,6 +550,6 @@ class Replicas:
         return GitHubNetwork(clock=network.clock, git_folder=network.git_folder, state=state, pinned=refs)
 
     def behind(self, seconds: float) -> GitHubNetwork:
-        """The network as it was so many seconds ago, as far as that was kept; the present one for 0."""
+        """Return the network as of `seconds` ago, as far as that was kept; the present one for 0."""
         at = self._network.clock.now() - timedelta(seconds=seconds)
         return next((past for until, past in self._past if until > at), self._network)

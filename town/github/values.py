@@ -1,4 +1,4 @@
-"""The values of the town's GitHub, and its refusals as GitHub words them."""
+"""The values of the town's GitHub, and its refusals with GitHub's messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 
 
 class Refusal(Exception):
-    """An answer that is no success: a status, GitHub's message, and what was wrong with which field."""
+    """An answer other than success: a status, GitHub's message, and the errors by field."""
 
     def __init__(self, status: int, message: str, errors: tuple[Json | str, ...] = ()) -> None:
         super().__init__(message)
@@ -47,23 +47,23 @@ class Refusal(Exception):
 
 
 def not_found() -> Refusal:
-    """What is not there, and what may not be seen."""
+    """Return the refusal of what does not exist or may not be seen."""
     return Refusal(404, "Not Found")
 
 
 def forbidden() -> Refusal:
-    """What only those who may push can do."""
+    """Return the refusal of what only accounts that may push can do."""
     return Refusal(403, "Must have admin rights to Repository.")
 
 
 def unprocessable(resource: str, field_name: str, code: str, **more: object) -> Refusal:
-    """A field of the body that cannot be."""
+    """Return the refusal of an invalid field of the body."""
     return Refusal(422, "Validation Failed", ({"resource": resource, "field": field_name, "code": code, **more},))
 
 
 @dataclass(frozen=True, slots=True)
 class GitHubAccount:
-    """Somebody. `token` lets them in; "" for who never comes by the interface."""
+    """An account. `token` authenticates it; "" for an account that never uses the API."""
 
     id: int
     login: str
@@ -86,7 +86,7 @@ class GitHubLabel:
 
 @dataclass(frozen=True, slots=True)
 class StoredEdit:
-    """One version of a text: the whole of it, who wrote it, and when."""
+    """One version of a text: the whole text, who wrote it, and when."""
 
     id: int
     text: str
@@ -96,7 +96,7 @@ class StoredEdit:
 
 @dataclass(slots=True)
 class StoredComment:
-    """A comment as it stands."""
+    """A comment in its current form."""
 
     id: int
     body: str
@@ -119,7 +119,7 @@ class StoredReaction:
 
 @dataclass(frozen=True, slots=True)
 class StoredLabelling:
-    """That somebody put a label on an issue (`added`), or took it away."""
+    """A record that somebody added a label to an issue (`added`) or removed it."""
 
     id: int
     label: GitHubLabel
@@ -130,7 +130,7 @@ class StoredLabelling:
 
 @dataclass(slots=True)
 class StoredIssue:
-    """An issue as it stands; a pull request if `is_pull`."""
+    """An issue in its current form; a pull request if `is_pull`."""
 
     id: int
     number: int
@@ -154,7 +154,7 @@ class StoredIssue:
 
 @dataclass(slots=True)
 class StoredReview:
-    """A review; `commit` is the head that was looked at, `submitted_at` None while it is pending."""
+    """A review; `commit` is the head that was reviewed, `submitted_at` is None while it is pending."""
 
     id: int
     author: GitHubAccount
@@ -182,10 +182,10 @@ class StoredLineComment:
 
 @dataclass(slots=True)
 class StoredPull:
-    """What a pull request has beyond its issue; `head` and `base` are commits, their references are branches' names.
+    """A pull request's fields beyond its issue; `head` and `base` are commits, `head_ref` and `base_ref` branches.
 
-    `mergeable` holds for the pair of commits of which it was computed, base and head. `queued_at` and `queued_by` tell
-    who let it join the merge queue, and when, as long as it stands there.
+    `mergeable` is valid for the pair of commits for which it was computed, base and head. `queued_at` and `queued_by`
+    say when, and by whom, it was added to the merge queue, while it is there.
     """
 
     issue: StoredIssue
@@ -204,7 +204,7 @@ class StoredPull:
     queued_at: datetime | None = None
     queued_by: GitHubAccount | None = None
     fork: StoredRepo | None = None
-    """The repository in which its head lies, where that is another one."""
+    """The repository that holds its head, if that is another one."""
 
     @property
     def number(self) -> int:
@@ -217,7 +217,7 @@ class StoredPull:
 
 @dataclass(frozen=True, slots=True)
 class StoredStatus:
-    """What some test says of a commit, by the older of GitHub's two ways."""
+    """A test result of a commit, in the older of GitHub's two forms."""
 
     id: int
     sha: str
@@ -231,7 +231,7 @@ class StoredStatus:
 
 @dataclass(frozen=True, slots=True)
 class StoredCheck:
-    """What some application's test says of a commit; `conclusion` is None until it is completed."""
+    """An application's test result of a commit; `conclusion` is None until it is completed."""
 
     id: int
     sha: str
@@ -244,7 +244,7 @@ class StoredCheck:
 
 @dataclass(slots=True)
 class StoredRepo:
-    """A repository; `issues` by number, None where one was deleted."""
+    """A repository; `issues` by number, None for a deleted one."""
 
     id: int
     owner: GitHubAccount
@@ -259,13 +259,13 @@ class StoredRepo:
     has_pulls: bool = True
     pull_policy: PullPolicy = "all"
     needs_up_to_date: bool = False
-    """Whether a pull request is merged only while its branch holds the newest commit of its base."""
+    """Whether a pull request can be merged only while its branch holds the newest commit of its base."""
     dismisses_stale: bool = False
-    """Whether a push to a pull request takes the weight from its approvals."""
+    """Whether a push to a pull request dismisses its approvals."""
     has_merge_queue: bool = False
-    """Whether pull requests are merged through a queue only."""
+    """Whether pull requests are merged only through a queue."""
     queue_is_closed: bool = False
-    """Whether who may push there may not let one join the queue."""
+    """Whether even accounts that may push cannot add a pull request to the queue."""
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)
@@ -282,7 +282,7 @@ class StoredRepo:
 
 @dataclass(frozen=True, slots=True)
 class StoredInvitation:
-    """An invitation to work in a repository that nobody has answered yet."""
+    """An unanswered invitation to work in a repository."""
 
     id: int
     repo_id: int
@@ -293,7 +293,7 @@ class StoredInvitation:
 
 @dataclass(slots=True)
 class StoredThread:
-    """What one account is told of one issue or pull request; `comment_id` is the comment that it was told of last."""
+    """One account's notification of one issue or pull request; `comment_id` is the comment that caused it last."""
 
     id: int
     account: GitHubAccount
@@ -309,7 +309,7 @@ class StoredThread:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What lets an account in; `scopes` is None for a fine-grained token and for an application's."""
+    """An access token of an account; `scopes` is None for a fine-grained token and for an application's."""
 
     account: GitHubAccount
     scopes: tuple[str, ...] | None = ALL_SCOPES
@@ -322,7 +322,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class GitHubEvent:
-    """Something happened to an issue, or to the branches of a repository (`pushed`, number 0)."""
+    """A change of an issue, or of the branches of a repository (`pushed`, number 0)."""
 
     kind: EventKind
     repo: str
@@ -333,9 +333,9 @@ class GitHubEvent:
 def edit_text(
     of: StoredIssue | StoredComment, text: str | None, *, by: GitHubAccount, at: datetime, new_id: Callable[[], int]
 ) -> None:
-    """Give an issue or a comment another text, None for the one it has.
+    """Change the text of an issue or a comment; None keeps it.
 
-    The history begins with the first edit, which also adds the text as it was created.
+    The history begins with the first edit, which also adds the original text.
     """
     if text is None or text == (of.body or ""):
         return
@@ -349,7 +349,7 @@ _DOCUMENTATION = "https://docs.github.com/rest"
 
 
 def refusal_response(refusal: Refusal) -> JSONResponse:
-    """A refusal as the answer to a request."""
+    """Return the answer to a refused request."""
     body: Json = {"message": refusal.message}
     if refusal.errors:
         body["errors"] = list(refusal.errors)
@@ -373,7 +373,7 @@ _ELSEWHERE = "http://elsewhere.example/"
 
 
 def broken(fault: Fault, request: Request, clock: Clock) -> Response | None:
-    """The answer in place of doing what was asked; None for a fault that strikes only afterwards."""
+    """Return the answer of a fault that replaces the operation; None for a fault that strikes only afterwards."""
     if fault.kind in DOING:
         return None
     if fault.kind == "lost_request":
@@ -395,7 +395,7 @@ def broken(fault: Fault, request: Request, clock: Clock) -> Response | None:
 
 
 async def spoil(fault: Fault, answer: Response, request: Request, clock: Clock) -> Response:
-    """What becomes of the answer, once what was asked is done."""
+    """Return the answer that a fault leaves after the operation."""
     if fault.kind == "lost_answer":
         return drop(request)
     if fault.kind == "garbled":

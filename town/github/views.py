@@ -1,4 +1,4 @@
-"""What is stored, in the words of GitHub's interface: field by field as its published description has them."""
+"""Renders stored values in the format of GitHub's API, field by field as in its published description."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ _REPO_PLACES = {
 
 
 class GitHubViews:
-    """The views, at one address: `base` is what the client called."""
+    """The views at one address: `base` is the one that the client called."""
 
     def __init__(self, base: str) -> None:
         self.base = base.rstrip("/")
 
     def user(self, account: GitHubAccount) -> Json:
-        """An account, as it stands beside what it wrote."""
+        """Return an account as shown beside what it wrote."""
         url = f"{self.base}/users/{account.login}"
         return {
             "login": account.login,
@@ -87,7 +87,7 @@ class GitHubViews:
         }
 
     def profile(self, account: GitHubAccount, *, public_repos: int) -> Json:
-        """An account by itself."""
+        """Return an account as shown by itself."""
         empty = ("company", "location", "email", "hireable", "bio", "twitter_username")
         return {
             **self.user(account),
@@ -103,7 +103,7 @@ class GitHubViews:
         }
 
     def organization(self, org: GitHubAccount) -> Json:
-        """An organisation in a list."""
+        """Return an organisation as shown in a list."""
         url = f"{self.base}/orgs/{org.login}"
         return {
             "login": org.login,
@@ -118,7 +118,7 @@ class GitHubViews:
         }
 
     def whole_organization(self, org: GitHubAccount, *, public_repos: int) -> Json:
-        """An organisation by itself."""
+        """Return an organisation as shown by itself."""
         return {
             **self.organization(org),
             "name": org.name or org.login,
@@ -133,7 +133,7 @@ class GitHubViews:
         }
 
     def repo(self, repo: StoredRepo) -> Json:
-        """A repository."""
+        """Return a repository."""
         url, page = f"{self.base}/repos/{repo.full_name}", f"{self.base}/{repo.full_name}"
         still_open = sum(1 for issue in repo.issues.values() if issue and issue.state == "open")
         created = moment(repo.created_at)
@@ -174,7 +174,7 @@ class GitHubViews:
         }
 
     def issue(self, repo: StoredRepo, issue: StoredIssue) -> Json:
-        """An issue, or a pull request seen as one."""
+        """Return an issue, or a pull request seen as one."""
         at, number = f"{self.base}/repos/{repo.full_name}", issue.number
         url = f"{at}/issues/{number}"
         page = f"{self.base}/{repo.full_name}/{'pull' if issue.is_pull else 'issues'}/{number}"
@@ -214,7 +214,7 @@ class GitHubViews:
         return shown
 
     def comment(self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment) -> Json:
-        """A comment."""
+        """Return a comment."""
         at = f"{self.base}/repos/{repo.full_name}/issues"
         return {
             "id": comment.id,
@@ -231,7 +231,7 @@ class GitHubViews:
         }
 
     def label(self, repo: StoredRepo, label: GitHubLabel) -> Json:
-        """A label."""
+        """Return a label."""
         return {
             "id": label.id,
             "node_id": node_id("Label", label.id),
@@ -243,7 +243,7 @@ class GitHubViews:
         }
 
     def labelling(self, repo: StoredRepo, labelling: StoredLabelling) -> Json:
-        """That a label was put on an issue, or taken away."""
+        """Return the event of a label that was added to an issue or removed."""
         return {
             "id": labelling.id,
             "node_id": node_id("LabeledEvent", labelling.id),
@@ -258,7 +258,7 @@ class GitHubViews:
         }
 
     def reaction(self, reaction: StoredReaction) -> Json:
-        """A reaction."""
+        """Return a reaction."""
         return {
             "id": reaction.id,
             "node_id": node_id("Reaction", reaction.id),
@@ -269,23 +269,23 @@ class GitHubViews:
 
 
 def association(repo: StoredRepo, account: GitHubAccount) -> str:
-    """What an account is to a repository."""
+    """Return the relation of an account to a repository."""
     if account == repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login.lower() in repo.collaborators else "NONE"
 
 
 def reaction_counts(reactions: list[StoredReaction], url: str) -> Json:
-    """How many reactions there are of each kind."""
+    """Return how many reactions there are of each kind."""
     counts = {content: sum(1 for one in reactions if one.content == content) for content in REACTIONS}
     return {"url": url, "total_count": len(reactions), **counts}
 
 
 def node_id(kind: str, number: int | str) -> str:
-    """The name of a thing in GitHub's other interface."""
+    """Return the id of an object in GitHub's GraphQL API."""
     return b64encode(f"{kind}{number}".encode()).decode()
 
 
 def moment(at: datetime) -> str:
-    """A time as the interface writes it, in whole seconds."""
+    """Return a time as the API writes it, in whole seconds."""
     return f"{at:%Y-%m-%dT%H:%M:%SZ}"

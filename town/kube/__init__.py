@@ -1,1 +1,1 @@
-"""A cluster with Sandboxes: its API over HTTP, and real processes for pods."""
+"""A cluster with Sandboxes: its API over HTTP, with real processes as pods."""

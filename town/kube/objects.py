@@ -1,4 +1,4 @@
-"""The objects of the town's cluster, in memory: each change has a number, and the last ones are remembered."""
+"""The objects of the town's cluster, in memory: each change has a number, and the last ones are kept."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ KubeObject = dict[str, Any]
 
 
 class ObjectPlace(NamedTuple):
-    """Where an object is: `collection` is the path of its kind and name space."""
+    """The place of an object: `collection` is the path of its kind and namespace."""
 
     collection: str
     name: str
 
 
 class ObjectChange(NamedTuple):
-    """What happened to one object: `ADDED`, `MODIFIED` or `DELETED`."""
+    """A change of one object: `ADDED`, `MODIFIED` or `DELETED`."""
 
     version: int
     collection: str
@@ -29,7 +29,7 @@ class ObjectChange(NamedTuple):
 
 
 class TooOld(Exception):
-    """The changes since then are not remembered any more."""
+    """The changes since then are no longer kept."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class KubeObjects:
         return copy.deepcopy(self._found.get(place))
 
     def under(self, end: str) -> list[ObjectPlace]:
-        """Return the places of the collections whose path ends so, in the order of their names."""
+        """Return the places of objects in collections whose path ends with `end`, sorted."""
         return sorted(place for place in self._found if place.collection.endswith(end))
 
     def put(self, place: ObjectPlace, wanted: KubeObject) -> KubeObject:
@@ -67,18 +67,18 @@ class KubeObjects:
             self._note("DELETED", place, told)
 
     def since(self, collection: str, version: int) -> list[ObjectChange]:
-        """Return what happened there after that version. Raises `TooOld`."""
+        """Return the changes in `collection` after `version`. Raises `TooOld`."""
         if version < self._forgotten:
             raise TooOld
         return [one for one in self._changes if one.collection == collection and one.version > version]
 
     def forget(self) -> None:
-        """Remember no change: the next watch must list anew."""
+        """Forget all changes: the next watch must list again."""
         self._changes.clear()
         self._forgotten = self.version
 
     async def after(self, version: int) -> None:
-        """Wait until something has changed since that version."""
+        """Wait until something has changed since `version`."""
         while self.version <= version:
             await self._changed.wait()
 

@@ -23,9 +23,9 @@ class Pods:
     """Runs the pods of all Sandboxes.
 
     Attributes:
-        folder: holds a folder for each volume, and `NAME.log` for what a pod tells.
-        entrypoint: that of each image; the arguments of the container follow.
-        images: entrypoints of images that differ.
+        folder: holds a folder for each volume, and `NAME.log` with the output of a pod.
+        entrypoint: the entrypoint of each image; the arguments of the container follow.
+        images: the entrypoints of images that have another one.
         restart_s: seconds before the first restart, doubled for each further one.
 
     """
@@ -37,7 +37,7 @@ class Pods:
     images: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Run them until cancelled; then kill what runs."""
+        """Run the pods until cancelled; then kill the running ones."""
         kept: dict[ObjectPlace, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -58,7 +58,7 @@ class Pods:
         return bool(spec.get("operatingMode", "Running") == "Running")
 
     async def _pod(self, place: ObjectPlace) -> None:
-        """Run one pod until its Sandbox is suspended or deleted, with its restarts."""
+        """Run one pod, with its restarts, until its Sandbox is suspended or deleted."""
         unwanted = asyncio.create_task(self._until_unwanted(place))
         spec: KubeObject = (self.objects.get(place) or {})["spec"]["podTemplate"]["spec"]
         restarts, last, process = 0, KubeObject(), None
@@ -113,7 +113,7 @@ class Pods:
     def _tell(
         self, place: ObjectPlace, state: KubeObject | None, restarts: int = 0, last: KubeObject | None = None
     ) -> None:
-        """Write down the state of the container, None for no pod, and what its Sandbox says of that."""
+        """Write the state of the container, None for no pod, and the matching conditions of its Sandbox."""
         sandbox, pod = self.objects.get(place), _beside(place, "pods", place.name)
         if state is None:
             self.objects.delete(pod)
@@ -138,12 +138,12 @@ class Pods:
 
 
 def _beside(place: ObjectPlace, plural: str, name: str) -> ObjectPlace:
-    """Return the place of an object of the core API in the same name space."""
+    """Return the place of an object of the core API in the same namespace."""
     return ObjectPlace(f"/api/v1/namespaces/{place.collection.split('/')[-2]}/{plural}", name)
 
 
 def _starts_again(spec: KubeObject, code: int) -> bool:
-    """Return whether the kubelet starts a container again that ended so."""
+    """Return whether the kubelet restarts a container that ended with `code`."""
     rules = [one["exitCodes"] for one in spec["containers"][0].get("restartPolicyRules", ())]
     if any((code in one["values"]) == (one["operator"] == "In") for one in rules):
         return True
@@ -151,7 +151,7 @@ def _starts_again(spec: KubeObject, code: int) -> bool:
 
 
 async def _end(process: Process, grace_s: float) -> None:
-    """Ask the process to end, and kill it with all that it started if it has not after `grace_s`."""
+    """Ask the process to end; kill it, with all that it started, if it has not ended after `grace_s`."""
     with suppress(ProcessLookupError, TimeoutError):
         process.send_signal(SIGTERM)
         await asyncio.wait_for(process.wait(), grace_s)

@@ -21,7 +21,7 @@ FaultKind = Literal[
     "too_many",  # 429 with retry-after
     "unavailable",  # 503
     "conflict",  # 409, as if somebody else had changed the object
-    "stall",  # no answer for `seconds`, and then none
+    "stall",  # no answer for `seconds`, then a dropped connection
     "lost_answer",  # do it, then drop the connection
     "cut",  # a watch ends after its first event
 ]
@@ -41,7 +41,7 @@ class KubeFaults(faults.ArmedFaults[FaultKind]):
 
 @dataclass
 class KubeService:
-    """Answers for `objects`, to whoever has `token` ("": anybody)."""
+    """Serves `objects` to clients with `token` ("": anybody)."""
 
     objects: KubeObjects
     token: str = ""
@@ -138,7 +138,7 @@ def _line(kind: str, told: KubeObject) -> str:
 
 
 def _has(told: KubeObject, request: Request) -> bool:
-    """Return whether an object has the labels that were asked for."""
+    """Return whether an object has the requested labels."""
     labels = told.get("metadata", {}).get("labels", {})
     asked = [part.partition("=") for part in request.query_params.get("labelSelector", "").split(",") if part]
     return all(key in labels and (not equal or labels[key] == value) for key, equal, value in asked)

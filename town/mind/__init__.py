@@ -1,1 +1,1 @@
-"""The town's scripted mind: it reads the facts of a request and answers in words. No HTTP here."""
+"""The town's scripted mind: it reads the facts of a request and answers with text. No HTTP here."""

@@ -1,4 +1,4 @@
-"""What to do about a post: reply, like, leave or stay silent, and why. Pure rules and a little chance."""
+"""Decides what to do about a post: reply, like, leave or stay silent, and why. Pure rules and some chance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS: dict[Act, str] = {
     "exit": "graceful_exit",
     "reply": "bluesky_reply",
 }
-"""The tool of each act; what is not offered is replaced by the first that is."""
+"""The tool of each act; the first act with an offered tool replaces one without."""
 
 _SETTLED = {"thanks", "agree", "goodbye", "like_it"}
 _LONG_TALK = 3
@@ -26,14 +26,14 @@ _REPLY_TO_CROWD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """An act, and what it rests on.
+    """An act, and the reasons for it.
 
     Attributes:
         act: what to do.
-        intent: what kind of thing they said, if we know it.
-        asked: the idea whose question they ask.
-        answered: our idea whose question they answer.
-        closing: it is our last word here.
+        intent: the kind of statement in the post, if we know it.
+        asked: the idea whose question the post asks.
+        answered: our idea whose question the post answers.
+        closing: whether it is our last reply here.
 
     """
 
@@ -65,7 +65,7 @@ def choose(post: PostFacts, own_handle: str, bank: Bank, rng: random.Random) -> 
 
 
 def _asks(post: PostFacts, own_handle: str) -> bool:
-    """Whether the post asks us something: it has a question, and others who were addressed have not all the say."""
+    """Return whether the post asks us something: it has a question that is not addressed only to others."""
     if "?" not in post.text:
         return False
     addressed = mentioned(post.text)
@@ -73,7 +73,7 @@ def _asks(post: PostFacts, own_handle: str) -> bool:
 
 
 def _eagerness(post: PostFacts, choice: ToolChoice, own: list[str], crowd: set[str]) -> float:
-    """How likely a statement is worth words: after our own answer a like does, after theirs maybe a word."""
+    """Return the probability of a reply to a statement; once we replied, only an answer to our question gets one."""
     if post.several_addressed or len(crowd) > 1:
         return _REPLY_TO_CROWD
     if own:

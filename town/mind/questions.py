@@ -1,4 +1,4 @@
-"""Questions that are answered in one word, a list or a program, by their name: one row each. Pure."""
+"""Answers named questions with one word, a list or a program: one table row for each question. Pure."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _NO_SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def shared_work(turn: MindTurn, text: str) -> Completion | None:
-    """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done.
+    """Return the next call for the workspace, then the plan in it, that `text` asks for; None if no call is left.
 
-    Who asks us to build a program that we know asks for both; for another one nothing is begun.
+    A request to build a program that we know asks for both; for an unknown program nothing is begun.
     """
     asked, build = _WORKSPACE.search(text), _BUILD.search(text)
     found = asked or build
@@ -64,9 +64,9 @@ def shared_work(turn: MindTurn, text: str) -> Completion | None:
 
 
 def refused(words: BankWords, text: str, *, is_order: bool) -> str:
-    """What is said to somebody who asks for work that this mind cannot do; "" where nobody does.
+    """Return the reply to a request for work that this mind cannot do; "" if `text` is none.
 
-    `is_order`: the text is the owner's, so that a sentence with a verb in front asks for something.
+    `is_order`: the text is the owner's, so that a sentence that begins with a verb is a request.
     """
     bank = words.bank
     asks = _BUILD.search(text) or (is_order and _is_errand(bank, text))
@@ -74,21 +74,21 @@ def refused(words: BankWords, text: str, *, is_order: bool) -> str:
 
 
 def bare_request(text: str) -> str:
-    """A request without its courtesies and names."""
+    """Return a request without courtesies and names."""
     return _POLITE.sub("", text.strip())
 
 
 def _is_errand(bank: Bank, text: str) -> bool:
-    """Whether a text begins as an order, or says something about a repository that it links to."""
+    """Return whether a text begins as an order, or says something about a repository that it links to."""
     plain = ADDRESS.sub(" ", text).strip(" .!")
     links = "github.com/" in text and bool(plain) and "?" not in text
     return links or re.match(rf"(?:{bank.lines['errands']})\b", bare_request(text), re.IGNORECASE) is not None
 
 
 def told(turn: MindTurn, words: BankWords, account: str = "", *, is_order: bool = False) -> Completion | None:
-    """What is said of work that was done in this turn, or cannot be; a like where a plan lacked nothing; else None.
+    """Return a reply about work done in this turn, or impossible work; a like if a plan lacked nothing; else None.
 
-    `account` is our name on GitHub, where it is to be told; `is_order` as for `refused`.
+    `account` is our name on GitHub, if the reply must state it; `is_order` as for `refused`.
     """
     done = next(
         (outcome for outcome in reversed(turn.facts.outcomes) if outcome.act in words.bank.lines["built"]), None
@@ -107,26 +107,26 @@ def told(turn: MindTurn, words: BankWords, account: str = "", *, is_order: bool 
 
 
 def plan_of(bank: Bank, title: str) -> Json:
-    """The title, goal and tasks of a plan for what a title asks for; without tasks where no program is known for it."""
+    """Return the title, goal and tasks of a plan for what a title asks for; no tasks if no program is known for it."""
     row = row_for(bank, title) or {}
     tasks = [dict(one) for one in row.get("tasks", ())]
     return {"title": row.get("title", title), "goal": row.get("goal", f"{title}."), "tasks": tasks}
 
 
 def row_for(bank: Bank, title: str) -> Mapping[str, Any] | None:
-    """The row of the table of programs that does all that a title asks for; None where a word of it is unknown."""
+    """Return the row of the program that does all that a title asks for; None if a word of the title is unknown."""
     asked = ADDRESS.sub(" ", title)
     matching = (row for row in bank.code if re.search(row["match"], asked, re.IGNORECASE | re.DOTALL))
     return next((row for row in matching if stems(asked) <= stems(row["words"])), None)
 
 
 def buildable(bank: Bank) -> str:
-    """What can be built, as a phrase lists it."""
+    """Return what can be built, separated by commas."""
     return ", ".join(row["label"] for row in bank.code if "label" in row)
 
 
 def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:
-    """The parts that no task does: a telling word of each stands in none."""
+    """Return the parts whose telling words do not all occur in one task."""
     known = [stems(text) for text in fields.get("tasks", ())]
     parts = (part for text in fields.get("wanted", ()) for part in _parts(text))
     return {
@@ -135,7 +135,7 @@ def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:
 
 
 def _parts(text: str) -> list[str]:
-    """What shall be built, a few words each, in the words of the text."""
+    """Return the things to build that the text lists, a few words each, in its own words."""
     listed = (piece for found in _LIST.finditer(text) for piece in _BETWEEN.split(found[1]))
     return [part for piece in listed if (part := _OPENING.sub("", piece.strip()))][:_MOST_PARTS]
 
@@ -149,14 +149,14 @@ def _task(part: str) -> Json:
 _UNKNOWN = "this mind knows a few programs by heart, and the task asks for none; a language model could write it"
 _UNEXPECTED = "what this mind knows by heart does not fit what is there"
 README, _HEADING = "README.md", "# A new page\n"
-"""The page on which a task that names it says how to run what was built, and how a new one begins."""
+"""The page to which a task that names it adds how to run the program, and how a new page begins."""
 _FOUND = "All of it is there already, and its tests pass."
 
 
 def write_code(turn: MindTurn, about: CodingFacts) -> Completion:
-    """The next call for a task.
+    """Return the next call for a task.
 
-    Its files, the README if it names it, its changes once a run failed without them, a run that passes, the end.
+    In order: its files, the README if it names it, its changes once a run failed without them, a passing run, the end.
     """
     tool, given = _next(turn, about)
     return Completion(calls=(ToolUse(tool, given),))
@@ -181,7 +181,7 @@ def _next(turn: MindTurn, about: CodingFacts) -> tuple[str, Json]:
 
 
 def _end(turn: MindTurn, command: str, done: str, *, is_found: bool) -> tuple[str, Json]:
-    """The run once all is written, and the end; that nothing was to be done is said where a first end was sent back."""
+    """Return the run once all is written, then the end; a `finish` that was sent back is sent as `already_there`."""
     ended = [one for one in turn.facts.outcomes if one.tool == "finish"]
     last = turn.facts.outcomes[-1]
     if (last.failed and last.tool != "finish" and last.text != README) or len(ended) > 1:
@@ -213,7 +213,7 @@ Fields = Mapping[str, tuple[str, ...]]
 
 
 def _repeats(new: str, said: Iterable[str]) -> bool:
-    """Whether most of the telling words of `new` stand in one of those before it."""
+    """Return whether most telling words of `new` occur in one of the texts in `said`."""
     told = stems(new)
     return bool(told) and any(len(told & stems(text)) / len(told) >= _SAME_SHARE for text in said)
 
@@ -224,12 +224,12 @@ def _judged(fields: Fields) -> str:
 
 
 def _has_fault(_fields: Fields) -> str:
-    """The town's mind writes no such message on purpose, so its suspicions are always wrong."""
+    """Answer NO: the town's mind writes no such message on purpose, so its suspicions are always wrong."""
     return "NO"
 
 
 def _worth_an_answer(fields: Fields) -> str:
-    """Not where the newest message only thanks, or says again what was said before it; names stand before a colon."""
+    """Answer LISTEN if the newest message only thanks or repeats an earlier one. A colon follows the name in a line."""
     *before, newest = [text.partition(": ")[2] for text in fields.get("said", ())] or [""]
     return "LISTEN" if _repeats(newest, before) or _ONLY_THANKS.fullmatch(newest) else "SPEAK"
 
@@ -250,7 +250,7 @@ def _intent(fields: Fields) -> str:
 
 
 def _answers(text: str, said: Iterable[str]) -> bool:
-    """Whether `text` says yes to what was asked before it, or names the repository that was asked for."""
+    """Return whether `text` says yes to an earlier question, or names the repository that one asks for."""
     asked = [line for line in said if "?" in line]
     is_name = "?" not in text and len(text.split()) <= _FEW_WORDS and any(_ASKS_WHERE.search(line) for line in asked)
     return bool(asked) and (is_name or _GO_AHEAD.match(text) is not None)
@@ -268,7 +268,7 @@ _RIGHTS = (
     ("no_reply", re.compile(r"\b(?:do not|don't|stop|never)\b.{0,40}\b(?:reply|answer|writ)|leave me", re.IGNORECASE)),
     ("why", re.compile(r"\bwhy\b.{0,20}\byou\b.{0,20}\b(?:reply|answer|write)\b", re.IGNORECASE)),
 )
-"""What somebody asks for themselves, by the words of it; the first row that fits holds."""
+"""What people ask for about their own data, by its words; the first matching row counts."""
 
 
 _ISSUE = re.compile(r"#(\d{1,9})\s+(\S.*)")
@@ -281,7 +281,7 @@ _RULES = (
     ("forbidden", re.compile(r"\b(?:no|not|forbid\w{0,5}|reject\w{0,3}|closed?|stay away)\b", re.IGNORECASE)),
     ("allowed", re.compile(r"\b(?:welcome|allow\w{0,3}|invited)\b", re.IGNORECASE)),
 )
-"""What a project's files say of AI agents, by the words of it; the first row that fits holds."""
+"""What a project's files say about AI agents, by its words; the first matching row counts."""
 
 
 def right_in(post: str) -> str:
@@ -300,25 +300,25 @@ def _repository_rule(fields: Fields) -> str:
 
 
 def _rule_pages(fields: Fields) -> str:
-    """The numbers of the first pages, whatever they are called."""
+    """Return the numbers of the first pages, whatever their names."""
     count = len("".join(fields.get("names", ())).splitlines())
     return json.dumps({"pages": list(range(1, min(count, _MOST_PAGES) + 1))})
 
 
 def _worth_a_post(fields: Fields) -> str:
-    """Worth it is what has a title of several telling words."""
+    """Answer yes if the title has several telling words."""
     return "yes" if len(stems(" ".join(fields.get("title", ())))) >= _TELLING_TITLE else "no"
 
 
 def _told_plainly(fields: Fields) -> str:
-    """The texts with a full stop less, for a voice that makes no ends."""
+    """Return the texts without a final full stop, for a voice that does without."""
     return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
 def _document(bank: Bank, fields: Fields) -> str:
-    """A short document: what it is for, how to run it, how anybody can tell; what is new where it is updated.
+    """Return a short document: purpose, how to run it, how to check it, and in an update what is new.
 
-    Nothing is written where the goal is no program of the table: nobody here could make true what it says.
+    Returns "" if the goal is no program of the table: nobody here could make the document true.
     """
     path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
     title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
@@ -334,7 +334,7 @@ def _document(bank: Bank, fields: Fields) -> str:
 
 
 def _verdict(fields: Fields) -> Json:
-    """Unfinished is what a page calls so in a line."""
+    """Return a verdict: what a line of a page calls unfinished remains to be done."""
     lines = [line.strip(" |-*#") for page in fields.get("pages", ()) for line in page.splitlines()]
     remaining = [line[:_LINE_CHARS] for line in lines if _UNFINISHED.search(line)][:_MOST_LINES]
     summary = "Some of what the pages name is not there yet." if remaining else "All that the pages name is there."
@@ -346,7 +346,7 @@ _NO = re.compile(r"\b(?:no|not|never|don't)\b", re.IGNORECASE)
 
 
 def _work_request(fields: Fields) -> str:
-    """The last comment that says yes or no decides."""
+    """Return the last comment that says yes or no, if it says yes; comment 0 otherwise."""
     said = fields.get("comments", ())
     told = [(number, text) for number, text in enumerate(said, 1) if _YES.search(text) or _NO.search(text)]
     number, text = told[-1] if told and not _NO.search(told[-1][1]) else (0, "")
@@ -354,7 +354,7 @@ def _work_request(fields: Fields) -> str:
 
 
 def _ordered(fields: Fields) -> str:
-    """Ordered is an act whose first word, what is done, stands in the line."""
+    """Answer YES if the first word of the act, its verb, occurs in the owner's line."""
     act = "".join(fields.get("act", ())).split()[:1]
     return "YES" if act and stems(act[0]) & stems("".join(fields.get("line", ()))) else "NO"
 
@@ -366,7 +366,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "First Look": _worth_an_answer,
     "Intent": _intent,
     "Owner Order": _ordered,
-    "False Report": lambda _: "NO",  # it never says that it did what it did not do
+    "False Report": lambda _: "NO",  # this mind never reports what it did not do
     "repository-pages": _rule_pages,
     "repository-rules": _repository_rule,
     "rights-request": _right,
@@ -375,7 +375,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "extraction": lambda _: "[]",
     "voice-phrases": _told_plainly,
 }
-"""By the name of the question; any other gets a sentence."""
+"""Answers in plain text, by the name of the question."""
 
 
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
@@ -384,7 +384,7 @@ _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "review-wishes": lambda _: {"title": "", "wishes": []},
     "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }
-"""What the first tool is handed, by the name of the question."""
+"""The arguments of the first tool, by the name of the question."""
 
 
 _SENTENCES: Mapping[str, str] = {
@@ -392,11 +392,11 @@ _SENTENCES: Mapping[str, str] = {
     "peer-announcement": "found",
     **{f"rights-answer: {kind}": f"right_{kind}" for kind in ("know", "forget", "no_reply", "reply_again", "why")},
 }
-"""Questions that are answered by a sentence in the first tool: their heading in `talk.yaml`."""
+"""Questions answered with a sentence in the first tool, with their heading in `talk.yaml`."""
 
 
 def _open_ritual(words: BankWords, fields: Fields) -> Json:
-    """An idea, and its question to those who are invited; what the owner said is taken up first."""
+    """Return an idea, a reaction to the owner's line if there is one, and a question to those invited."""
     ritual, named = "".join(fields["ritual"]), " ".join(f"@{handle}" for handle in fields["invited"])
     owner_line = f" {words.line('ritual_owner')}" if fields.get("owner") else ""
 
@@ -410,7 +410,7 @@ def _open_ritual(words: BankWords, fields: Fields) -> Json:
 
 
 def _write_memo(words: BankWords, fields: Fields) -> Json:
-    """What we keep, why, and what we held before: by our part, and by the idea nearest to what was said."""
+    """Return what we keep, why, and what changes from now on, by our part and the idea nearest to what was said."""
     part = "".join(fields["part"])
     idea = words.match(" ".join(fields.get("said", ())), words.own_fields) or words.next_idea()
     pick, why = without_questions(idea.say), words.line("ritual_why", part)
@@ -420,7 +420,7 @@ def _write_memo(words: BankWords, fields: Fields) -> Json:
 
 
 def _write_plan(words: BankWords, fields: Fields) -> Json:
-    """A plan of the issues for which a program is known, or of what a title asks for; without tasks where none is."""
+    """Return a plan of the issues with a known program, or of what a title asks for; without tasks if none is known."""
     issues = [found for text in fields.get("issues", ()) if (found := _ISSUE.match(text))]
     if issues:
         plans = [(int(found[1]), plan_of(words.bank, found[2])) for found in issues]
@@ -431,7 +431,7 @@ def _write_plan(words: BankWords, fields: Fields) -> Json:
 
 
 def _decide_to_mend(words: BankWords, fields: Fields) -> Json:
-    """Yes to what it knows a skill for; all else it would have to do by habit."""
+    """Return yes for a friction with a known skill; anything else would have to become a habit."""
     slip = words.field.slip
     knows = slip is not None and slip.friction in "".join(fields.get("description", ()))
     reason = words.line("mends", "known" if knows else "unknown")
@@ -444,7 +444,7 @@ _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {
     "ritual-memo": _write_memo,
     "plan": _write_plan,
 }
-"""What the tool is handed that is written in words of ours, by the name of the question."""
+"""The arguments of the first tool that hold text of our own, by the name of the question."""
 
 
 def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
@@ -458,7 +458,7 @@ _TRIED = re.compile(r"^#{1,6} (.{1,200})\n(?:(?!#).*\n){0,20}?.*runs `([^`\n]{1,
 
 
 def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
-    """The next call: each scenario that names a command is run, and fails where the command does."""
+    """Return the next call: the command of each scenario is run; the scenario fails if the command does."""
     scenarios = _TRIED.findall(page) or [(page.strip().partition("\n")[0], "")]
     runs, told = (sum(one.tool == name for one in turn.facts.outcomes) for name in ("run", "scenario_verdict"))
     if told == len(scenarios):
@@ -471,7 +471,7 @@ def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
 
 
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
-    """The answer, in plain text or as a sentence in a tool."""
+    """Return the answer, as plain text or as a tool call."""
     if (text := _plain_answer(turn.bank, about)) is not None:
         return Completion(text)
     if about.question == "scenario-run":

@@ -1,4 +1,4 @@
-"""An answer to a post: to a known question, to what people usually say, from our field, or that it is not ours."""
+"""Answers a post: a known question, a usual statement, something in our field, or what is not ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPTIONS = re.compile(
 
 
 def reply(words: BankWords, choice: ToolChoice, *, is_first: bool, pictures: int) -> str:
-    """The text of a reply, our first one in that talk or not; `pictures` hang on the post."""
+    """Return a reply, `is_first` if we said nothing there before; `pictures` is how many the post has."""
     text = _answer(words, choice, is_first=is_first)
     if pictures:
         text = f"{words.line('picture' if pictures == 1 else 'pictures')} {text}"
@@ -35,7 +35,7 @@ def reply(words: BankWords, choice: ToolChoice, *, is_first: bool, pictures: int
 
 
 def answer_freely(words: BankWords, fallback: Mapping[str, Sequence[str]] | None = None) -> str:
-    """An answer to anything: a choice of two, our field, a neighbour's; else `fallback`, else that it is not ours."""
+    """Answer anything: a choice of two, our field, a neighbour's; else with `fallback`, else that it is not ours."""
     text = words.text
     if option := _option(words, text):
         return words.line("choice", pick=option)
@@ -54,7 +54,7 @@ def answer_freely(words: BankWords, fallback: Mapping[str, Sequence[str]] | None
 
 
 def _remark(words: BankWords) -> str:
-    """On a statement outside everything known: in their own words, if a piece of them can be quoted."""
+    """Remark on a statement outside everything known, with a quote from it if possible."""
     quotable = bool(quote(words.text))
     remarks: Mapping[str, Sequence[str]] = words.bank.lines["remark"]
     return words.say({key: [one for one in said if ("{quote}" in one) == quotable] for key, said in remarks.items()})
@@ -74,7 +74,7 @@ def _answer(words: BankWords, choice: ToolChoice, *, is_first: bool) -> str:
 
 
 def _prepared(words: BankWords, choice: ToolChoice) -> Mapping[str, Sequence[str]]:
-    """Phrases for what they said: a general invitation, or a thing that people usually say."""
+    """Return phrases for a general invitation or a usual statement; none for anything else."""
     if invited := words.bank.invited_in(words.text):
         answers: Mapping[str, Sequence[str]] = words.bank.lines["invited"][invited]
         return answers
@@ -91,7 +91,7 @@ def _to_question(words: BankWords, idea: Idea, *, is_first: bool) -> str:
 
 
 def _to_answer(words: BankWords, idea: Idea) -> str:
-    """They answered our question; if they turned it round, we answer it too."""
+    """Respond to an answer to our question; if they ask it back, answer it as well."""
     if "?" in words.text and words.fresh(idea.answers[ANY]):
         return idea.answers[ANY]
     if words.fresh(idea.more):
@@ -100,7 +100,7 @@ def _to_answer(words: BankWords, idea: Idea) -> str:
 
 
 def _refer(words: BankWords) -> str:
-    """The question belongs to a neighbour: say whose it is, and ask back."""
+    """Refer a question to the neighbour whose field it is, with a question back; "" if there is none."""
     theirs = words.bank.field_of(words.text)
     if not theirs or theirs.name in {words.field.name, GENERAL}:
         return ""
@@ -120,7 +120,7 @@ def _neighbour_for(words: BankWords, field: Field) -> str:
 
 
 def _about_neighbour(words: BankWords) -> str:
-    """What SELF.md says of the neighbour that they ask about."""
+    """Return what SELF.md says of the neighbour that they ask about; "" for none."""
     for handle, line in words.neighbours.items():
         name = _first_name(handle)
         if "?" in words.text and re.search(rf"(?<![@\w]){name}\b", words.text, re.IGNORECASE):
@@ -133,7 +133,7 @@ def _first_name(handle: str) -> str:
 
 
 def _option(words: BankWords, text: str) -> str:
-    """One of two things to choose from, as they named it."""
+    """Return one of two options, as they named it; "" if there are none."""
     match = _OPTIONS.search(text)
     second = match[2].split() if match else []
     first = match[1].split()[-len(second) :] if match else []
@@ -159,18 +159,18 @@ class MindTurn:
 
     @cached_property
     def rng(self) -> random.Random:
-        """Chance drawn from the facts: the words of a prompt change nothing."""
+        """Chance seeded with the facts: the wording of a prompt changes nothing."""
         said = repr((self.seed, self.facts, self.force, list(self.offers)))
         return random.Random(hashlib.sha256(said.encode()).digest())
 
     @property
     def first_offer(self) -> Offer | None:
-        """The first tool, where there is one."""
+        """The first tool, if there is one."""
         return next(iter(self.offers.values()), None)
 
     @property
     def last(self) -> ToolOutcome | None:
-        """What came of the last call, where there was one."""
+        """The outcome of the last call, if there was one."""
         return self.facts.outcomes[-1] if self.facts.outcomes else None
 
     @property
@@ -179,21 +179,21 @@ class MindTurn:
         return tuple(outcome.text for outcome in self.facts.outcomes)
 
     def words(self, *, text: str = "", earlier: tuple[str, ...] = (), situation: str = "") -> BankWords:
-        """The phrases for `text`; what was said `earlier` is not said again."""
+        """Return the phrases for `text`; what was said `earlier` is not repeated."""
         return BankWords(self.bank, self.facts, self.rng, text=text, earlier=earlier, situation=situation)
 
     def may(self, tool: str) -> bool:
-        """Whether the tool may be called."""
+        """Return whether the tool may be called."""
         return tool in self.offers and self.force in {None, "any", tool}
 
     def anything(self, words: BankWords) -> Completion:
-        """The answer to a request nobody foresaw: a sensible line, or a forced tool filled by its schema."""
+        """Answer an unforeseen request with a sensible line, or with a forced tool filled by its schema."""
         text = fit(answer_freely(words))
         tool = next((name for name in self.offers if self.force in {"any", name}), None)
         return self.call(tool, {"text": text}, words) if tool else Completion(text)
 
     def call(self, tool: str, known: Json, words: BankWords | None = None) -> Completion:
-        """A call with what is known and fits the tool; what it requires beyond that is made up by type."""
+        """Return a call with the known values that fit the tool; other required ones are made up by type."""
         parameters = self.offers[tool].parameters
         properties = parameters.get("properties") or {"text": {}}
         required = set(parameters.get("required") or ())
@@ -205,7 +205,7 @@ class MindTurn:
 
 
 def _made_up(schema: Json, words: BankWords | None) -> object:
-    """The smallest sensible value of a JSON Schema."""
+    """Return the smallest sensible value of a JSON Schema."""
     unions = [schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)]
     if unions:
         return _made_up(unions[0], words)

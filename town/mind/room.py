@@ -1,6 +1,6 @@
-"""Taking part in a room: decides from how it stands whether to speak, what, and to what to commit. Reflections too.
+"""Takes part in a room: decides from its state whether to speak, what, and what to commit to. Also reflects.
 
-Nothing is said that stands in the conversation already; a SOUL that finds nothing new stays silent.
+Nothing that was said in the conversation is repeated; a SOUL that finds nothing new stays silent.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NAMED = re.compile(r"@\S+|https?://\S+")
 
 
 def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
-    """The change of SELF.md, then one sentence on it; where nothing can be built on, that sentence alone.
+    """Return the change of SELF.md, then one sentence on it; only a sentence if there are no grounds for a change.
 
-    First the skill that it decided to write, if it knows one for that.
+    If the proposal is about a slip that we have a skill for, that skill comes first.
     """
     words = replace(turn, facts=replace(turn.facts, outcomes=())).words()
     slip = words.field.slip
@@ -58,7 +58,7 @@ def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
 
 
 def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
-    """What a change can stand on: the owner's newest word, else our own newest work, else talks with two others."""
+    """Return the grounds for a change: the owner's newest word, else our newest work, else talks with two others."""
     for trust in ("owner", "self"):
         if found := [one for one in experiences if one.trust == trust and _tells(one.about)]:
             return found[-1:]
@@ -67,12 +67,12 @@ def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
 
 
 def _tells(about: str) -> bool:
-    """Whether words tell something that can be kept: they neither ask nor want something done."""
+    """Return whether a text tells something worth keeping: it neither asks nor requests anything."""
     return bool(about) and "?" not in about and not requests(about)
 
 
 def _learned(words: BankWords, cited: Sequence[ExperienceFact]) -> str:
-    """One sentence: what the owner said, what work of our own showed, or the idea that the talks came near."""
+    """Return one sentence: what the owner said, what our own work showed, or the idea nearest to the talks."""
     said = " ".join(one.about for one in cited)
     if cited[0].trust == "owner":
         return words.line("reflected", "heard", about=_short(said))
@@ -85,7 +85,7 @@ def _learned(words: BankWords, cited: Sequence[ExperienceFact]) -> str:
 
 
 def _short(text: str) -> str:
-    """The longest sentence of a text that fits, without names and addresses."""
+    """Return the longest sentence of a text that fits, without names and addresses."""
     plain = " ".join(_NAMED.sub("", text).split())
     sentences = [one for one in _SENTENCE.split(plain) if len(one) <= _MOST_CHARS] or [plain[:_MOST_CHARS]]
     return max(sentences, key=len).rstrip(" .?!")
@@ -109,7 +109,7 @@ _POST_OF_OURS = re.compile(
     r"(?:something|anything|what|about|a (?:thought|post|note)\b(?! that))",
     re.IGNORECASE,
 )
-"""Asks for a post of our choice: any other words are beyond this mind."""
+"""A request for a post of our choice: a post in given words is beyond this mind."""
 _TITLE_CHARS = 100
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
@@ -125,7 +125,7 @@ Why = Literal["own", "asked", "said", "quiet", "answer", "cannot"]
 
 
 def take_part(turn: MindTurn, about: RoomFacts) -> Completion:
-    """The decision on a room, as the arguments of its tool."""
+    """Return the decision on a room, as a call of its tool."""
     latest = next((line.text for line in reversed(about.said) if line.who), "")
     words = turn.words(text=latest, earlier=tuple(line.text for line in about.said))
     offer = turn.first_offer
@@ -133,7 +133,7 @@ def take_part(turn: MindTurn, about: RoomFacts) -> Completion:
 
 
 def _decide(words: BankWords, room: RoomFacts) -> Json:
-    """The arguments of the tool; `words` are about what somebody else said last."""
+    """Return the arguments of the tool; `words` are about what somebody else said last."""
     if room.is_owner and room.request and not room.needs_repo:
         return _commitment(words, room)
     if answer := _answer(words, room):
@@ -146,14 +146,14 @@ def _decide(words: BankWords, room: RoomFacts) -> Json:
 
 
 def title_of(request: str) -> str:
-    """What was asked for, without the asking."""
+    """Return what was asked for, without the words that ask."""
     bare = _VERB.sub("", bare_request(_URL.sub("", request))).strip(" ?.!,:")
     named = bare or request.strip(" ?.!")
     return (named[:1].upper() + named[1:])[:_TITLE_CHARS]
 
 
 def _answer(words: BankWords, room: RoomFacts) -> Json | None:
-    """What the host is to hear whatever else comes to mind, if anything; what is missing is told once."""
+    """Return the answer that the host must get before anything else, if any; what is missing is said once."""
     lines = words.bank.room
     asked = _asked_by_host(room)
     if room.follow_up == "link" and room.links and _kept(asked, room.done or room.links):
@@ -171,7 +171,7 @@ def _answer(words: BankWords, room: RoomFacts) -> Json | None:
 
 
 def _told_of_work(words: BankWords, room: RoomFacts, asked: str) -> str:
-    """What is said to somebody who asks what was done today, or whether something was done that nobody promised."""
+    """Return the answer to a question about what was done today, or about work that nobody promised; "" for neither."""
     intent = words.bank.intent_of(asked)
     name = intent.name if intent else ""
     if name == "today" and room.today:
@@ -180,7 +180,7 @@ def _told_of_work(words: BankWords, room: RoomFacts, asked: str) -> str:
 
 
 def _held_back(room: RoomFacts) -> str:
-    """Why to listen, whatever comes to mind; "" if nothing holds us back."""
+    """Return why we must listen in any case; "" if there is no reason."""
     if room.request and (room.critical or (room.owner and not room.is_owner)):
         return "owner"
     if room.signal == "saturated":
@@ -195,19 +195,19 @@ def _held_back(room: RoomFacts) -> str:
 
 
 def _named(room: RoomFacts) -> list[str]:
-    """Whom the host's last words name, also of the residents who are not there yet."""
+    """Return whom the host's last words name, including residents who are not there yet."""
     return parse_addressed(_asked_by_host(room), sorted({room.me, *room.present, *_RESIDENTS}))
 
 
 def _unmet(words: BankWords, room: RoomFacts) -> Json | None:
-    """What follows from host's words that are no English, or want what no request looks like: one of us refuses."""
+    """Return the refusal of host's words that are not English or ask for impossible work; one of us says it."""
     line = _asked_by_host(room)
     refusal = refused(words, line, is_order=True) if words.is_english(line) else words.pick(words.bank.room["foreign"])
     return _say_for_all(words, room, refusal) if line and refusal else None
 
 
 def _say_for_all(words: BankWords, room: RoomFacts, message: str) -> Json:
-    """What one of us says to the host for all, once; the others stay silent."""
+    """Return what one of us says to the host for all, once; the others stay silent."""
     here = {room.me, *room.present}
     if room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0] or any(
         not one.who for one in _since_host(room)
@@ -217,18 +217,18 @@ def _say_for_all(words: BankWords, room: RoomFacts, message: str) -> Json:
 
 
 def _asked_by_host(room: RoomFacts) -> str:
-    """The host's last words, "" if there are none."""
+    """Return the host's last words; "" if there are none."""
     return next((line.text for line in reversed(room.said) if line.who == HOST), "")
 
 
 def _kept(question: str, promises: Iterable[str]) -> list[str]:
-    """Which promises a question about work is about; all of them where it names nothing."""
+    """Return the promises that a question about work is about; all of them if it names nothing."""
     asked = stems(question) - _OF_ANY_WORK
     return [one for one in promises if not asked or asked & stems(one)]
 
 
 def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
-    """What one says to the host's hello, sum or the like; None where that calls for a thought. One answer is enough."""
+    """Return the answer to the host's hello, sum or the like, unless one was given; None if it calls for a thought."""
     intent = words.bank.intent_of(words.text) if room.said and room.said[-1].who == HOST else None
     if intent is None or intent.act == "thought":
         return None
@@ -266,19 +266,19 @@ def _talk_along(words: BankWords, room: RoomFacts) -> Json:
 
 
 def _since_host(room: RoomFacts) -> tuple[SaidLine, ...]:
-    """What was said after the host's last words."""
+    """Return what was said after the host's last words."""
     at = next((number for number, line in enumerate(reversed(room.said)) if line.who == HOST), len(room.said))
     return room.said[len(room.said) - at :]
 
 
 def _inside(said: str) -> str:
-    """`said` behind a name and a comma: a name or a day at its beginning keeps its capital."""
+    """Return `said` for use after a name and a comma; a name or a day at its beginning keeps its capital."""
     first = said.split(maxsplit=1)[0].lower()
     return lower_first(said) if len(first) <= _FEW_LETTERS or first in COMMON else said
 
 
 def _new_thought(words: BankWords) -> tuple[str, bool]:
-    """Something of our own that was not said yet, "" if there is nothing, and whether it touches what was said."""
+    """Return something of our own not said yet ("" if there is nothing), and whether it relates to what was said."""
     if asked := words.bank.asked_in(words.text):
         for key in (words.field.name, ANY):
             if key in asked.answers and words.fresh(asked.answers[key]):
@@ -292,7 +292,7 @@ def _new_thought(words: BankWords) -> tuple[str, bool]:
 
 
 def _commitment(words: BankWords, room: RoomFacts) -> Json:
-    """The work itself, as far as words go; a refusal where a program is asked for that is not known."""
+    """Return a commitment to the requested work, or a refusal if this mind cannot do it."""
     lines = words.bank.room
     request = " ".join(room.request.split())
     title, thought = title_of(request), words.next_idea().say

@@ -1,7 +1,7 @@
-"""The mind that the town ships with: small, scripted, no language model, and the same answer to the same request.
+"""The mind that ships with the town: small, scripted, no language model, and the same answer to the same request.
 
 It reads the facts of a request and its tools, never a message: one row of `TABLE` for each kind of turn, which
-is all that a new kind of turn needs. It knows nothing but them and the phrase files beside it, and remembers nothing.
+is all that a new kind of turn needs. It uses only these and the phrase files beside it, and remembers nothing.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _STANDS_BY_IT = 0.8
 _NEIGHBOUR_EVERY = 3
 _TITLE_CHARS = 60
 _FORMS: Mapping[str, int] = {"note": 3, "idea": 4, "idea and question": 3, "question and answer": 2}
-"""How often a post takes each form. A good post may end without asking anything."""
+"""How often a post takes each form. A good post may end without a question."""
 _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
 
 
 def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
-    """A post of one's own; where a field slips, its text comes as a list first, and the second time as it is taken."""
+    """Return a post; in a field with a slip, its text is passed wrongly first, as a list, and correctly after that."""
     slip = turn.words().field.slip
     if about.picture or slip is None or slip.tool not in turn.offers or slip.page.strip() in turn.facts.own_skills:
         return _express(turn, about)
@@ -63,7 +63,7 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
 
 
 def _express(turn: MindTurn, about: ExpressionFacts) -> Completion:
-    """A post of one's own; a second try says it otherwise."""
+    """Return a post; a second try has other words."""
     tried, last = turn.tried, turn.last
     offered = ("bluesky_post_found", "bluesky_post")
     tool = next((name for name in offered if name in turn.offers), "")
@@ -82,7 +82,7 @@ def _express(turn: MindTurn, about: ExpressionFacts) -> Completion:
 
 
 def look_up(turn: MindTurn, about: ReadingFacts) -> Completion:
-    """A search for a word of a question, a shorter one if that finds nothing; then the thought nearest to it."""
+    """Search for a word of a question, for a shorter one if that finds nothing; then report the nearest idea."""
     queries = sorted(_WORD.findall(about.question), key=len, reverse=True)[:_SEARCHES]
     searches, has_searched = divmod(len(turn.facts.outcomes), 2)
     if not has_searched and searches < len(queries) and turn.may("bluesky_search"):
@@ -92,20 +92,20 @@ def look_up(turn: MindTurn, about: ReadingFacts) -> Completion:
 
 
 def came_to(words: BankWords, last: ToolOutcome) -> str:
-    """What is said of the last call, by its result: it failed, waits for approval, leaves later, or is done."""
+    """Return a line on the result of the last call: it failed, waits for approval, leaves later, or is done."""
     leaves = last.tool.startswith(("bluesky_", "github_"))
     return words.line("owner", "failed" if last.failed else "held" if last.held else "queued" if leaves else "done")
 
 
 def post_with_picture(words: BankWords, title: str) -> str:
-    """The text of a post that shows a picture: short, for its source stands below."""
+    """Return the text of a post with a picture: short, because the picture's source stands below it."""
     shown: Mapping[str, Sequence[str]] = words.bank.lines["shown"]
     phrase = words.pick([*shown.get(words.field.name, ()), *shown[ANY]])
     return f"{words.fill(phrase, title=title[:_TITLE_CHARS])} {words.line('invite', 'picture')}"
 
 
 def post(words: BankWords, about: ExpressionFacts) -> str:
-    """The text of one post."""
+    """Return the text of one post."""
     neighbour = _neighbour_due(words, about)
     if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words, about)):
         return fit(own)
@@ -125,7 +125,7 @@ def post(words: BankWords, about: ExpressionFacts) -> str:
 
 
 def post_of_two(words: BankWords, about: ExpressionFacts) -> str:
-    """Two ideas side by side, where what comes to mind first was said before: enough of them for days."""
+    """Return two ideas side by side, for when the first text was said before: the pairs last for days."""
     first, second = words.rng.sample([idea for field in words.own_fields for idea in field.ideas], 2)
     if neighbour := _neighbour_due(words, about):
         return fit(f"{first.say} {_asked_of(words, second, neighbour)}")
@@ -133,7 +133,7 @@ def post_of_two(words: BankWords, about: ExpressionFacts) -> str:
 
 
 def revised(words: BankWords, draft: str) -> str:
-    """A draft that was sent back: as it is, or with a way in for readers."""
+    """Return a draft that was sent back: unchanged, or with an opening for readers."""
     if words.rng.random() < _STANDS_BY_IT:
         return draft
     near = words.match(draft, [words.field]) or words.next_idea()
@@ -142,7 +142,7 @@ def revised(words: BankWords, draft: str) -> str:
 
 
 def _from_self(words: BankWords, about: ExpressionFacts) -> str:
-    """The lines of SELF.md that it is about, as a post; empty if they do not read as one."""
+    """Return the lines of SELF.md that the post is about, as a post; "" if they do not read as one."""
     lines = [line for line in about.lines if words.fresh(line) and is_sentence(line)]
     if not lines:
         return ""
@@ -158,12 +158,12 @@ def _from_self(words: BankWords, about: ExpressionFacts) -> str:
 
 
 def _inviting(words: BankWords, text: str, kind: str) -> str:
-    """The text, now and then with a question to its readers after it."""
+    """Return the text, sometimes with a question to its readers after it."""
     return f"{text} {words.line('invite', kind)}" if words.rng.random() < _INVITES else text
 
 
 def _neighbour_due(words: BankWords, about: ExpressionFacts) -> str:
-    """A neighbour to speak to: one that the post is about, or any when none of our latest posts spoke to one."""
+    """Return a neighbour to address: one that the post is about, or any if none of our latest posts addressed one."""
     neighbours = words.neighbours
     named = [handle for handle in neighbours for line in about.lines if handle in line]
     if named:
@@ -196,7 +196,7 @@ _STATUS = re.compile(
 
 
 def answer_post(turn: MindTurn, about: PostFacts) -> Completion:
-    """One act about a post: shared work, a request about its author's data, a reply, a like, a farewell or silence."""
+    """Do one act about a post: shared work, a request about its author's data, a reply, a like, leaving or silence."""
     if work := shared_work(turn, about.text):
         return work
     if turn.may("data_request") and right_in(about.text) != "none":
@@ -236,7 +236,7 @@ def _meet(turn: MindTurn, about: PostFacts) -> Completion:
 
 
 def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
-    """An answer to a direct message, or a request about data; silence to a program, and where one was sent back."""
+    """Answer a direct message, or pass on a data request; stay silent to a bot, and after an answer was sent back."""
     if turn.may("data_request") and right_in(about.text) != "none":
         return turn.call("data_request", {"reason": "they ask about their own data"})
     said = tuple(line.text for line in about.said)
@@ -253,9 +253,9 @@ def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
 
 
 def answer_issue(turn: MindTurn, about: IssueFacts) -> Completion:
-    """A comment on a thread on GitHub, on what was said there last.
+    """Comment on what was said last in a thread on GitHub.
 
-    Silence where a comment was sent back, and where nothing is asked and nobody names us.
+    Stay silent if a comment was sent back, or if nothing is asked and nobody names us.
     """
     others = [line.text for line in about.said if line.who]
     text = others[-1] if others else f"{about.title} {about.text}"
@@ -271,7 +271,7 @@ def answer_issue(turn: MindTurn, about: IssueFacts) -> Completion:
 
 
 def answer_owner(turn: MindTurn, about: OwnerFacts) -> Completion:
-    """What the owner is answered; the post or the workspace that the owner asked for."""
+    """Answer the owner, or do what the owner asked for, such as a post or a workspace."""
     words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
     if act := _act_for_owner(turn, about, words):
         return act
@@ -285,7 +285,7 @@ def answer_owner(turn: MindTurn, about: OwnerFacts) -> Completion:
 
 
 def _say_to_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> str:
-    """The words for a line that no tool answers: a refusal, how things stand, or talk."""
+    """Return the answer to a line that no tool answers: a refusal, the status, or talk."""
     if cannot := refused(words, about.line, is_order=True):
         return cannot
     if about.situation and _STATUS.search(about.line):
@@ -301,7 +301,7 @@ def _say_to_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> str:
 
 
 def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completion | None:
-    """What the owner asks for, where there is a tool for it."""
+    """Return the call that does what the owner asks for, if there is a tool for it."""
     if not (turn.last or turn.force) and "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
         later = _TOMORROW.search(asked[1]) if turn.facts.at else None
         text = (_TOMORROW.sub("", asked[1]) if later else asked[1]).strip().strip("\"“”'")
@@ -316,7 +316,7 @@ def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Compl
 
 
 def _call_owner(turn: MindTurn, about: OwnerFacts) -> Completion | None:
-    """Write down what the owner wants to be called; in the first talk that comes with the rest of it."""
+    """Record what the owner wants to be called; in the first talk this comes with the rest."""
     called = _CALL_ME.search(about.line)
     if called is None or about.first or (turn.last and turn.last.tool != "more_tools"):
         return None
@@ -348,13 +348,13 @@ def _first_talk(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completi
 _MOST_NAMED = 4
 
 
-def keep_own_time(turn: MindTurn, about: OwnTimeFacts) -> Completion:  # noqa: ARG001 - as all in the table
-    """What a scripted mind makes of a schedule: it can look after nothing by itself."""
+def keep_own_time(turn: MindTurn, about: OwnTimeFacts) -> Completion:  # noqa: ARG001 - the signature of the table
+    """Answer that there is nothing to do: a scripted mind can do nothing on a schedule."""
     return Completion(f"Nothing to do about “{about.what[:_TITLE_CHARS]}” that I could see.")
 
 
 def review(turn: MindTurn, about: ReviewFacts) -> Completion:
-    """The call of the tool that submits a review; changes are asked for where tests fail, or are weakened."""
+    """Return the call that submits a review; it requests changes if tests fail or are weakened."""
     offer = turn.first_offer
     if offer is None:
         return turn.anything(turn.words(text=about.title))
@@ -374,13 +374,13 @@ def review(turn: MindTurn, about: ReviewFacts) -> Completion:
 
 
 def _most_telling(files: Sequence[str]) -> str:
-    """The file that a reader opens first: code before its tests, and those before settings."""
+    """Return the file that a reader opens first: code before settings, and those before tests."""
     rank = {True: 1, False: 0}
     return min(files, key=lambda path: (rank["test" in path], path.endswith((".json", ".yml", ".toml"))), default="it")
 
 
 def _listed(files: Sequence[str]) -> str:
-    """The names of files as somebody lists them."""
+    """Return the names of files as a list in a sentence."""
     names = [f"`{path}`" for path in files[:_MOST_NAMED]]
     if len(files) > _MOST_NAMED:
         names.append(f"{len(files) - _MOST_NAMED} more")
@@ -400,7 +400,7 @@ _QUOTED_CHARS = 160
 
 
 def remember(turn: MindTurn, about: MemoryFacts) -> Completion:
-    """The call of the tool that keeps memories."""
+    """Return the call of the tool that stores memories."""
     offer = turn.first_offer
     if offer is None:
         return turn.anything(turn.words())
@@ -409,7 +409,7 @@ def remember(turn: MindTurn, about: MemoryFacts) -> Completion:
 
 
 def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
-    """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
+    """Return its arguments: a summary of the first and last lines, and what people told about themselves, by list."""
     earlier = [line.text for line in about.said if line.who]
     own = [line.text for line in about.said if not line.who]
     quoted = [f'It began with "{_short(earlier[0])}"'] if earlier else []
@@ -453,11 +453,11 @@ TABLE: Mapping[type[object], Callable[[MindTurn, Any], Completion]] = {
     CodingFacts: write_code,
     ReviewFacts: review,
 }
-"""What answers each kind of turn: from the turn and what it is about."""
+"""The function that answers each kind of turn, from the turn and its subject."""
 
 
 class ScriptedMind:
-    """A `Mind`. `seed` gives another town with other choices."""
+    """A `Mind`. Another `seed` makes other choices."""
 
     models = (MODEL,)
     about = "They think with a small scripted mind, not a language model."
@@ -473,7 +473,7 @@ class ScriptedMind:
         return self.answer(request)
 
     def answer(self, request: ChatRequest) -> Completion:
-        """Its answer. A request without facts comes from another client: its last line is taken for an owner's."""
+        """Return the answer. A request without facts comes from another client: its last line counts as an owner's."""
         facts = request.facts
         if facts.about is None:
             line = next((one.text for one in reversed(request.messages) if one.role == "user"), "")

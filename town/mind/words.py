@@ -1,10 +1,10 @@
-"""What the scripted mind knows by heart, and how it finds ideas and fills phrases for one turn.
+"""The scripted mind's knowledge, and how it finds ideas and fills phrases for one turn.
 
-The phrase files are loaded once and checked. What was already said here, or lately by us, is not said again. Sums in
-what people write (`17 + 25`) are worked out.
+The phrase files are loaded and checked once. What was said here before, or recently by us, is not repeated. Sums in
+people's text (`17 + 25`) are calculated.
 
-Small commands are put together from their parts in `tools.yaml`: a program, its tests, and the plan for it. What a
-request asks for is known only if each of its words is: "a word counter" is written, "a word counter with a web page" is
+Small commands are built from their parts in `tools.yaml`: a program, its tests, and the plan for it. A request is
+known only if each of its words is: "a word counter" is written, "a word counter with a web page" is
 not.
 """
 
@@ -88,7 +88,7 @@ _DONE = (
 
 
 def tool_rows(tools: Mapping[str, Any]) -> Iterator[Row]:
-    """Return a row for each tool, as `coding.yaml` has them."""
+    """Return a row for each tool, in the format of `coding.yaml`."""
     return (_row(tool, tools["words"]) for tool in tools["tools"])
 
 
@@ -113,7 +113,7 @@ def _row(tool: Row, words: str) -> Row:
 
 
 def _program(tool: Row) -> str:
-    """The text of the program."""
+    """Return the text of the program."""
     used = {"sys", *tool.get("imports", ())}
     imported = [f"import {one}" for one in sorted(used)]
     reads = tool.get("reads") == "file"
@@ -128,7 +128,7 @@ def _program(tool: Row) -> str:
 
 
 def _tests(tool: Row) -> str:
-    """The text of its tests: one for each example, one for all that is refused, and those for what chance decides."""
+    """Return the text of its tests: one per example, one for all refused input, and those for random results."""
     tests = [_example(name, *case) for name, case in tool.get("prints", {}).items()]
     text = ', text=""' if tool.get("reads") == "file" else ""
     refused = "".join(f"        self.assertEqual(run(*{one!r}{text})[0], 2)\n" for one in tool["refuses"])
@@ -144,7 +144,7 @@ def _example(name: str, arguments: list[str], printed: str, text: str | None = N
 
 
 def _quoted(example: str) -> str:
-    """The example as it is typed: in quotation marks where it holds signs that a shell reads."""
+    """Return the example as typed in a shell: quoted if it has special characters."""
     return f"'{example}'" if re.search(r"[^\w\s./-]", example) else example
 
 
@@ -159,7 +159,7 @@ COMMON = frozenset((_PHRASES / "common.txt").read_text("utf-8").split())
 
 @dataclass(frozen=True)
 class Idea:
-    """Something to say, a question that goes with it, what others may answer (by field), and a last word on that."""
+    """A statement, a question that goes with it, possible answers (by field), and a closing remark."""
 
     say: str
     ask: str
@@ -172,16 +172,16 @@ class Idea:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The telling words of what is said and asked."""
+        """The telling words of the statement and the question."""
         return stems(f"{self.say} {self.ask}")
 
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A call that a mind makes wrongly until a skill of its own, which it can write, tells it how.
+    """A call that a mind makes wrongly until it has written a skill that says how to make it.
 
-    `friction` begins with the tool, whose `text` it gives as a list, and says what that is answered; the rest is the
-    skill.
+    `friction` begins with the tool, to which the mind passes `text` as a list, and says how that is refused; the other
+    fields are the skill.
     """
 
     friction: str
@@ -198,10 +198,10 @@ class Slip:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What a mind may care about.
+    """A field of interest of a mind.
 
-    `words` recognise it; `general` holds for most of it; `beyond` says what does not; `notes` are posts by themselves;
-    `slip` is what is done wrongly there, if anything.
+    `words` recognise it; `general` is true of most of it; `beyond` says what is outside it; `notes` are posts by
+    themselves; `slip` is a call that a mind of this field makes wrongly, if any.
     """
 
     name: str
@@ -216,7 +216,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class PhraseKind:
-    """A kind of thing people say, how to recognise it, and what to do: reply, thought, like, exit or silent.
+    """A kind of statement, how to recognise it, and what to do: reply, thought, like, exit or silent.
 
     `say` holds phrases by field.
     """
@@ -229,9 +229,9 @@ class PhraseKind:
 
 @dataclass(frozen=True)
 class Bank:
-    """All of it.
+    """All phrases and programs.
 
-    `known_from` counts the ideas a stem occurs in; `lines` is the rest of `talk.yaml` by its headings, `room` is
+    `known_from` counts the ideas in which a stem occurs; `lines` is the rest of `talk.yaml` by its headings, `room` is
     `room.yaml`, `code` the rows of `coding.yaml` and of `tools.yaml`.
     """
 
@@ -244,31 +244,31 @@ class Bank:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """Words of what can be built and talked about."""
+        """The words of what can be built and talked about."""
         said = (word for row in self.code for word in _WORD.findall(f"{row['words']} {row.get('title', '')}".lower()))
         return frozenset(said).union(*(field.words for field in self.fields.values()))
 
     def ideas(self) -> Iterator[Idea]:
-        """Every idea of every field."""
+        """Return every idea of every field."""
         return (idea for field in self.fields.values() for idea in field.ideas)
 
     def intent_of(self, text: str) -> PhraseKind | None:
-        """The kind of thing that `text` says, if it is one that people usually say."""
+        """Return the kind of statement that `text` makes, if it is a usual one."""
         return next((intent for intent in self.intents if intent.match.search(text)), None)
 
     def asked_in(self, text: str) -> Idea | None:
-        """The idea whose question stands in `text`."""
+        """Return the idea whose question occurs in `text`."""
         flat = flatten(text)
         return next((idea for idea in self.ideas() if flatten(idea.ask) in flat), None)
 
     def invited_in(self, text: str) -> str:
-        """The kind of general invitation that stands in `text`, if one does."""
+        """Return the kind of general invitation in `text`; "" if there is none."""
         flat = flatten(text)
         kinds = self.lines["invite"].items()
         return next((kind for kind, phrases in kinds for phrase in phrases if flatten(phrase) in flat), "")
 
     def field_of(self, text: str) -> Field | None:
-        """The field that most words of `text` belong to, if any do. The general one only breaks no ties."""
+        """Return the field that most words of `text` belong to, if any do. The general field loses ties."""
         words = _WORD.findall(text.lower())
         scores = {name: sum(word in field.words for word in words) for name, field in self.fields.items()}
         best = max(scores, key=lambda name: (scores[name], name != GENERAL))
@@ -277,7 +277,7 @@ class Bank:
 
 @cache
 def load_bank() -> Bank:
-    """Read the phrase files, once in a process. Raises `ValueError` if one is not as it should be."""
+    """Read the phrase files, once per process. Raises `ValueError` if one is invalid."""
     fields = {name: TypeAdapter(Field).validate_python({"name": name, **_read(name)}) for name in FIELDS}
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
     lines = _read("talk")
@@ -287,13 +287,13 @@ def load_bank() -> Bank:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The telling words of a text, cut so that `tides` meets `tide` and `mended` meets `mending`."""
+    """Return the telling words of a text, cut so that `tides` matches `tide` and `mended` matches `mending`."""
     words = (word for word in _WORD.findall(text.lower()) if word not in COMMON)
     return frozenset(re.sub(r"(?:ings?|ed|es|s|e)$", "", word) or word for word in words)
 
 
 def flatten(text: str) -> str:
-    """A text for comparison: lower case, straight quotes, single spaces."""
+    """Return a text for comparison: lower case, straight quotes, single spaces."""
     return " ".join(straighten(text).lower().split())
 
 
@@ -307,7 +307,7 @@ def _load(name: str) -> Any:  # noqa: ANN401 - any YAML
 
 
 def _intent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An intent as it is written; a plain list of phrases is for any field."""
+    """Return an intent with its parts parsed; a plain list of phrases is for any field."""
     said = raw.get("say") or {}
     by_field = {ANY: said} if isinstance(said, list) else said
     return {**raw, "match": re.compile(raw["match"], re.IGNORECASE), "say": by_field}
@@ -326,7 +326,7 @@ SIGNS: Mapping[str, str] = {
     "\u2212": "-",
     "\u2013": "-",
 }
-"""What people write for a sign."""
+"""Operators as people write them."""
 
 _DO: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add,
@@ -345,7 +345,7 @@ _PLACES = 3
 
 
 def solve(text: str) -> str:
-    """The result of the first sum in `text`, "" where there is none or it has no result."""
+    """Return the result of the first sum in `text`; "" if there is none or it has no result."""
     found = _SUM.search(text)
     if found is None:
         return ""
@@ -362,7 +362,7 @@ def solve(text: str) -> str:
 
 
 def _reduced(parts: list[Fraction | str], signs: str) -> list[Fraction | str]:
-    """The sum with these signs worked out."""
+    """Return the sum with these operators applied."""
     done = parts[:1]
     for sign, number in zip(parts[1::2], parts[2::2], strict=True):
         if sign in tuple(signs):
@@ -379,7 +379,7 @@ def _told(result: Fraction) -> str:
 
 
 MAX_GRAPHEMES = 300
-_GOLDEN = 0.6180339887  # steps of this share of a circle come back to the same place latest, however long they are
+_GOLDEN = 0.6180339887  # golden ratio: steps of this fraction of a circle take longest to come back to an earlier place
 _ENOUGH_WORDS = 5
 _TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
 _NEAR = 1.5
@@ -395,15 +395,15 @@ _JOINED = re.compile(r"\s(?:and|but|because|so|when|while|who|which)\s", re.IGNO
 
 
 class BankWords:
-    """The bank as one agent sees it who is to say something about `text`.
+    """The bank's phrases for one agent that is to say something about `text`.
 
     Args:
         bank: the phrases.
-        facts: of the turn; they tell who the agent is and when it is asked.
-        rng: drawn from the facts: the same turn finds the same words.
+        facts: of the turn; they say who the agent is and what time it is.
+        rng: seeded with the facts: the same turn finds the same words.
         text: what is spoken about.
-        heard: what was said before, and is not to be said again.
-        situation: the status line, where the owner asks.
+        earlier: what was said before and must not be repeated.
+        situation: the status line, if the owner asks.
 
     """
 
@@ -431,33 +431,33 @@ class BankWords:
 
     @property
     def neighbours(self) -> dict[str, str]:
-        """Handles that SELF.md names among those one knows, each with its line."""
+        """The handles that SELF.md names under relationships, each with its line."""
         lines = self.agent.self_lines.get("relationships", ())
         own = self.agent.handle.lower()
         return {handle: line for line in lines for handle in _HANDLE.findall(line) if handle.lower() != own}
 
     def fresh(self, text: str) -> bool:
-        """Whether this was not said here before."""
+        """Return whether this was not said here before."""
         return flatten(text) not in self._earlier
 
     def pick(self, phrases: Sequence[str]) -> str:
-        """One of them, preferably one not said before; without a quotable piece, one that quotes nothing."""
+        """Return one of them, preferably one not said before; one without a quote if nothing can be quoted."""
         usable = [phrase for phrase in phrases if "{quote}" not in phrase or quote(self.text)] or list(phrases)
         return self.rng.choice([phrase for phrase in usable if self.fresh(phrase)] or usable)
 
     def line(self, *path: str, **more: str) -> str:
-        """A phrase of `talk.yaml` by its headings, filled in."""
+        """Return a phrase of `talk.yaml` by its headings, filled in."""
         found: Any = self.bank.lines
         for key in path:
             found = found[key]
         return self.fill(self.pick(found), **more)
 
     def say(self, said: Mapping[str, Sequence[str]]) -> str:
-        """One of the phrases for our field and those for any, filled in."""
+        """Return one of the phrases for our field or for any, filled in."""
         return self.fill(self.pick([*said.get(self.field.name, ()), *said.get(ANY, ())]))
 
     def fill(self, phrase: str, **more: str) -> str:
-        """A phrase with its blanks filled: from `more`, from who the agent is, from what is spoken about."""
+        """Return a phrase with its blanks filled: from `more`, from who the agent is, or from what is spoken about."""
         blanks: dict[str, Callable[[], str]] = {
             "quote": lambda: quote(self.text),
             "name": lambda: self.name,
@@ -477,7 +477,7 @@ class BankWords:
         return phrase.format(**values)
 
     def match(self, text: str, fields: Iterable[Field]) -> Idea | None:
-        """The idea nearest to `text` that was not said here, if any comes near."""
+        """Return the idea nearest to `text` that was not said here, if one is near enough."""
         words = stems(text)
         best: Idea | None = None
         most = 0.0
@@ -492,7 +492,7 @@ class BankWords:
         return best
 
     def next_page(self) -> tuple[Idea, bool]:
-        """The clock turns the pages: a walk through our ideas, in an order of our own, past those said lately.
+        """Return the idea for this minute, in an order of our own, and whether to turn it round; skip what was said.
 
         Each idea is there twice: to be said, and to be turned round (its question first, with an answer of our own).
         """
@@ -503,17 +503,17 @@ class BankWords:
         return next((page for page in walk if self.fresh(page[0].say) and self.fresh(page[0].ask)), walk[0])
 
     def next_idea(self) -> Idea:
-        """The idea of that page."""
+        """Return the idea of `next_page`."""
         return self.next_page()[0]
 
     def is_english(self, text: str) -> bool:
-        """Whether `text` may be English; too few words to tell are."""
+        """Return whether `text` may be English; a text of too few words counts as English."""
         words = _LETTERS.findall(ADDRESS.sub(" ", text).lower())
         known = sum(word in COMMON or word in _SHORT or word in self.bank.vocabulary for word in words)
         return len(words) < _ENOUGH_WORDS or known / len(words) > _ENGLISH_SHARE
 
     def _line_of(self, part: str) -> str:
-        """A line of SELF.md that reads as a sentence; an idea of ours where there is none."""
+        """Return a line of SELF.md that reads as a sentence; an idea of ours if there is none."""
         lines = [line for line in self.agent.self_lines.get(part, ()) if is_sentence(line)]
         if lines:
             return self.pick(lines)
@@ -522,7 +522,7 @@ class BankWords:
 
 
 def minute_of(at: str) -> int:
-    """The minute of the day, 0 for a time that is not known."""
+    """Return the minute of the day, 0 for an unknown time."""
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:
@@ -531,12 +531,12 @@ def minute_of(at: str) -> int:
 
 
 def mentioned(text: str) -> tuple[str, ...]:
-    """The handles that a text speaks to, in lower case."""
+    """Return the handles that a text mentions, in lower case."""
     return tuple(handle.lower() for handle in _HANDLE.findall(text))
 
 
 def quote(text: str, *, shortest: int = 3, longest: int = 10) -> str:
-    """A piece of someone's own words, short enough to be quoted; empty if none is."""
+    """Return a piece of someone's own words, short enough to be quoted; "" if there is none."""
     bare = re.sub(r"https?://\S+|@[\w.-]+", " ", straighten(text))
     pieces = [piece.strip(" \"'-") for piece in re.split(r"[.,;:!?\n()\u2013\u2014]+|\s-\s", bare)]
     parts = [part for piece in pieces for part in (piece, *_JOINED.split(piece))]
@@ -545,22 +545,22 @@ def quote(text: str, *, shortest: int = 3, longest: int = 10) -> str:
 
 
 def is_sentence(line: str) -> bool:
-    """Whether a line of SELF.md can stand by itself."""
+    """Return whether a line of SELF.md can stand by itself."""
     return len(line.split()) >= _ENOUGH_WORDS and line[0].isupper() and line.endswith((".", "?", "!"))
 
 
 def lower_first(text: str) -> str:
-    """`text` inside a sentence; `I`, names in quotes and abbreviations keep their capital."""
+    """Return `text` for use inside a sentence; `I`, names in quotes and abbreviations keep their capital."""
     return text if re.match(r"(?:I\b|[A-Z]{2}|\W)", text) else text[:1].lower() + text[1:]
 
 
 def without_questions(text: str) -> str:
-    """The sentences that ask nothing; all of it, if that leaves none."""
+    """Return the sentences that are not questions; the whole text if that leaves none."""
     return " ".join(part for part in _SENTENCE.split(text) if not part.endswith("?")) or text
 
 
 def fit(text: str) -> str:
-    """At most 300 graphemes: as many whole sentences as fit."""
+    """Return at most 300 graphemes: as many whole sentences as fit."""
     while grapheme_len(text) > MAX_GRAPHEMES:
         shorter = " ".join(_SENTENCE.split(text)[:-1])
         if not shorter:

@@ -1,8 +1,8 @@
 """The model service: `POST /v1/chat/completions` and `GET /v1/models`, as unmodified clients expect them.
 
-Beside the protocol's fields a request may carry `facts` (see `common/facts.py`), which the scripted mind reads; a
-request may also go on to another service. Nothing is kept between requests but the `faults` that are armed in process
-or by `POST /town/faults`.
+Besides the protocol's fields a request may carry `facts` (see `common/facts.py`), which the scripted mind reads; a
+`GatewayMind` forwards requests to another service. Only the armed faults are kept between requests; they are armed in
+process or by `POST /town/faults`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PIECE = re.compile(r"\s*\S+\s*")
 
 
 class BadRequest(ValueError):
-    """The body breaks the protocol; `param` names where."""
+    """The body breaks the protocol; `param` names the place."""
 
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -59,12 +59,12 @@ class BadRequest(ValueError):
 
 
 def error_body(message: str, kind: str, *, code: str | None = None, param: str | None = None) -> Json:
-    """An error as the public services word it."""
+    """Return an error body in the format of the public services."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def read_request(body: Any, *, models: Container[str]) -> ChatRequest:  # noqa: ANN401 - whatever JSON came in
-    """Check a parsed body, for one of `models`. Raises `BadRequest`."""
+    """Check a parsed body, for one of `models`, and return the request. Raises `BadRequest`."""
     if not isinstance(body, dict):
         raise BadRequest("The body must be a JSON object.")
     model = body.get("model")
@@ -95,7 +95,7 @@ def read_request(body: Any, *, models: Container[str]) -> ChatRequest:  # noqa: 
 
 
 def completion_body(request: ChatRequest, completion: Completion, *, created: int) -> Json:
-    """The answer as one JSON body. `created` is in epoch seconds."""
+    """Return the answer as one JSON body. `created` is in epoch seconds."""
     text, calls, finish = _limited(request, completion)
     message: Json = {"role": "assistant", "content": text or None, "refusal": None}
     if calls:
@@ -109,7 +109,7 @@ def completion_body(request: ChatRequest, completion: Completion, *, created: in
 
 
 def chunks(request: ChatRequest, completion: Completion, *, created: int) -> Iterator[Json]:
-    """The answer as the chunks of a stream, in order, without the closing `[DONE]`."""
+    """Yield the answer as the chunks of a stream, in order, without the closing `[DONE]`."""
     text, calls, finish = _limited(request, completion)
     head = _head(request, completion, "chat.completion.chunk", created)
 
@@ -133,7 +133,7 @@ def chunks(request: ChatRequest, completion: Completion, *, created: int) -> Ite
 
 
 def usage(request: ChatRequest, completion: Completion) -> Json:
-    """Tokens, estimated as a quarter of the characters; a picture takes as many as one in low detail."""
+    """Return token counts, estimated as a quarter of the characters; a picture counts as in low detail."""
     text, calls, _ = _limited(request, completion)
     asked = sum(len(message.text) + 8 for message in request.messages) + sum(
         len(offer.description) + len(json.dumps(offer.parameters)) for offer in request.offers
@@ -154,7 +154,7 @@ def _head(request: ChatRequest, completion: Completion, kind: str, created: int)
 
 
 def _limited(request: ChatRequest, completion: Completion) -> tuple[str, list[Json], str]:
-    """Text, calls and the reason to stop, cut where `max_tokens` ends."""
+    """Return text, calls and finish reason, cut at `max_tokens`."""
     room = None if request.max_tokens is None else request.max_tokens * _CHARS_PER_TOKEN
     text = completion.text if room is None else completion.text[:room]
     left = None if room is None else room - len(text)
@@ -205,7 +205,7 @@ def _text(content: Any, where: str, *, between: str) -> str:  # noqa: ANN401 - w
 
 
 def _pictures(content: Any, where: str) -> int:  # noqa: ANN401 - whatever JSON came in
-    """How many there are; each must be one that could be looked at."""
+    """Return the number of pictures. Raises `BadRequest` for one that cannot be shown."""
     parts = [part for part in content if part.get("type") == "image_url"] if isinstance(content, list) else []
     for part in parts:
         picture = part.get("image_url")
@@ -227,7 +227,7 @@ def _call(raw: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever JSON came
 
 
 def _check_answers(messages: tuple[ModelMessage, ...]) -> None:
-    """Each answer of a tool belongs to a call made just before, and each call is answered before anyone speaks on."""
+    """Check that tool answers follow their calls, and that no other message comes before all are answered."""
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
@@ -284,7 +284,7 @@ _PASSED_ON = ("content-type", "retry-after", "x-request-id")
 
 @dataclass(frozen=True, slots=True)
 class GatewayMind:
-    """Where the real mind is. `base_url` ends before `/chat/completions`; `model` is its own name for it."""
+    """A model service. `base_url` ends before `/chat/completions`; `model` is the service's name for the model."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -299,7 +299,7 @@ class GatewayMind:
         return f"They think with the language model {self.model}."
 
     async def forward(self, body: Json) -> Response:
-        """Send `body` on, for our model, with our key, without the field that only the scripted mind reads."""
+        """Forward `body` with our model and key, without the field that only the scripted mind reads."""
         transport = WebTransport(allow=[self.base_url])
         client = httpx.AsyncClient(transport=transport, timeout=httpx.Timeout(_READ_S, connect=_CONNECT_S))
         request = client.build_request(
@@ -348,12 +348,12 @@ _CHUNKS_BEFORE_CUT = 3
 
 
 def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: ModelFaults | None = None) -> Starlette:
-    """The service in front of `mind`. Callers send `api_key` as their bearer token.
+    """Return the service for `mind`. Callers send `api_key` as their bearer token.
 
     Args:
-        mind: who answers.
+        mind: what answers.
         api_key: any other key is refused with 401.
-        faults: shared with whoever wants to arm some.
+        faults: pass them to arm some in process.
 
     """
     service = _ModelService(mind, api_key, faults if faults is not None else ModelFaults())

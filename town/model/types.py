@@ -1,4 +1,4 @@
-"""What a request to a mind says, and what a mind answers. Values only; the wire stands in `service.py`."""
+"""The values of a request to a mind and of its answer. The wire format is in `service.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool that was called, or is to be called."""
+    """A tool that was called or is to be called."""
 
     name: str
     input: Json
@@ -22,9 +22,9 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
-    """One message. `calls` only from an assistant, `answers` (the id of the call) only from a tool.
+    """One message. Only an assistant has `calls`, only a tool `answers` (the id of the call).
 
-    `pictures` says how many came with it. Chance is drawn from what a message shows of itself, and does not see them.
+    `pictures` is their number. It is not part of the repr, from which the ids of an answer are computed.
     """
 
     role: Role
@@ -45,9 +45,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request, checked. `force`: None (free), `any` (some tool) or the name of one tool.
+    """A checked request. `force`: None (free choice), `any` (some tool) or the name of one tool.
 
-    `facts` is the field of that name; without it nothing is known beside the messages.
+    `facts` is the request's field of that name; without it only the messages are known.
     """
 
     model: str
@@ -62,18 +62,18 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a mind says and which tools it calls."""
+    """The text of a mind's answer, and the tools that it calls."""
 
     text: str = ""
     calls: tuple[ToolUse, ...] = ()
 
 
 class Mind(Protocol):
-    """Something that answers. `about` is one honest line on what it is, for those who watch."""
+    """Something that answers requests. `about` is one honest line on what it is, for people who watch."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names under which it can be asked."""
+        """The model names that it answers to."""
         ...
 
     @property

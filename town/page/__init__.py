@@ -1,1 +1,1 @@
-"""The page to watch the town and take part in it."""
+"""The web page on which people watch the town and take part in it."""

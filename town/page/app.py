@@ -1,7 +1,7 @@
-"""The page's server: files, one stream of events, and a few routes: what "you" write, say, ask, allow and stop.
+"""The page's server: files, one stream of events, and routes for what the visitor writes, asks, approves and pauses.
 
-Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
-the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.
+Loopback only. A foreign website can neither read it (no CORS; checked Host, which also stops rebinding) nor post
+through the browser (JSON only, and the Origin must be ours). Nothing is stored here: the network holds the posts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 def work(github: GitHubNetwork) -> Json:
-    """The plans and the pull requests of all public repositories: the open ones first, of these the newest first."""
+    """Return the newest plans and pull requests of all public repositories: open ones first, then newest first."""
     repos = [repo for repo in github.repos() if not repo.private]
     plans = [(repo, issue) for repo in repos for issue in repo.issues.values() if issue and is_plan(issue)]
     plans.sort(key=lambda pair: (pair[1].state == "open", pair[1].id), reverse=True)
@@ -59,14 +59,14 @@ def work(github: GitHubNetwork) -> Json:
 
 
 def is_plan(issue: StoredIssue) -> bool:
-    """Whether an issue is a plan."""
+    """Return whether an issue is a plan."""
     return not issue.is_pull and (
         issue.title.startswith("[PLAN]") or any(label.name.lower() == "plan" for label in issue.labels)
     )
 
 
 def tasks(body: str) -> list[Json]:
-    """The tasks of a plan's text: number, title, state and holder ("" for nobody), as they stand there."""
+    """Return the tasks in a plan's text, in order: number, title, state and holder ("" for nobody)."""
     found: list[Json] = []
     for line in map(str.strip, body.splitlines()):
         if heading := _TASK.fullmatch(line):
@@ -94,7 +94,7 @@ def _plan(repo: StoredRepo, issue: StoredIssue) -> Json:
 
 
 def _pull(repo: StoredRepo, pull: StoredPull) -> Json:
-    """A pull request, with the last word of each of its reviewers."""
+    """Return a pull request, with the latest verdict of each of its reviewers."""
     verdicts = {
         review.author.login: review.state
         for review in pull.reviews
@@ -122,7 +122,7 @@ def _state(pull: StoredPull) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToldStep:
-    """One thing that happened: `at` is ISO-8601 UTC or "", `details` are lines below it."""
+    """One event: `at` is ISO-8601 UTC or "", `details` are lines below it."""
 
     at: str
     text: str
@@ -131,9 +131,9 @@ class ToldStep:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Why a resident did something, in plain words; `ending` says where it stands now, if it is not over.
+    """Why a resident did something, in plain words; `ending` says where it stands now, if it is not finished.
 
-    `lead` is one sentence that says it all to somebody in a hurry.
+    `lead` sums it up in one sentence.
     """
 
     title: str
@@ -143,18 +143,18 @@ class Told:
 
 
 class Controls(Protocol):
-    """Each raises `SoulError`, in one line for people, for what is not known or cannot be done."""
+    """The owner's controls. Each raises `SoulError`, with a one-line message, for what is unknown or impossible."""
 
     async def why(self, handle: str, uri: str) -> Told:
-        """Why the resident wrote the post `uri`, or did not answer it."""
+        """Explain why the resident wrote the post `uri`, or did not answer it."""
         ...
 
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
-        """The owner's answer to a draft."""
+        """Approve or reject a draft for the owner."""
         ...
 
     async def pause(self, handle: str, *, paused: bool) -> None:
-        """Nothing public leaves any more, or may leave again."""
+        """Stop the resident's public acts, or let them leave again."""
         ...
 
 
@@ -180,16 +180,16 @@ class PageSource:
     """What the page shows, and what it may do.
 
     Attributes:
-        network: what is shown.
-        residents_status: reads how everyone is; called about once a second for each open page, in a thread.
-        say_as: the did under which the box writes.
+        network: the network to show.
+        residents_status: returns the status of all residents; called once a second for each open page, in a thread.
+        say_as: the did as which the page's form posts.
         about: one line on what mind the residents have.
         avatars: SVG pictures by handle.
-        controls: the owner's hand on the residents.
+        controls: the owner's controls of the residents.
         room: the agent space that the page shows, if there is one.
         github: whose plans and pull requests the page shows, if there is a room.
         lacks: what this machine lacks, and what does not work without it; "" for nothing.
-        listen: the handle of who shall be told of a text that the visitor writes to nobody; "" for none.
+        listen: returns the handle to address with a text that the visitor addresses to nobody; "" for none.
 
     """
 
@@ -206,7 +206,7 @@ class PageSource:
 
 
 def page_app(source: PageSource) -> Starlette:
-    """The application; put it on loopback with `town.serving.serve`."""
+    """Return the application; serve it on loopback with `town.serving.serve`."""
     page = _PageEndpoints(source)
     return Starlette(
         routes=[
@@ -247,13 +247,13 @@ class _PageEndpoints:
         return Response(picture, media_type="image/svg+xml") if picture else Response("Not found", 404)
 
     async def picture(self, request: Request) -> Response:
-        """A picture of a post, as it was uploaded."""
+        """Serve a picture of a post as it was uploaded."""
         blob = self._source.network.blob(request.path_params["did"], request.path_params["cid"])
         is_picture = blob is not None and blob.mime_type in _PICTURE_TYPES
         return blob_response(blob) if blob and is_picture else Response("Not found", 404)
 
     async def town(self, _request: Request) -> Response:
-        """What does not change while the page is open."""
+        """Serve what does not change while the page is open."""
         you, room = self._source.network.actor(self._source.say_as), self._source.room
         residents = await run_in_threadpool(self._source.residents_status)
         return _answer(
@@ -278,9 +278,9 @@ class _PageEndpoints:
         return event_stream(self._changes(request))
 
     async def _changes(self, request: Request) -> AsyncIterator[str]:
-        """Each part whenever it changes, whole.
+        """Yield each part, complete, whenever it changes.
 
-        These are `feed`, `room` (the talk), `present` (who is in it), `work` (plans, pull requests) and `people`.
+        Parts are `feed`, `room` (the messages), `present` (who is in it), `work` (plans, pull requests) and `people`.
         """
         posted, talked, worked = asyncio.Event(), asyncio.Event(), asyncio.Event()
         posted.set()
@@ -327,7 +327,7 @@ class _PageEndpoints:
         yield "people", people(self._source.network, await run_in_threadpool(self._source.residents_status))
 
     async def say(self, request: Request) -> Response:
-        """`{"text": …, "replyTo": uri or null}` as "you"."""
+        """Post `{"text": …, "replyTo": uri or null}` as the visitor."""
         body = await _asked(request, text=str)
         if isinstance(body, Response):
             return body
@@ -346,7 +346,7 @@ class _PageEndpoints:
         return _answer({"uri": uri}, 201)
 
     def _addressed(self, text: str, reply_to: str | None) -> str:
-        """Return `text`, after a listener's handle where it names no account and answers nobody else's post."""
+        """Return `text`, after a listener's handle if it mentions nobody and replies to nobody else's post."""
         answered = self._source.network.index.posts.get(reply_to or "")
         if detect_mentions(text) or (answered and answered.at.did != self._source.say_as):
             return text
@@ -354,7 +354,7 @@ class _PageEndpoints:
         return f"@{account.handle} {text}" if account else text
 
     async def speak(self, request: Request) -> Response:
-        """`{"text": …}` as the room's host."""
+        """Send `{"text": …}` as the room's host."""
         body = await _asked(request, text=str)
         if isinstance(body, Response):
             return body
@@ -369,7 +369,7 @@ class _PageEndpoints:
         return Response(status_code=204)
 
     async def why(self, request: Request) -> Response:
-        """The story of the post `uri` by the resident `handle`."""
+        """Serve the explanation of the post `uri` by the resident `handle`."""
         query = request.query_params
         try:
             told = await self._source.controls.why(query.get("handle", ""), query.get("uri", ""))
@@ -378,14 +378,14 @@ class _PageEndpoints:
         return _answer(dataclasses.asdict(told))
 
     async def decide(self, request: Request) -> Response:
-        """`{"handle": …, "id": …, "yes": true or false}`."""
+        """Decide on a draft: `{"handle": …, "id": …, "yes": true or false}`."""
         body = await _asked(request, handle=str, id=str, yes=bool)
         if isinstance(body, Response):
             return body
         return await _done(self._source.controls.decide(body["handle"], body["id"], yes=body["yes"]))
 
     async def pause(self, request: Request) -> Response:
-        """`{"handle": …, "paused": true or false}`."""
+        """Pause or resume: `{"handle": …, "paused": true or false}`."""
         body = await _asked(request, handle=str, paused=bool)
         if isinstance(body, Response):
             return body
@@ -411,13 +411,13 @@ def _wake(*events: asyncio.Event) -> None:
 
 
 def _is_ours(request: Request) -> bool:
-    """Whether the page itself sends this: JSON (no simple form), and from our own origin."""
+    """Return whether the page itself sent this: JSON (not a simple form), and from our own origin."""
     is_json = request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
     return is_json and request.headers.get("origin") == f"{request.url.scheme}://{request.headers['host']}"
 
 
 async def _asked(request: Request, **fields: type) -> dict[str, Any] | Response:
-    """The JSON that the page sent, with these fields in it; or the refusal."""
+    """Return the JSON that the page sent, if it has these fields; otherwise the refusal."""
     if not _is_ours(request):
         return _refuse(403, "Only this page may write here: JSON with the page's address as Origin.")
     content = await request.body()

@@ -1,7 +1,7 @@
-"""The room as the page shows it: the last rows of the talk, who is here, and the visitor's word as its host.
+"""The room as the page shows it: the last rows of the conversation, who is present, and the visitor as its host.
 
-A view in memory of what the room's server tells; the record on disk is the server's. Rows have numbers that never come
-again, so that a page adds what is new and leaves the rest where it stands.
+A view in memory of the events of the room's server, which keeps the record on disk. Row numbers are never reused, so
+that a page can add the new rows and leave the others in place.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class KnownResident:
-    """A resident behind a name in the room: whose picture and name the page shows."""
+    """A resident behind a name in the room, with the handle and name that the page shows."""
 
     handle: str
     name: str
 
 
 class PageRoom:
-    """A `RoomHost` for the page. `known` is by the name in the room; `host` is the visitor."""
+    """A `RoomHost` for the page. `known` maps names in the room to residents; `host` is the visitor."""
 
     def __init__(self, clock: Clock, known: Mapping[str, KnownResident], host: KnownResident) -> None:
         self._clock = clock
@@ -59,16 +59,16 @@ class PageRoom:
         self._listeners: set[Callable[[], None]] = set()
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` after each change; the answer ends that."""
+        """Call `listener` after each change, until the returned function is called."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
     def rows(self) -> list[Json]:
-        """The last rows, oldest first."""
+        """Return the last rows, oldest first."""
         return list(self._rows)
 
     def present(self) -> list[Json]:
-        """Who is here, in the order in which they came."""
+        """Return who is present, in order of arrival."""
         now = self._clock.monotonic()
         return [
             {
@@ -99,7 +99,7 @@ class PageRoom:
         self._tell()
 
     def _drop(self, is_old: Callable[[Json], bool]) -> None:
-        """Remove the rows in whose place a new one comes."""
+        """Remove the rows that a new one replaces."""
         for row in list(filter(is_old, self._rows)):
             self._rows.remove(row)
 
@@ -123,7 +123,7 @@ class PageRoom:
 class RoomOnPage:
     """The room that a page shows: its view, and its server, through which the visitor speaks.
 
-    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for, `builds` says
+    Links lead only to `github_url`; `requests` are pieces of work that the page suggests to ask for, `builds` says
     what can be built.
     """
 
@@ -135,7 +135,7 @@ class RoomOnPage:
 
 
 def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] | None:
-    """Kind, name in the room, text and link of the event's row."""
+    """Return kind, name in the room, text and, if any, link of the event's row; None if it has no row."""
     row: tuple[str, str, str] | tuple[str, str, str, str] | None = None
     match event:
         case Said():
@@ -162,7 +162,7 @@ def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] 
 
 
 def _deed(action: str, target: str) -> str:
-    """An action and its target, `<repository>#<the first characters of a title>`, in words."""
+    """Describe an action and its target, `<repository>#<the first characters of a title>`, in words."""
     repo, _, title = target.partition("#")
     where = f" in {repo.rpartition('/')[2]}" if "/" in repo else ""
     cut = f"{title.rstrip(' ,.;:')}…" if len(title) >= _TARGET_CUT else title

@@ -1,4 +1,4 @@
-"""The network as the page's JSON: threads with the newest stir first, and who lives here and does what. Reads only."""
+"""Converts the network to the page's JSON: threads by their newest post, and the residents. Only reads."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _SHOWN: Mapping[str, type] = {
     "drafts": list,
     "growth": dict,
 }
-"""The fields of a status file that people may see, and what each must be; entries of lists are objects."""
+"""The fields of a status file that people may see, with their types; entries of lists are objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResidentStatus:
-    """A resident as the page shows it; `life` holds the fields of the status file that people may see.
+    """A resident as the page shows it; `life` holds the public fields of the status file.
 
-    `getting_up`: its home is there, and its process has not yet written a status. `elsewhere`: it has no home here, so
-    whoever lives as this account tells nothing of how it is.
+    `getting_up`: its home exists, but its process has not written a status yet. `elsewhere`: it has no home here, and
+    whatever runs this account reports no status.
     """
 
     handle: str
@@ -54,7 +54,7 @@ class ResidentStatus:
 
 
 def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
-    """What the status file at `path` says at `now`. Never raises for what is in it."""
+    """Return the status at `now` from the file at `path`. Never raises because of what the file holds."""
     try:
         raw: Any = parse_json(path.read_bytes())
         updated = parse_iso(str(raw["updatedAt"]))
@@ -91,7 +91,7 @@ Json = dict[str, Any]
 
 
 def feed(network: Network) -> list[Json]:
-    """The threads, each as its posts in reading order with their depth."""
+    """Return the threads, newest activity first, each as its posts in reading order with their depth."""
     threads: list[Json] = []
     shown: set[str] = set()
     for post in network.posts(_POSTS_LOOKED_AT):
@@ -106,7 +106,7 @@ def feed(network: Network) -> list[Json]:
 
 
 def people(network: Network, residents: Sequence[ResidentStatus]) -> list[Json]:
-    """Who lives here, and what each is doing."""
+    """Return the residents, and what each is doing."""
     return [_person(network, status) for status in residents]
 
 
@@ -116,7 +116,7 @@ def _thread(network: Network, root: ThreadNode) -> Json:
 
 
 def _walk(root: ThreadNode) -> Iterator[tuple[ThreadNode, int]]:
-    """Reading order: a post, then everything below it, with its depth."""
+    """Yield a post, then everything below it, each with its depth, in reading order."""
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -139,7 +139,7 @@ def _post(network: Network, post: Post, depth: int) -> Json:
 
 
 def _pictures(network: Network, post: Post) -> list[Json]:
-    """The pictures of a post: where this page serves each, what it shows, and its size in pixels if that is told."""
+    """Return the pictures of a post: the URL on this page, the alt text, and the size in pixels if known."""
     embed = network.index.posts[post.uri].value.get("embed") or {}
     images = embed.get("images") or (embed.get("media") or {}).get("images") or ()
     return [
@@ -153,7 +153,7 @@ def _pictures(network: Network, post: Post) -> list[Json]:
 
 
 def _told(network: Network, post: Post) -> list[str]:
-    """The handles of those who hear of it: whom it names, and whom it answers."""
+    """Return the handles of the accounts that a post notifies: those it mentions, and the one it answers."""
     parent = network.index.posts.get(post.reply.parent.uri) if post.reply else None
     dids = [*mentioned_dids(network.index.posts[post.uri].value), *([parent.at.did] if parent else [])]
     return [network.actor(did).handle for did in dict.fromkeys(dids) if did != post.author.did and network.find(did)]
@@ -182,7 +182,7 @@ def _person(network: Network, status: ResidentStatus) -> Json:
 
 
 def _follows(network: Network, did: str) -> list[Json]:
-    """Whom an account follows, whoever of them is still there, in the order of the names."""
+    """Return the accounts that an account follows and that still exist, sorted by name."""
     subjects = {str(record.value.get("subject")) for record in network.records(did, "app.bsky.graph.follow")}
     return sorted(
         (_actor(network.actor(one)) for one in subjects if network.find(one)), key=lambda one: str(one["name"])

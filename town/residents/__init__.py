@@ -1,4 +1,4 @@
-"""Who lives in the town at first: three characters as data, each with its own SOUL.md, SELF.md and portrait."""
+"""The first residents of the town: three characters as data, each with its own SOUL.md, SELF.md and portrait."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Resident:
 
     @property
     def self_md(self) -> str:
-        """SELF.md, as it is on the first day."""
+        """SELF.md as on the first day."""
         return self._read("SELF.md")
 
     @property
     def avatar(self) -> str:
-        """The portrait: an SVG picture."""
+        """The portrait, as SVG."""
         return self._read("avatar.svg")
 
     def _read(self, file: str) -> str:
