@@ -1,1 +1,1 @@
-"""What people allow to be done with what they write."""
+"""What people allow the SOUL to do with what they write, and what they may ask for about their own data."""

@@ -1,1 +1,1 @@
-"""What is to be done or said at set times: once, each day or each week, in the SOUL's time zone."""
+"""What the SOUL does or says at set times: once, each day or each week, in its time zone."""
