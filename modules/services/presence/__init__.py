@@ -1,1 +1,1 @@
-"""What others may know of us: the statements on our own account, and whose new posts we are told of."""
+"""What others may know of us: the statements on our own account, and subscriptions to others' new posts."""

@@ -73,7 +73,7 @@ class GoneAccounts:
 
     Attributes:
         github: shows what it did in public, and in a repository.
-        seen_since: returns whether the SOUL of a login was seen on Bluesky since a given time; True if unknown.
+        seen_since: returns whether the SOUL of a login was seen on Bluesky since a time; True while unreadable.
         clock: the time.
 
     """
