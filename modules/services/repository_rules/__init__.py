@@ -1,1 +1,1 @@
-"""Whether a repository of somebody else wants an AI agent there, by what its own files say."""
+"""Whether somebody else's repository accepts an AI agent, by its own files."""
