@@ -5,7 +5,7 @@ from __future__ import annotations
 from modules.runtime.journal.figures import GoodShare, VersionFigures
 
 BURN_IN_S = 48 * 3600.0
-"""How long a new version must live before it is trusted like the one before."""
+"""The lived seconds of a new version before it is trusted like the one before."""
 TICK_S = 60.0
 """Life is counted in ticks of this many lived seconds, so that changes of the clock do not matter."""
 SETTLED_TICKS = 10

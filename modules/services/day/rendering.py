@@ -25,7 +25,7 @@ LIKED_ONLY = "liked"
 
 @dataclass(frozen=True, slots=True)
 class DayReason:
-    """Why posts, threads and messages were only liked or left alone: `act` and `reason` as in the journal.
+    """The reason why posts, threads and messages were only liked or left alone: `act` and `reason` as in the journal.
 
     `who` are the handles of their authors, each once. `is_chosen` says that the model chose it; then the reason is that
     of the newest, as it is hardly ever the same twice.
@@ -159,7 +159,7 @@ class DayTrouble:
 
 @dataclass(frozen=True, slots=True)
 class PublicDay:
-    """What everybody may know of a day: the number of public acts of each kind, and of messages in rooms."""
+    """The public figures of a day: the number of public acts of each kind, and of messages in rooms."""
 
     done: dict[Lane, int]
     room_words: int

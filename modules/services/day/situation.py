@@ -67,12 +67,12 @@ class Situation:
 
     @property
     def no_answer(self) -> str:
-        """Why the model answers no message of the owner today; "" if it may."""
+        """The reason why the model answers no message of the owner today; "" if it may."""
         return used_up(self.budget)
 
     @property
     def attention(self) -> AttentionNeeds:
-        """What a turn needs to know of it.
+        """The parts of it that a turn needs to know.
 
         An act may repeat what strangers said, so first words are given only of acts that the owner ordered or approved.
         """

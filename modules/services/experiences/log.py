@@ -34,7 +34,7 @@ class Choices(Protocol):
 
 
 class Consents(Protocol):
-    """What people allow to be done with what they wrote, and who is forgotten."""
+    """Knows what people allow to be done with their words, and who is forgotten."""
 
     async def of(self, dids: Iterable[str], /) -> Mapping[str, Choices]: ...
 

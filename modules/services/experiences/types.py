@@ -34,7 +34,7 @@ class NewExperience:
         source: where it happened.
         key: identifies it; the same key is stored once.
         about: what it was about: the whole text of the SOUL or the program; the owner's in `owner_guidance`. The SOUL's
-                text may repeat words of the people it wrote to.
+            text may repeat words of the people it wrote to.
         did: the other person: a DID, or `github:<numeric id>`; "" if there is none, or it is unknown.
         person: how they are shown.
         uri: where it happened.
@@ -67,7 +67,7 @@ class Experience(NewExperience):
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """How many experiences there were, and the time of the first one (ISO-8601 UTC; "" if there was none)."""
+    """The number of all experiences, and the time of the first one (ISO-8601 UTC; "" if there was none)."""
 
     total: int
     first_at: str

@@ -263,7 +263,7 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
 def _rules(movement: Movement) -> Iterator[str]:
     """Yield each rule that stood in the way, with its reason and purpose, and one line about the others.
 
-    Why an act is held is the reason of its whole movement and was shown before.
+    The reason why an act is held belongs to its whole movement and was shown before.
     """
     rules = movement.rules
     for rule in (one for one in rules if one.says != "pass"):

@@ -251,7 +251,7 @@ _POST = "app.bsky.feed.post"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a question names: the record `key` in `collection` of `who` (a handle or DID), or the prefix of an act's id.
+    """The subject of a question: the record `key` in `collection` of `who` (handle or DID), or an act's id prefix.
 
     Or `link`, to an issue or a comment on GitHub, or `owner/repo#12`; `message`, the name of a direct message; or
     `task`, the key of a task.

@@ -24,7 +24,7 @@ THREAD = "thread"
 ThreadSource = Literal[
     "github_notification", "bluesky_url", "bluesky_url_owner", "workspace_pr_review", "workspace_issue"
 ]
-"""What led to a thread; the owner wrote the post of a `bluesky_url_owner`, we found a `workspace_issue` by looking."""
+"""The kinds of leads to a thread. The owner wrote the post of a `bluesky_url_owner`; we find a `workspace_issue`."""
 
 _RANKS = {"mention": 0, "assign": 0, "review_requested": 0}
 """GitHub's reasons for which somebody calls us; such threads go before others."""
@@ -33,7 +33,7 @@ _ONE_SECOND_IS_OVER = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class NewThread:
-    """What leads to a thread.
+    """A lead to a thread: a notification, a post, or an issue that we found.
 
     Attributes:
         repo: `owner/name`.

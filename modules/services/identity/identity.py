@@ -104,7 +104,7 @@ class SelfExtract:
 
 @dataclass(frozen=True, slots=True)
 class SelfRichness:
-    """How complete SELF.md is, 0 to 100. `suggestions` name the parts to extend, missing ones first."""
+    """The completeness of SELF.md, 0 to 100. `suggestions` name the parts to extend, missing ones first."""
 
     score: int
     suggestions: tuple[Part, ...]

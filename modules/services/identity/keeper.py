@@ -144,7 +144,7 @@ def _indent(line: str) -> int:
 T = TypeVar("T")
 
 _FORGOTTEN = "forgotten"
-"""What a change cites that only removes a forgotten person."""
+"""The citation of a change that only removes a forgotten person."""
 
 
 @dataclass(frozen=True, slots=True)

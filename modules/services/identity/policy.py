@@ -1,4 +1,4 @@
-"""What may become SELF.md, what waits for the owner, and what a change does to its parts. Pure."""
+"""The rules for changes of SELF.md: what is refused, what waits for the owner, and how its parts change. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORD = lazy(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How many of the `total` meaningful characters of a text a change would lose."""
+    """The number of the `total` meaningful characters of a text that a change would lose."""
 
     lost: int
     total: int

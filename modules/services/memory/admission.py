@@ -1,4 +1,4 @@
-"""What a memory is, and what a turn may save as one, depending on whose words are in it. Pure.
+"""The values of a memory, and what a turn may save as one, depending on whose words are in it. Pure.
 
 A memory stays for long and comes up in other turns. What strangers say may become a note about them, but never a rule
 for the SOUL, nor anything from the owner's own talks that is passed on.

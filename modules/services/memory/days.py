@@ -18,7 +18,7 @@ from modules.services.memory.recall import MemoryRenderer, words_from, words_of
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES = 10
-"""How many of the newest entries of each day stand in the owner's prompt. Other prompts get what recall finds."""
+"""The number of newest entries of each day in the owner's prompt. Other prompts get what recall finds."""
 
 
 def day_name(day: date) -> str:

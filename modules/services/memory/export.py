@@ -24,7 +24,7 @@ _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles OR
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """How many memories and profile fields were restored, and how many existed already."""
+    """The numbers of memories and profile fields that were restored, and of those that existed already."""
 
     memories: int = 0
     fields: int = 0

@@ -1,4 +1,4 @@
-"""What the memories in soul.db hold of a person: those that rest on their words or name them, except MEMORY.md's.
+"""The memories in soul.db that belong to a person: they rest on their words or name them; MEMORY.md's are exempt.
 
 A memory is tied to the accounts that it names when it is saved. Later a handle decides nothing, as it may have been
 taken over: the owner is told of memories that name one and stay, and of notes about a person under a display name.

@@ -1,4 +1,4 @@
-"""What a new memory does to existing ones. Pure, and the same for every store.
+"""The effect of a new memory on existing ones. Pure, and the same for every store.
 
 There are three cases. The same words again refresh what is known. Other words about the same subject replace it: a
 subject is how the author says "this is what I know about it now". An event (an episode, a line of a day) never
@@ -165,13 +165,13 @@ FEW = 400
 """The most matches that are weighed one by one. A word with more is common."""
 
 HELPERS = 3
-"""How many common words are used, the rarest first."""
+"""The number of common words that are used, the rarest first."""
 
 NEWEST = 100
-"""How many of the newest entries are examined for each common word."""
+"""The number of newest entries that are examined for each common word."""
 
 FAR = 100_000
-"""How far back, in entries, common words are searched together; words that never meet would be sought in all."""
+"""The reach of joint searches for common words, in entries; words that never meet would be sought in all."""
 
 LIMITS = (1, 20)
 """The least and the most entries of a search."""

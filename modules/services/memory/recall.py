@@ -1,4 +1,4 @@
-"""What a turn is shown of memory: whole entries that fit its message, in their own words, and counted as shown.
+"""Selects what a turn is shown of memory: whole entries that fit its message, in their own words, counted as shown.
 
 Outside the owner's own sessions only public entries are searched. Notes that rest on other people's words are framed as
 such, and the result says whose words they are. The counters are committed before the text is returned; a read-only

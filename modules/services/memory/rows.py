@@ -27,7 +27,7 @@ from modules.services.memory.people import handles_of, with_named_accounts
 from modules.services.memory.policy import Candidate, SearchPlan, Term
 
 TERMS_MAX = 16
-"""How many distinct words of a text are searched for."""
+"""The most distinct words of a text that are searched for."""
 
 _TEXT_MAX = 8000
 _LONG_WORD, _BEGINNING, _SHARE = 4, 5, 3
@@ -290,7 +290,7 @@ def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
 
 _PREFIX_MIN = 2
 _SURE = 50
-"""How many of the newest suffice if everything that the index finds may be shown: over twice the largest limit."""
+"""The number of newest that suffices if everything that the index finds may be shown: over twice the largest limit."""
 
 
 def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = policy.FAR) -> list[Memory]:

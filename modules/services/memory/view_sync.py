@@ -257,7 +257,7 @@ _PAGES_KEPT = 24
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What was edited by hand: titles of imported sections, retired subjects, titles of sections that cannot be kept.
+    """The edits by hand: titles of imported sections, retired subjects, titles of sections that cannot be kept.
 
     While sections cannot be kept the file stays as it was edited; `unkept` names them once, and again only when they
     change. `text` is the file as it is now, so that it need not be read again.

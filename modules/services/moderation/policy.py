@@ -1,4 +1,4 @@
-"""What our account's choices on Bluesky mean for a post or an account, and for a post of our own. Pure."""
+"""Applies our account's choices on Bluesky to a post or an account, and to a post of our own. Pure."""
 
 from __future__ import annotations
 

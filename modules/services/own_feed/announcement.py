@@ -47,7 +47,7 @@ ANNOUNCEMENT = "announcement"
 """The kind of the rows. Their key is the address of the work."""
 SKILL = "github-announcement"
 Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
-"""What is wrong with a post: a subsection of `Once More` in the skill."""
+"""The problems of a post: subsections of `Problems` in the skill."""
 
 _TOKENS = 300
 _TITLE_CHARS = 300
@@ -56,7 +56,7 @@ _MARKUP = ("**", "](", "```", "[Link]", "[Reading]", "\n#")
 _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 _AGAIN_S = HOUR_MS / SECOND_MS
 _TOLD_WITHIN = timedelta(days=7)
-"""How long after its end work is still announced."""
+"""The time after its end during which work is still announced."""
 _MOST_PULLS = 100
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _TOO_OLD = Disposition("silent", "too-old", "it was done more than a week ago")

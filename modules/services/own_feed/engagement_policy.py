@@ -1,4 +1,4 @@
-"""When a thought is examined again, and what the reactions say about good starting points. Pure."""
+"""Decides when a thought is examined again, and which starting points get reactions. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SourceEngagement:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the averages say about one source."""
+    """An insight from the averages of one source."""
 
     code: PatternCode
     about: SourceEngagement

@@ -1,4 +1,4 @@
-"""Which of our own posts to delete: duplicates, and repeated thanks in one thread. Pure."""
+"""Selects our own posts to delete: duplicates, and repeated thanks in one thread. Pure."""
 
 from __future__ import annotations
 

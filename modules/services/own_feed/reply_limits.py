@@ -15,7 +15,7 @@ from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitt
 
 Audience = Literal["nobody", "everybody", "mentioned", "followers", "following"]
 LimitProblem = Literal["No Post", "Not Your Post", "Not First Post", "Unclear Audience"]
-"""Why nothing was proposed."""
+"""The reasons why nothing was proposed."""
 
 NEWEST = "newest"
 _OWN_POSTS_LOOKED_AT = 25

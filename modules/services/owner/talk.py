@@ -47,7 +47,7 @@ from modules.services.skills.skills import Skills
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
 _MOST_TIMES_UP = 2
-"""How often the time of a turn may run out over one message without any words."""
+"""The number of times that a turn over one message may run out of time without any words."""
 _REFUSED_REMEDY = "Say it in other words. If that happens often, choose another model by AI_GATEWAY_MODEL in .env."
 _REMEDY = "Ask for less at a time, or say it in other words."
 

@@ -363,7 +363,7 @@ class ChosenPicture:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What its source says about it: somebody else's words, and no answer by themselves."""
+        """The words of its source about it: somebody else's words, and no answer by themselves."""
         return (self.title, self.about, f"{self.title}. {self.about}") if self.about else (self.title,)
 
     def framed(self, framer: Framer) -> str:
@@ -380,7 +380,7 @@ class ChosenPicture:
 
     @property
     def room(self) -> int:
-        """How many graphemes of a post are left beside its source."""
+        """The number of graphemes of a post that are left beside its source."""
         return PORTABLE_MAX_GRAPHEMES - grapheme_len(self.credited(""))
 
     def credited(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which copy of a home may live, by the lease record in the account's own repository. Pure."""
+"""Decides which copy of a home may live, by the lease record in the account's own repository. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ HOME_LEASE = "town.soul.home.lease"
 HOME_LEASE_S = 900.0
 RENEW_AFTER_S = 300.0
 CONFIRMED_S = 60.0
-"""How long a look is valid: nothing leaves later than that after it."""
+"""The seconds for which a look is valid: nothing leaves later than that after it."""
 TAKE_OVER_S = 90.0
-"""How long a copy that takes over waits: by then the other has looked, or sends nothing without a look."""
+"""The seconds that a copy waits when it takes over: by then the other has looked, or sends nothing without a look."""
 
 _MACHINE_ID, _BOOT_ID = Path("/etc/machine-id"), Path("/proc/sys/kernel/random/boot_id")
 
@@ -31,7 +31,7 @@ LeaseStanding = Literal["free", "ours", "doubtful", "held"]
 
 @dataclass(frozen=True, slots=True)
 class HomeIdentity:
-    """Where a home lives, as hashes that reveal nothing else: the machine, its current boot, the folder."""
+    """The place where a home lives, as hashes that reveal nothing else: the machine, its current boot, the folder."""
 
     machine: str
     boot: str

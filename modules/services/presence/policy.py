@@ -23,7 +23,7 @@ MESSAGES = "chat.bsky.actor.declaration"
 """The record in which an account declares from whom it takes direct messages."""
 
 Level = Literal["collaborative", "automated"]
-"""How far the account acts by itself: with a person's approval for all public acts, or without."""
+"""The account's autonomy: with a person's approval for all public acts, or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def message_policy_of(settings: Settings) -> MessagePolicy | None:
 
 @dataclass(frozen=True, slots=True)
 class MessageProblem:
-    """What keeps the owner's direct messages from reaching us, and the remedy."""
+    """The problem that keeps the owner's direct messages from reaching us, and the remedy."""
 
     message: str
     remedy: str

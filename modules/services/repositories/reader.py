@@ -29,10 +29,10 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits
 
 KEPT_S = 3_600.0
-"""How long a copy is kept, in seconds."""
+"""The seconds for which a copy is kept."""
 MOST_COPIES = 4
 HISTORY = 300
-"""How many of the newest commits are fetched if the history is needed."""
+"""The number of newest commits that are fetched if the history is needed."""
 
 _MOST_BYTES = 256 * MIB
 _LIMITS = Limits(wall_s=120.0, memory_bytes=512 * MIB, processes=32, disk_bytes=2 * _MOST_BYTES)

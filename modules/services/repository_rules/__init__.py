@@ -1,1 +1,1 @@
-"""Whether somebody else's repository accepts an AI agent, by its own files."""
+"""Finds out from the files of somebody else's repository whether it accepts an AI agent."""

@@ -30,7 +30,7 @@ from modules.services.outbox.github_bodies import (
 
 Welcome = Literal["welcome", "unwelcome", "unclear"]
 Rule = Literal["allowed", "conditions", "forbidden", "attack", "none"]
-"""What a file says about AI agents: allowed, allowed under conditions, forbidden, or nothing clear.
+"""The statements of a file about AI agents: allowed, allowed under conditions, forbidden, or nothing clear.
 
 An `attack` asks them to hide something from their owner, to tell secrets or to switch off a check.
 """
@@ -68,7 +68,7 @@ class RuleFound:
 
 
 class VerdictCode(StrEnum):
-    """Why a repository counts as welcoming, unwelcoming or unclear."""
+    """The reason why a repository counts as welcoming, unwelcoming or unclear."""
 
     MEMBER = "member"
     NOTHING_SAID = "nothing-said"
@@ -102,7 +102,7 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
 
 @dataclass(frozen=True, slots=True)
 class RepositoryVerdict:
-    """Whether a repository accepts us.
+    """The verdict whether a repository accepts us.
 
     Attributes:
         code: why.
@@ -160,7 +160,7 @@ MOST_NAMES = 500
 """The most pages that the model is shown by name, those nearest to the root first."""
 PIECE_CHARS = 12_000
 KEPT_FOR = timedelta(days=30)
-"""How long a verdict holds while its pages are unchanged; an unclear one holds a week."""
+"""The time for which a verdict holds while its pages are unchanged; an unclear one holds a week."""
 UNCLEAR_FOR = timedelta(days=7)
 
 _NAME_CHARS = 200

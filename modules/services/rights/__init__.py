@@ -1,1 +1,1 @@
-"""What people allow the SOUL to do with what they write, and what they may ask for about their own data."""
+"""People's rights over their own data: what they allow, what they ask for, and how it is carried out."""

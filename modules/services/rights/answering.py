@@ -67,13 +67,13 @@ _TOLD_ROOM = 0.9
 MOST = PORTABLE_MAX_GRAPHEMES
 """The maximum length of an answer, in graphemes."""
 Misfit = Literal["no words", "too long", "a link", "a figure that is no fact", "no command"]
-"""What is wrong with an answer of the model; the section `Again` of the skill explains each."""
+"""The problems of an answer of the model; the section `Again` of the skill explains each."""
 _EDGES = " \"'`\u201c\u201d"
 
 
 @dataclass(frozen=True, slots=True)
 class RightsVoice:
-    """What the SOUL says to the person who asked; `contact` is who is responsible for it."""
+    """Writes what the SOUL says to the person who asked; `contact` is who is responsible for it."""
 
     contact: str
     sentences: SentenceAsker

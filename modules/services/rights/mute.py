@@ -53,7 +53,7 @@ def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datet
 
 
 def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:  # noqa: ARG001 - the shape of a gate
-    """Hold an intent that was accepted before its addressee asked for no reply; it leaves when that ends, or expires."""
+    """Hold an intent accepted before its addressee asked for no reply; it leaves when that ends, or expires."""
     _, reason = _left_alone(connection, intent)
     return Wait(reason, _ASK_AGAIN_S) if reason else None
 

@@ -1,4 +1,4 @@
-"""Which of a person's records applies to us, and what it allows. Pure."""
+"""Decides which of a person's records applies to us, and what it allows. Pure."""
 
 from __future__ import annotations
 

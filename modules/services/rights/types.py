@@ -1,4 +1,4 @@
-"""What a person declared about the use of their posts by AI, and what they ask about their own data."""
+"""The values of people's declarations on the use of their posts by AI, and of requests about their own data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from common.text.rights_requests import RequestKind
 
 Choice = Literal["allow", "deny", "unset"]
 Found = Literal["first", "possible", "called"]
-"""When a post is read: before its turn, if no turn looks for a request in it, or if the model called it a request."""
+"""The occasions for reading a post: before its turn, if no turn looks for a request, or if the model called it one."""
 ASKED: Final = "asked"
 """The act of a turn whose model found that the post asks about its author's own data."""
 

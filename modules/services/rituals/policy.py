@@ -28,9 +28,9 @@ from modules.services.rituals.types import Part, RitualRun
 from modules.services.work.types import NewWork
 
 OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvited", "No Question", "Said Before"]
-"""What may be wrong with the opening post of a ritual: a subsection of `Problems` in the skill `ritual-initiation`."""
+"""The problems of the opening post of a ritual: subsections of `Problems` in the skill `ritual-initiation`."""
 MemoProblem = Literal["Empty", "No Title", "Repeats"]
-"""What may be wrong with the memo of a ritual: a subsection of `Problems` in the skill `ritual-memo`."""
+"""The problems of the memo of a ritual: subsections of `Problems` in the skill `ritual-memo`."""
 OPENING_KIND, MEMO_KIND, DECISION_KIND = "ritual", "ritual-memo", "ritual-decision"
 """The kinds of work: opening a ritual on a date, writing the memo of its run, and filing its decision."""
 DECISION_TASK = 1

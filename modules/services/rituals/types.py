@@ -9,7 +9,7 @@ from typing import Literal
 from modules.services.identity.self_mechanics import DailyRitual
 
 Part = Literal["analyst", "critic", "observer"]
-"""What an agent does in one thread of a ritual; it may have another part in another thread."""
+"""The parts of an agent in one thread of a ritual; it may have another part in another thread."""
 RunRole = Literal["initiator", "participant"]
 
 

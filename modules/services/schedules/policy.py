@@ -1,4 +1,4 @@
-"""When a schedule is due. Pure.
+"""Computes when a schedule is due. Pure.
 
 A schedule keeps its local time when the clocks change. A time that is skipped in spring moves by as much as the clocks
 were set forward; of a time that occurs twice in autumn, the first counts.
@@ -31,7 +31,7 @@ class Schedule:
 
     Attributes:
         number: its key. Its name is `name`, as bare numbers name acts that wait.
-        what: what to do, or the words to remind the owner of.
+        what: the task, or the words to remind the owner of.
         at: the local date and time of the first time, without a zone.
         repeat: whether it recurs each day, or each week on that weekday; otherwise it comes once.
         is_reminder: whether it only reminds the owner.

@@ -20,7 +20,7 @@ _LONGEST_PUT_OFF = timedelta(days=1)
 """A due schedule is never put off for as long, unless the clock was ahead when it was put off."""
 
 Problem = Literal["Schedules Full", "Schedule Past"]
-"""Why nothing was scheduled: a subsection of `Answers` in the skill `own-tools`."""
+"""The reasons why nothing was scheduled: subsections of `Answers` in the skill `own-tools`."""
 
 
 def schedules_in(connection: sqlite3.Connection) -> list[Schedule]:

@@ -136,7 +136,7 @@ _SHORTER = (1, 4, 16)
 
 
 class KeepInput(BaseModel):
-    """What is kept of a conversation. Each list entry has the form "what it is about: what to remember"."""
+    """The content that is kept of a conversation. Each list entry has the form "what it is about: what to remember"."""
 
     summary: str
     people: list[str] = []

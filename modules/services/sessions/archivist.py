@@ -313,7 +313,7 @@ class SessionTidyLoop(Loop):
     clock: Clock
     is_over: Callable[[str], bool]
     _put_off: Counter[str] = field(default_factory=Counter, init=False)
-    """How often the end of each session was put off; those put off least come first."""
+    """The number of times that the end of each session was put off; those put off least come first."""
 
     @property
     def interval_ms(self) -> float:

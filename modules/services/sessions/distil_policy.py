@@ -1,4 +1,4 @@
-"""What may become a memory, and which parts of a model's answer are memories. Pure.
+"""Decides which conversations are distilled, and which parts of a model's answer become memories. Pure.
 
 Small models parrot examples, write text instead of lists, and fill empty fields with "none". Only entries that use the
 words of the conversation are kept, and from strangers only kinds that they may teach us: who they are, what was said.

@@ -1,4 +1,4 @@
-"""What is still to be cleared away after the end of a conversation: its media, and its own notes.
+"""The cleanup after the end of a conversation: its media, and its own notes.
 
 The transaction that ends a conversation writes a mark in `soul.db` for each of the two, which is removed when that one
 is cleared away. A crash or an unreachable store therefore only delays it. If another conversation then goes on under

@@ -1,4 +1,4 @@
-"""What conversations hold of a person. Each function is one step of a transaction that its caller opened.
+"""The parts of conversations that belong to a person. Each function is one step of a caller's transaction.
 
 Each message is tied to the account whose words it holds or answers, a summary to all accounts that it tells about.
 Talks with the owner and in a room belong to nobody but the owner. The connection must know the person

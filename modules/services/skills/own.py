@@ -1,4 +1,4 @@
-"""What may become one of the SOUL's own skills, and in which turns its page is read. Pure.
+"""Checks drafts of the SOUL's own skills, and names the turns in which their pages are read. Pure.
 
 A page is the SOUL's own text, approved by the owner: guidance below every rule. It gives no tool, right or limit, as
 none of these is read from a prompt.

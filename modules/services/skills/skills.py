@@ -286,7 +286,7 @@ Origin = Literal["own", "shared"]
 
 MAX_SKILL_BYTES = 64 * 1024
 MOST_READ = 200
-"""How many are read of each origin, the first by name."""
+"""The most skills that are read of each origin, the first by name."""
 
 _NAME = re.compile(SKILL_NAME)
 _LINE_CHARS = 240

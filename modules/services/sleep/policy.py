@@ -1,4 +1,4 @@
-"""When a SOUL may sleep, and until when. Pure."""
+"""Decides whether a SOUL may sleep, and until when. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LOOKS_MS = {"bluesky": NOTIFICATIONS_INTERVAL_MS, "github": GITHUB_INTERVAL_MS,
 LOOKS_S = {service: interval_ms / SECOND_MS for service, interval_ms in _LOOKS_MS.items()}
 """Lived seconds between two looks of the watcher: as often as the SOUL itself looks while it is awake."""
 WORKSPACES = timedelta(hours=1)
-"""How long a SOUL leaves its workspaces alone: claims lapse and plans fall due there without any act."""
+"""The time for which a SOUL leaves its workspaces alone: claims lapse and plans fall due there without any act."""
 LONGEST = timedelta(hours=20)
 """Daily work such as copies waits no longer than until the next day."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedNext:
-    """What one part of a SOUL waits for.
+    """The wait of one part of a SOUL.
 
     Attributes:
         awake: why it may not sleep; "" if it may.
@@ -38,7 +38,7 @@ class AwaitedNext:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Whether a SOUL may sleep: the `reasons` why not (empty if it may), and when it wakes at the latest.
+    """The decision whether a SOUL may sleep: the `reasons` why not (empty if it may), and when it wakes at the latest.
 
     `promised_at` is when something is due that somebody else waits for.
     """

@@ -24,7 +24,7 @@ from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, 
 
 _PUT_OFF = timedelta(hours=1)
 LifeEnd = Literal["ended", "asleep", "anew"]
-"""How a life continues after its end: not by itself, when the watcher starts it, or at once."""
+"""The continuation of a life after its end: none by itself, a start by the watcher, or a start at once."""
 
 
 @dataclass(kw_only=True)

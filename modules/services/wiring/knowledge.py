@@ -1,4 +1,4 @@
-"""What the SOUL knows, and where it is stored: object store, pictures, workspace, memory, conversations."""
+"""The SOUL's knowledge and where it is stored: object store, pictures, workspace, memory, conversations."""
 
 from __future__ import annotations
 

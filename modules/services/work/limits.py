@@ -1,4 +1,4 @@
-"""How many turns an account or a place may have: each limit with its reason. `docs/manners.md` shows them too."""
+"""The limits on turns of an account or a place, each with its reason. `docs/manners.md` shows them too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TurnLimit:
 
     @property
     def reason(self) -> str:
-        """Why something waits."""
+        """The reason why something waits."""
         return f"{self.name}: {self.limit} turns are enough for now"
 
 

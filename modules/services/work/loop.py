@@ -28,7 +28,7 @@ _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
 STOP_LOOK_S = 1.0
-"""How often long work checks whether it is to stop."""
+"""The seconds between two checks of long work whether it is to stop."""
 
 
 @dataclass(kw_only=True)

@@ -19,7 +19,7 @@ from common.result import Ok
 SEEN_WITHIN = timedelta(hours=24)
 """Peers count if they were seen within this time."""
 OTHERS_AFTER = timedelta(minutes=10)
-"""How long the others leave a piece of work to the SOUL that is responsible for it."""
+"""The time for which the others leave a piece of work to the SOUL that is responsible for it."""
 _FORGOTTEN_AFTER = 3
 GONE_AFTER = timedelta(days=7)
 """After this time without any act, another SOUL may take over the work of a SOUL."""

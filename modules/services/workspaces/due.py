@@ -1,4 +1,4 @@
-"""When a workspace is due for planning, and when for a check whether it is finished. Pure."""
+"""Decides when a workspace is due for planning, and when for a check whether it is finished. Pure."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 SCENARIOS = "scenarios"
 """The kind of the rows for checking SCENARIOS.md: one for each completed plan."""
 MOST_ROUNDS = 2
-"""How often gaps become work before a workspace is finished; the count restarts if it goes on later."""
+"""The number of times that gaps become work before a workspace is finished; it restarts if work goes on later."""
 
 _GAPS = "<!-- soul:gaps -->"
 _FAILING = re.compile(r"<!-- soul:scenarios-failing=(\d{1,4}) -->")

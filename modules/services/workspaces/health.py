@@ -28,7 +28,7 @@ READ_CHARS = 100_000
 PAGE_CHARS, PLAN_CHARS = 4_000, 3_000
 
 Problem = Literal["No Verdict", "Complete", "Summary", "Remaining", "Contradiction"]
-"""What is wrong with an answer: a subsection of `Problems` in the skill."""
+"""The problems of an answer: subsections of `Problems` in the skill."""
 
 _LINE = re.compile(r"^", re.MULTILINE)
 _TASK = re.compile(r"^### ", re.MULTILINE)
@@ -48,7 +48,7 @@ _VERDICT = {
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePages:
-    """What a workspace is judged by: its pages, by name, and the bodies of its last closed plans."""
+    """The basis for judging a workspace: its pages, by name, and the bodies of its last closed plans."""
 
     repo: Repo
     pages: Mapping[str, str]
@@ -57,7 +57,7 @@ class WorkspacePages:
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    """Whether all is done, a line of at most `SUMMARY_CHARS`, and what remains, one line each."""
+    """The verdict whether all is done, a line of at most `SUMMARY_CHARS`, and what remains, one line each."""
 
     complete: bool
     summary: str

@@ -10,7 +10,7 @@ from common.election import ranked
 from modules.services.workspaces.trust import TrustedAccounts
 
 REVIEWERS = 2
-"""How many reviewers are asked."""
+"""The number of reviewers that are asked."""
 
 _VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 
@@ -19,7 +19,7 @@ ReviewCause = Literal[
     "again",  # we reviewed an earlier commit of it
     "designated",  # it is another SOUL's, and the rule names us as one of the two
 ]
-"""Why we give a review."""
+"""The reasons why we give a review."""
 
 
 def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int = REVIEWERS) -> list[str]:

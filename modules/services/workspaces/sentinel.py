@@ -23,7 +23,7 @@ SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
 """The beginning of the title of every sentinel."""
 SUMMARY_CHARS = 80
 NO_SENTINEL_FOR = timedelta(hours=24)
-"""How long no new sentinel is made after one was closed."""
+"""The time after a sentinel was closed during which no new one is made."""
 CREATOR_GONE = timedelta(hours=48)
 """After this time without a sign of its author, others look after a sentinel."""
 
@@ -41,7 +41,7 @@ _MARKS = re.compile(r"[.!?]{1,120}\Z")
 
 
 class SentinelCode(Enum):
-    """What is to be done about a sentinel."""
+    """The decisions about a sentinel."""
 
     STANDS = "stands"
     AGREED = "agreed"
@@ -67,7 +67,7 @@ _REASONS: dict[SentinelCode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SentinelDecision:
-    """What is to be done, and why; `feedback` are the comments that tell of work, oldest first."""
+    """The decision about a sentinel, and its reason; `feedback` are the comments that tell of work, oldest first."""
 
     code: SentinelCode
     feedback: tuple[Comment, ...] = ()

@@ -1,4 +1,4 @@
-"""Which accounts and pull requests count in a workspace; SOULs run commands for a plan, so not everybody's do.
+"""Decides which accounts and pull requests count in a workspace, as SOULs run commands for a plan.
 
 The accounts are ours, the owner's, those of the peers that the owner listed, and those that may push to the repository
 now. GitHub shows the latter only to those who may push themselves; if they cannot be read, none count. Accounts and
@@ -23,12 +23,12 @@ from modules.services.pinned_names.store import PinnedNames
 T = TypeVar("T")
 
 MOST_PEOPLE = 20
-"""For at most so many accounts older writings are requested if there are more than one request returns."""
+"""The most accounts whose older writings are requested if there are more than one request returns."""
 READ_AGAIN_S = 900.0
-"""How long the list of accounts that may push is valid, in seconds."""
+"""The seconds for which the list of accounts that may push is valid."""
 
 Right = Literal["us", "owner", "peer", "push"]
-"""Why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push."""
+"""The reasons why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push."""
 
 _PROVENANCE: dict[Right | None, Provenance] = {
     "us": Provenance.SELF,
@@ -201,7 +201,7 @@ class WorkspaceTrust:
 
 
 MOST_PULLS = 100
-"""How many of the newest pull requests are read in one request; if there are more, each trusted account is searched."""
+"""The number of newest pull requests read in one request; if there are more, each trusted account is searched."""
 _MOST_WRITTEN = 1_000
 
 _PART_OF = re.compile(r"\bpart of #([0-9]{1,9})(?![0-9])", re.IGNORECASE)

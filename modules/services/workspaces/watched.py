@@ -79,7 +79,7 @@ def is_workspace_name(name: str) -> bool:
 
 MOST_WATCHED = 50
 GONE_FOR = timedelta(days=7)
-"""How long a workspace may be missing before it is no longer watched."""
+"""The time for which a workspace may be missing before it is no longer watched."""
 _STOPPED = "unwatchedAt"
 
 
